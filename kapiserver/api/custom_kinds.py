@@ -192,7 +192,7 @@ class CustomVersion:
         from kapiserver.api.apiextensions import structural
 
         structural.has_rules(self.structural)
-        structural.holds_objects(self.structural)
+        structural.has_embedded_resources(self.structural)
         self.is_compiled = True
 
     @functools.cached_property

@@ -310,12 +310,12 @@ class Scheme:
         return {**obj, "apiVersion": str(version)}
 
     def _convert_custom(self, obj: Tree, kind: GroupVersionKind) -> Tree:
-        from kapiserver.api.apiextensions.custom_conversion import renamed
+        from kapiserver.api.apiextensions.custom_conversion import convert
 
         custom = self.custom.version_of(kind)
         if custom is None:
             raise NotRegistered.of_kind(kind)
-        return renamed(obj, custom)
+        return convert(obj, custom)
 
     @_cached_method()
     def _converter(self, kind: GroupVersionKind, version: GroupVersion) -> Convert:

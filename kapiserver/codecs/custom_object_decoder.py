@@ -8,7 +8,7 @@ schema coercion of k8s.io/apiextensions-apiserver.
 from __future__ import annotations
 
 from kapiserver.api.apiextensions.pruning import prune
-from kapiserver.api.apiextensions.structural import Structural, holds_objects
+from kapiserver.api.apiextensions.structural import Structural, has_embedded_resources
 from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree, Value
@@ -56,7 +56,7 @@ def _is_valid_metadata(metadata: Tree) -> bool:
 
 def _decode_embedded_objects(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
     """Read the metadata of objects within a value, in place."""
-    if not holds_objects(node):
+    if not has_embedded_resources(node):
         return
     if isinstance(value, list) and node.items is not None:
         for index, one in enumerate(value):

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api.cel import cel_types as k
-from kapiserver.api.cel.program import Uncompilable, compile_expression
+from kapiserver.api.cel.program import CompileError, compile_expression
 
 LIMIT = 1_000_000
 SELF = k.CelType(
@@ -211,14 +211,14 @@ PROBLEMS = {
 @pytest.mark.parametrize("expression", PROBLEMS)
 def test_problems(expression):
     """What is wrong with an expression is said with its place, in cel-go's words."""
-    with pytest.raises(Uncompilable) as caught:
+    with pytest.raises(CompileError) as caught:
         compile_expression(expression, {"self": SELF})
     assert str(caught.value).splitlines()[0] == f"ERROR: <input>:{PROBLEMS[expression]}"
 
 
 def test_where_a_problem_is():
     """The line and a pointer to the place are shown."""
-    with pytest.raises(Uncompilable) as caught:
+    with pytest.raises(CompileError) as caught:
         compile_expression("true &&\n\tnope", {})
     assert str(caught.value).splitlines()[1:] == [" |  nope", " | .^"]
 
@@ -266,7 +266,7 @@ def test_the_limit_is_a_number_of_steps():
 @pytest.mark.parametrize("opening", ["(", "[", "!(", "-(", "[1].all(x, ", "1 + ", "self[", "{1: "])
 def test_deep_expressions(opening):
     """Depth is refused, not a fault."""
-    with pytest.raises(Uncompilable):
+    with pytest.raises(CompileError):
         compile_expression(opening * 5000 + "1", {"self": SELF})
 
 
@@ -282,7 +282,7 @@ def test_any_text_compiles_or_says_why_not(text):
     """No text is a fault of the server, nor is its evaluation."""
     try:
         program = compile_expression(text, {"self": SELF})
-    except Uncompilable:
+    except CompileError:
         return
     result = program.evaluate({"self": VALUE}, 10_000)
     assert result.cost >= 0

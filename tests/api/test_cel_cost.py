@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kapiserver.api.apiextensions import cel, structural
-from kapiserver.api.apiextensions.cel_types import kind_of
+from kapiserver.api.apiextensions.cel_types import cel_type_of
 from kapiserver.api.cel.program import compile_expression
 from kapiserver.api.errors import Path
 
@@ -85,7 +85,7 @@ COSTS = {
 @pytest.mark.parametrize("expression", COSTS)
 def test_the_most_that_it_can_cost(expression):
     """Each node costs what cel-go says of it, with the largest sizes that the schema allows."""
-    kind = kind_of(structural.compile(SCHEMA), is_root=False)
+    kind = cel_type_of(structural.compile(SCHEMA), is_root=False)
     assert compile_expression(expression, {"self": kind}).max_cost == COSTS[expression]
 
 

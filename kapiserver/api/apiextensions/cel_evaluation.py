@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
-from kapiserver.api.apiextensions.cel_types import kind_of
-from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
+from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath, field_path
+from kapiserver.api.apiextensions.cel_types import cel_type_of
+from kapiserver.api.apiextensions.ratcheting import ABSENT, CorrelatedList, is_unchanged
 from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural, has_rules
 from kapiserver.api.cel.cel_types import CelType, optional_of
-from kapiserver.api.cel.program import Program, Result, Uncompilable, compile_expression
+from kapiserver.api.cel.program import CompileError, Program, Result, compile_expression
 from kapiserver.api.cel.values import NONE, Optional
 from kapiserver.api.errors import OMITTED, ErrorType, FieldError, Path, RatchetedError, invalid
 from kapiserver.api.types import Tree, Value
@@ -116,8 +116,8 @@ class _Place:
     def is_unchanged(self, value: Value, node: Structural) -> bool:
         """Whether the value here, or what it is part of, is what it was."""
         if self.correlated is not ABSENT:
-            return same(self.correlated, value, node)
-        return self.parent_old is not ABSENT and same(
+            return is_unchanged(self.correlated, value, node)
+        return self.parent_old is not ABSENT and is_unchanged(
             self.parent_old, self.parent, self.parent_node
         )
 
@@ -138,8 +138,8 @@ def _walk(
             )
             yield from _walk(value[name], child, below, budget, is_root=child.embedded)
     elif isinstance(value, list) and node.items is not None and has_rules(node.items):
-        known = Correlated(place.old if node.list_type == "map" else ABSENT, node)
-        alike = Correlated(place.correlated, node)
+        known = CorrelatedList(place.old if node.list_type == "map" else ABSENT, node)
+        alike = CorrelatedList(place.correlated, node)
         for index, one in enumerate(value):
             below = place.below(
                 place.path[index], known.item(index, one), alike.item(index, one), value, node
@@ -183,8 +183,8 @@ def _rules(node: Structural, budget: _Budget, *, is_root: bool) -> tuple[Rule, .
     rules: tuple[Rule, ...] | None = node.compiled.get("rules")
     if rules is None:
         budget.pay(_CHARACTER * sum(map(_length, node.rules)))
-        kind = kind_of(node, is_root=is_root)
-        rules = tuple(_compiled(rule, node, kind) for rule in node.rules)
+        cel_type = cel_type_of(node, is_root=is_root)
+        rules = tuple(_compiled(rule, node, cel_type) for rule in node.rules)
         node.compiled["rules"] = rules
     return rules
 
@@ -193,30 +193,30 @@ def _length(rule: Tree) -> int:
     return len(rule.get("rule") or "") + len(rule.get("messageExpression") or "")
 
 
-def variables_of(rule: Tree, kind: CelType) -> dict[str, CelType]:
+def variables_of(rule: Tree, cel_type: CelType) -> dict[str, CelType]:
     """The variables of a rule for values of a kind."""
     optional = rule.get("optionalOldSelf")
-    return {"self": kind, "oldSelf": optional_of(kind) if optional else kind}
+    return {"self": cel_type, "oldSelf": optional_of(cel_type) if optional else cel_type}
 
 
-def _compiled(rule: Tree, node: Structural, kind: CelType | None) -> Rule:
-    if kind is None:
+def _compiled(rule: Tree, node: Structural, cel_type: CelType | None) -> Rule:
+    if cel_type is None:
         return Rule(rule, None, None, None, "the schema has no type that rules know")
-    variables = variables_of(rule, kind)
+    variables = variables_of(rule, cel_type)
     message, field = None, None
     try:
         program = compile_expression(rule.get("rule") or "", variables)
-    except Uncompilable as error:
+    except CompileError as error:
         return Rule(rule, None, None, None, f"compilation failed: {error}")
     if rule.get("messageExpression"):
         try:
             message = compile_expression(rule["messageExpression"], variables)
-        except Uncompilable:
+        except CompileError:
             message = None  # as one that fails: the message is told instead
     if rule.get("fieldPath"):
         try:
             field = field_path(rule["fieldPath"], node)
-        except WrongPath:
+        except InvalidFieldPath:
             field = None
     return Rule(rule, program, message, field)
 

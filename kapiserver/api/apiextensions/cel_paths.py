@@ -18,7 +18,7 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-class WrongPath(ValueError):
+class InvalidFieldPath(ValueError):
     """A text is no path of a field that the schema has."""
 
 
@@ -29,7 +29,7 @@ def field_path(text: str, node: Structural) -> Path:
     while position < len(text):
         step = _STEP.match(text, position)
         if step is None or here is None:
-            raise WrongPath(text)
+            raise InvalidFieldPath(text)
         position = step.end()
         name = step[1] if step[1] is not None else _unescaped(step[2])
         child = here.properties.get(name)
@@ -38,7 +38,7 @@ def field_path(text: str, node: Structural) -> Path:
         elif here.values is not None:
             path, child = path[name], here.values
         if child is None:
-            raise WrongPath(text)
+            raise InvalidFieldPath(text)
         here = child
     return path
 
@@ -46,7 +46,7 @@ def field_path(text: str, node: Structural) -> Path:
 def _unescaped(text: str) -> str:
     def plain(match: re.Match[str]) -> str:
         if match[1] not in _ESCAPES:
-            raise WrongPath(match[0])
+            raise InvalidFieldPath(match[0])
         return _ESCAPES[match[1]]
 
     return _ESCAPE.sub(plain, text)

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kapiserver.api.apiextensions.cel_evaluation import variables_of
-from kapiserver.api.apiextensions.cel_paths import WrongPath, field_path
-from kapiserver.api.apiextensions.cel_types import MAX_REQUEST, kind_of
+from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath, field_path
+from kapiserver.api.apiextensions.cel_types import MAX_REQUEST, cel_type_of
 from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.cel.cel_types import CelType
-from kapiserver.api.cel.program import Uncompilable, compile_expression
-from kapiserver.api.cel.sizes import MOST
+from kapiserver.api.cel.program import CompileError, compile_expression
+from kapiserver.api.cel.sizes import MAX_COST
 from kapiserver.api.errors import OMITTED, FieldError, Path, forbidden, invalid, required
 from kapiserver.api.types import Tree
 
@@ -38,7 +38,7 @@ class _Costs:
 
     def add(self, path: Path, cost: int) -> None:
         """Take note of what an expression costs."""
-        self.total = min(self.total + cost, MOST)
+        self.total = min(self.total + cost, MAX_COST)
         self.known.append((cost, path.text))
 
 
@@ -99,16 +99,16 @@ def _times(cardinality: int | None, most: int | None) -> int | None:
 
 
 def _check_node(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldError]:
-    kind = kind_of(node, is_root=place.is_root)
-    if kind is None:
+    cel_type = cel_type_of(node, is_root=place.is_root)
+    if cel_type is None:
         words = "internal error: failed to retrieve type information for x-kubernetes-validations"
         yield FieldError("internal", place.path / "x-kubernetes-validations", words)
     for index, rule in enumerate(node.rules):
         at = (place.path / "x-kubernetes-validations")[index]
         wrong = list(_check_words(rule, node, at))
         yield from wrong
-        if kind is not None and not wrong:
-            yield from _check_expressions(rule, kind, place, at, costs)
+        if cel_type is not None and not wrong:
+            yield from _check_expressions(rule, cel_type, place, at, costs)
 
 
 def _check_words(rule: Tree, node: Structural, path: Path) -> Iterator[FieldError]:
@@ -141,27 +141,28 @@ def _check_field_path(text: str, node: Structural, path: Path) -> Iterator[Field
         yield invalid(path, text, "fieldPath must not contain line breaks")
     try:
         field_path(text, node)
-    except WrongPath:
+    except InvalidFieldPath:
         yield invalid(path, text, "fieldPath must be a valid path")
 
 
 def _check_expressions(
-    rule: Tree, kind: CelType, place: _Place, path: Path, costs: _Costs
+    rule: Tree, cel_type: CelType, place: _Place, path: Path, costs: _Costs
 ) -> Iterator[FieldError]:
-    variables, at = variables_of(rule, kind), path / "rule"
+    variables, at = variables_of(rule, cel_type), path / "rule"
     uses_old = False
     try:
         program = compile_expression(rule["rule"], variables)
-    except Uncompilable as error:
+    except CompileError as error:
         yield _wrong(rule, at, f"compilation failed: {error}")
         return
-    if program.kind.name != "bool":
+    if program.cel_type.name != "bool":
         yield _wrong(rule, at, "cel expression must evaluate to a bool")
         return
     uses_old = "oldSelf" in program.free
-    many = place.cardinality
-    cost = min(program.max_cost * (MAX_REQUEST // (kind.min_size + 1) if many is None else many),
-               MOST)  # fmt: skip
+    evaluations = place.cardinality
+    if evaluations is None:
+        evaluations = MAX_REQUEST // (cel_type.min_size + 1)
+    cost = min(program.max_cost * evaluations, MAX_COST)
     if cost > EXPRESSION_LIMIT:
         yield forbidden(at, _too_costly("estimated rule cost", cost, EXPRESSION_LIMIT))
     costs.add(at, cost)
@@ -180,10 +181,10 @@ def _check_message(
 ) -> Iterator[FieldError]:
     try:
         program = compile_expression(rule["messageExpression"], variables)
-    except Uncompilable as error:
+    except CompileError as error:
         yield _wrong(rule, path, f"messageExpression compilation failed: {error}")
         return
-    if program.kind.name != "string":
+    if program.cel_type.name != "string":
         yield _wrong(rule, path, "messageExpression must evaluate to a string")
         return
     if program.max_cost > EXPRESSION_LIMIT:

@@ -49,7 +49,7 @@ def escaped(name: str) -> str | None:
     return text if _IDENTIFIER.fullmatch(text) else None
 
 
-def kind_of(node: Structural, *, is_root: bool) -> CelType | None:
+def cel_type_of(node: Structural, *, is_root: bool) -> CelType | None:
     """The kind of a node's values; None where rules cannot see them.
 
     is_root  whether it is a resource as a whole, so that it has metadata
@@ -57,8 +57,8 @@ def kind_of(node: Structural, *, is_root: bool) -> CelType | None:
     found = node.compiled.get("kind", False)
     if found is False:
         found = node.compiled["kind"] = _kind(node, is_root=is_root or node.embedded)
-    kind: CelType | None = found
-    return kind
+    cel_type: CelType | None = found
+    return cel_type
 
 
 def _kind(node: Structural, *, is_root: bool) -> CelType | None:
@@ -78,7 +78,7 @@ def _kind(node: Structural, *, is_root: bool) -> CelType | None:
 
 
 def _list_kind(node: Structural) -> CelType | None:
-    items = kind_of(node.items, is_root=False) if node.items is not None else None
+    items = cel_type_of(node.items, is_root=False) if node.items is not None else None
     if items is None:
         return None
     most = node.schema.get("maxItems")
@@ -88,7 +88,7 @@ def _list_kind(node: Structural) -> CelType | None:
 
 
 def _map_kind(node: Structural) -> CelType | None:
-    values = kind_of(node.values, is_root=False) if node.values is not None else None
+    values = cel_type_of(node.values, is_root=False) if node.values is not None else None
     if values is None:
         return None
     most = node.schema.get("maxProperties")
@@ -108,23 +108,23 @@ def _object_kind(node: Structural, *, is_root: bool) -> CelType:
     required = node.schema.get("required") or ()
     smallest = 2
     for name, child in properties.items():
-        kind = kind_of(child, is_root=False)
-        if kind is None:
+        cel_type = cel_type_of(child, is_root=False)
+        if cel_type is None:
             continue
         shown = escaped(name)
         if shown is not None:
-            fields[shown] = kind
+            fields[shown] = cel_type
             names[shown] = name
         if name in required and child.default is None:
-            smallest += len(name) + kind.min_size + 4
+            smallest += len(name) + cel_type.min_size + 4
     return CelType("object", (), 0, fields=fields, names=names, min_size=smallest)
 
 
 def _string_kind(node: Structural) -> CelType:
     form, longest = node.schema.get("format") or "", node.schema.get("maxLength")
     if form in _FORMATS:
-        kind, most, least = _FORMATS[form]
-        return replace(kind, size=most, min_size=least)
+        cel_type, most, least = _FORMATS[form]
+        return replace(cel_type, size=most, min_size=least)
     if form == "byte":
         size = MAX_REQUEST - 2 if longest is None else max(longest, 0)
         return replace(k.BYTES, size=size, min_size=2)

@@ -12,7 +12,7 @@ from kapiserver.api.errors import ConversionFailed
 from kapiserver.api.types import Tree
 
 
-def renamed(obj: Tree, version: CustomVersion) -> Tree:
+def convert(obj: Tree, version: CustomVersion) -> Tree:
     """The object in a version, without the fields that this version does not know.
 
     Raises ConversionFailed where a webhook is to be asked, which is not done here.

@@ -44,19 +44,19 @@ class CustomStrategy(Strategy):
     allow_unconditional_update = False
 
     def __init__(
-        self, schema: Structural, *, has_status: bool, scale: Tree | None, hurried: bool = True
+        self, schema: Structural, *, has_status: bool, scale: Tree | None, fast_only: bool = True
     ) -> None:
         self._schema = schema
         self._has_status = has_status
         self._scale = scale
-        self._hurried = hurried
+        self._hurried = fast_only
         self.reset_fields = {"f:status": {}} if has_status else {}
 
     @functools.cached_property
     def slow_strategy(self) -> CustomStrategy:
         """The same, for when nobody waits."""
         return CustomStrategy(
-            self._schema, has_status=self._has_status, scale=self._scale, hurried=False
+            self._schema, has_status=self._has_status, scale=self._scale, fast_only=False
         )
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:

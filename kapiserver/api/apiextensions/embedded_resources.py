@@ -6,7 +6,7 @@ Mirrors Validate of k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectme
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.apiextensions.structural import Structural, holds_objects
+from kapiserver.api.apiextensions.structural import Structural, has_embedded_resources
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.metadata_validation import validate_embedded_metadata
 from kapiserver.api.types import Tree, Value
@@ -19,7 +19,7 @@ def check(obj: Tree, structural: Structural) -> list[FieldError]:
 
 def _check_below(value: Value, node: Structural, path: Path) -> list[FieldError]:
     found: list[FieldError] = []
-    if not holds_objects(node):
+    if not has_embedded_resources(node):
         return found
     if isinstance(value, dict):
         for name, one in value.items():

@@ -17,7 +17,7 @@ ABSENT: Any = object()
 """There is no old value."""
 
 
-class Correlated:
+class CorrelatedList:
     """The old items of a list, to be asked for by new ones."""
 
     __slots__ = ("by_key", "keys", "node", "old")
@@ -46,7 +46,7 @@ class Correlated:
         return tuple(list_types.identity(value.get(key)) for key in self.keys)
 
 
-def same(old: Value, new: Value, node: Structural | None) -> bool:
+def is_unchanged(old: Value, new: Value, node: Structural | None) -> bool:
     """Whether a value is what it was; the order of a list of type map does not matter."""
     if old is new:
         return True
@@ -55,15 +55,16 @@ def same(old: Value, new: Value, node: Structural | None) -> bool:
     if isinstance(new, dict):
         if old.keys() != new.keys():
             return False
-        return all(same(old[name], new[name], node and node.field(name)) for name in new)
+        return all(is_unchanged(old[name], new[name], node and node.field(name)) for name in new)
     if isinstance(new, list):
         if len(old) != len(new):
             return False
         items = node.items if node else None
         if node is not None and node.list_type == "map":
-            correlated = Correlated(old, node)
+            correlated = CorrelatedList(old, node)
             return all(
-                same(correlated.item(index, one), one, items) for index, one in enumerate(new)
+                is_unchanged(correlated.item(index, one), one, items)
+                for index, one in enumerate(new)
             )
-        return all(same(before, one, items) for before, one in zip(old, new, strict=True))
+        return all(is_unchanged(before, one, items) for before, one in zip(old, new, strict=True))
     return bool(old == new)

@@ -40,7 +40,7 @@ def _any_of(plans: _Plans) -> Step:
     def step(value: Any, old: Any) -> list[Finding] | None:
         failures = []
         for plan in plans.all():
-            found = plan.check_anew(value, old)
+            found = plan.check_all(value, old)
             if not found:
                 return None
             failures.append(found)
@@ -52,7 +52,7 @@ def _any_of(plans: _Plans) -> Step:
 
 def _one_of(plans: _Plans) -> Step:
     def step(value: Any, old: Any) -> list[Finding] | None:
-        results = [plan.check_anew(value, old) or [] for plan in plans.all()]
+        results = [plan.check_all(value, old) or [] for plan in plans.all()]
         right = sum(not found for found in results)
         if right == 1:
             return None
@@ -65,7 +65,7 @@ def _one_of(plans: _Plans) -> Step:
 
 def _all_of(plans: _Plans) -> Step:
     def step(value: Any, old: Any) -> list[Finding] | None:
-        results = [plan.check_anew(value, old) or [] for plan in plans.all()]
+        results = [plan.check_all(value, old) or [] for plan in plans.all()]
         if not any(results):
             return None
         none = ". None validated" if all(results) else ""
@@ -77,7 +77,7 @@ def _all_of(plans: _Plans) -> Step:
 
 def _not(plans: _Plans) -> Step:
     def step(value: Any, old: Any) -> list[Finding] | None:
-        if plans.all()[0].check_anew(value, old):
+        if plans.all()[0].check_all(value, old):
             return None
         return [Finding("whole", "must not validate the schema (not)")]
 

@@ -26,7 +26,7 @@ def _apply(value: Value, node: Structural) -> None:
 
 def _apply_list(value: list[Value], items: Structural) -> None:
     if items.default is not None and not items.nullable and None in value:
-        value[:] = [copied(items.default) if one is None else one for one in value]
+        value[:] = [copy_value(items.default) if one is None else one for one in value]
     if _is_container(items):
         for one in value:
             _apply(one, items)
@@ -36,7 +36,7 @@ def _apply_map(value: Tree, node: Structural) -> None:
     plan: _Plan = node.compiled.get("defaults") or _plan(node)
     for name, default in plan.defaults:
         if name not in value:
-            value[name] = copied(default)
+            value[name] = copy_value(default)
     if None in value.values():
         _drop_nulls(value, node)
     for name, child in plan.containers:
@@ -56,7 +56,7 @@ def _drop_nulls(value: Tree, node: Structural) -> None:
         if child.default is None:
             del value[name]
         else:
-            value[name] = copied(child.default)
+            value[name] = copy_value(child.default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ def _is_container(node: Structural) -> bool:
     return any(schema.get(name) for name in ("properties", "items", "additionalProperties"))
 
 
-def copied(value: Value) -> Value:
+def copy_value(value: Value) -> Value:
     """A copy that may be changed."""
     if isinstance(value, dict):
-        return {name: copied(one) for name, one in value.items()}
+        return {name: copy_value(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [copied(one) for one in value]
+        return [copy_value(one) for one in value]
     return value

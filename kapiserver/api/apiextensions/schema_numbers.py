@@ -60,18 +60,18 @@ def _fits(value: Any, kind: str, form: str) -> bool:
 
 def _maximum(value: Any, bound: Any, schema: Any) -> str:
     if schema.get("exclusiveMaximum"):
-        return f"should be less than {shown(bound)}" if value >= bound else ""
-    return f"should be less than or equal to {shown(bound)}" if value > bound else ""
+        return f"should be less than {go_number(bound)}" if value >= bound else ""
+    return f"should be less than or equal to {go_number(bound)}" if value > bound else ""
 
 
 def _minimum(value: Any, bound: Any, schema: Any) -> str:
     if schema.get("exclusiveMinimum"):
-        return f"should be greater than {shown(bound)}" if value <= bound else ""
-    return f"should be greater than or equal to {shown(bound)}" if value < bound else ""
+        return f"should be greater than {go_number(bound)}" if value <= bound else ""
+    return f"should be greater than or equal to {go_number(bound)}" if value < bound else ""
 
 
 def _multiple(value: Any, factor: Any, _: Any) -> str:
-    told = f"should be a multiple of {shown(factor)}"
+    told = f"should be a multiple of {go_number(factor)}"
     if factor == 0:
         return told
     if isinstance(factor, int):
@@ -87,7 +87,7 @@ def _multiple(value: Any, factor: Any, _: Any) -> str:
 _CHECKS = {"multipleOf": _multiple, "maximum": _maximum, "minimum": _minimum}
 
 
-def shown(value: Any) -> str:
+def go_number(value: Any) -> str:
     """A number as Go's `%v` prints it."""
     if isinstance(value, int):
         return str(value)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kapiserver.api.apiextensions.ratcheting import ABSENT, same
+from kapiserver.api.apiextensions.ratcheting import ABSENT, is_unchanged
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Value
 
@@ -44,12 +44,12 @@ class Plan:
 
     def check(self, value: Value, old: Value) -> list[Finding] | None:
         """What is wrong with a value; nothing where it is as it was."""
-        found = self.check_anew(value, old)
-        if found and old is not ABSENT and same(old, value, self.node):
+        found = self.check_all(value, old)
+        if found and old is not ABSENT and is_unchanged(old, value, self.node):
             return None
         return found
 
-    def check_anew(self, value: Value, old: Value) -> list[Finding] | None:
+    def check_all(self, value: Value, old: Value) -> list[Finding] | None:
         """What is wrong with a value, be it as it was or not; its parts may be as they were."""
         found: list[Finding] | None = None
         for step in self.steps.get(type(value), ()):

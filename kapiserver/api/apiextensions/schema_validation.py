@@ -15,7 +15,7 @@ from kapiserver.api.apiextensions import (
     schema_alternatives,
     schema_numbers,
 )
-from kapiserver.api.apiextensions.ratcheting import ABSENT, Correlated, same
+from kapiserver.api.apiextensions.ratcheting import ABSENT, CorrelatedList, is_unchanged
 from kapiserver.api.apiextensions.schema_plan import Finding, Plan, Step
 from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.errors import ErrorType, FieldError, Path, pluralize
@@ -218,7 +218,7 @@ def _enum_step(node: Structural) -> Step | None:
 def _equal(value: Value, other: Value) -> bool:
     if isinstance(value, int | float) and isinstance(other, int | float):
         return isinstance(value, bool) == isinstance(other, bool) and value == other
-    return type(value) is type(other) and same(value, other, None)
+    return type(value) is type(other) and is_unchanged(value, other, None)
 
 
 def _items_step(node: Structural) -> Step | None:
@@ -234,7 +234,7 @@ def _items_step(node: Structural) -> Step | None:
         if items is not None and value:
             plan = plan or plan_of(items)
             steps = plan.steps
-            correlated = None if old is ABSENT else Correlated(old, node)
+            correlated = None if old is ABSENT else CorrelatedList(old, node)
             for index, one in enumerate(value):
                 if steps.get(type(one), ()):
                     was = ABSENT if correlated is None else correlated.item(index, one)

@@ -45,8 +45,8 @@ class DefinitionStrategy(Strategy):
     allow_unconditional_update = False
     reset_fields = {"f:status": {}}
 
-    def __init__(self, *, hurried: bool = True) -> None:
-        self._hurried = hurried
+    def __init__(self, *, fast_only: bool = True) -> None:
+        self._hurried = fast_only
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
         return any_finalizers(finalizers)
@@ -115,7 +115,7 @@ def _note_stored_version(obj: Tree) -> None:
             return
 
 
-_DEFINITION, _UNHURRIED = DefinitionStrategy(), DefinitionStrategy(hurried=False)
+_DEFINITION, _UNHURRIED = DefinitionStrategy(), DefinitionStrategy(fast_only=False)
 
 STRATEGIES = {
     "customresourcedefinitions": _DEFINITION,

@@ -104,12 +104,14 @@ class Structural:
         return self.properties.get(name) or self.values
 
 
-def holds_objects(node: Structural) -> bool:
+def has_embedded_resources(node: Structural) -> bool:
     """Whether there may be objects of the API below a node; found out once."""
     found: bool | None = node.compiled.get("holds objects")
     if found is None:
         below = [*node.properties.values(), node.items, node.values]
-        found = any(one is not None and (one.embedded or holds_objects(one)) for one in below)
+        found = any(
+            one is not None and (one.embedded or has_embedded_resources(one)) for one in below
+        )
         node.compiled["holds objects"] = found
     return found
 

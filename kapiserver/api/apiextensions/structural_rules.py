@@ -311,4 +311,4 @@ def _check_defaults(
 
 
 def _has_unknown(node: Structural) -> bool:
-    return bool(pruning.prune_value(schema_defaults.copied(node.default), node))
+    return bool(pruning.prune_value(schema_defaults.copy_value(node.default), node))

@@ -1,4 +1,4 @@
-"""The Common Expression Language, as Kubernetes speaks it: parsed, type-checked, bounded.
+"""The Common Expression Language (CEL) as Kubernetes uses it: parser, type checker, cost limits.
 
-Knows no custom resource and no admission: an expression is compiled for the variables it is given.
+Knows no custom resource and no admission: an expression is compiled for given variables.
 """

@@ -1,8 +1,7 @@
-"""The types of expressions, as the checker knows them, and how large their values can be.
+"""The types of CEL expressions, and how large their values can be.
 
-A Kind is told by its name and parts; `size`, the most characters, items or entries a value can
-have, is for cost alone and no part of what makes two kinds the same. Mirrors
-github.com/google/cel-go/common/types and checker.
+A type is identified by its name and parameters; `size`, the maximum number of characters, items or
+entries, is for cost estimates only. Mirrors github.com/google/cel-go/common/types and checker.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from typing import Any
 from kapiserver.api.cel.values import Duration, Optional, Timestamp, TypeValue, UInt
 
 UNBOUNDED = 2**62
-"""A size that nothing is known of."""
+"""The size of a value without a known limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CelType:
     """A type.
 
-    name       `int`, `list`, `A` for a parameter of a signature...
-    params     the parts: of a list its items, of a map keys and values
-    fields     an object's fields by the names that expressions use
-    names      an object's own names of fields, by those that expressions use
-    list_type  `set` or `map` where the order of items means nothing; `keys` tell items of a map
+    name       `int`, `list`, or `A` for a type parameter of a signature
+    params     parameters: the item type of a list, key and value types of a map
+    fields     the fields of an object, by their names in expressions
+    names      the JSON names of an object's fields, by their names in expressions
+    list_type  `set` or `map` if the order of items is irrelevant; `keys` identify items of a map
     """
 
     name: str
@@ -38,15 +37,15 @@ class CelType:
     list_type: str = ""
     keys: tuple[str, ...] = ()
     min_size: int = 1
-    """The fewest bytes that a value has as JSON."""
+    """The minimum length of a value in JSON, in bytes."""
 
     def __str__(self) -> str:
         if self.params:
-            return f"{_SHOWN.get(self.name, self.name)}({', '.join(map(str, self.params))})"
-        return _SHOWN.get(self.name, self.name)
+            return f"{_DISPLAY_NAMES.get(self.name, self.name)}({', '.join(map(str, self.params))})"
+        return _DISPLAY_NAMES.get(self.name, self.name)
 
 
-_SHOWN = {
+_DISPLAY_NAMES = {
     "optional": "optional_type", "url": "kubernetes.URL", "ip": "net.IP", "cidr": "net.CIDR",
     "quantity": "kubernetes.Quantity", "semver": "kubernetes.Semver",
     "format": "kubernetes.NamedFormat",
@@ -65,9 +64,9 @@ DOUBLE, STRING, BYTES, NULL = (
 )
 TIMESTAMP, DURATION = CelType("timestamp", size=1), CelType("duration", size=1)
 OPAQUE = ("url", "ip", "cidr", "quantity", "semver", "format")
-_PLAIN = {
-    kind.name: kind
-    for kind in (DYN, BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION)
+_SIMPLE_TYPES = {
+    cel_type.name: cel_type
+    for cel_type in (DYN, BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION)
 }
 _NULLABLE = (*OPAQUE, "null", "object", "timestamp", "duration", "optional")
 TYPE_NAMES = {
@@ -83,85 +82,89 @@ TYPE_NAMES = {
 
 
 def list_of(items: CelType, size: int = UNBOUNDED) -> CelType:
-    """A list."""
+    """Return a list type."""
     return CelType("list", (items,), size)
 
 
 def map_of(keys: CelType, values: CelType, size: int = UNBOUNDED) -> CelType:
-    """A map."""
+    """Return a map type."""
     return CelType("map", (keys, values), size)
 
 
 def optional_of(value: CelType) -> CelType:
-    """A value or none."""
+    """Return an optional type."""
     return CelType("optional", (value,), value.size)
 
 
-def type_of(kind: CelType) -> CelType:
-    """A type as a value."""
-    return CelType("type", (kind,), 1)
+def type_of(cel_type: CelType) -> CelType:
+    """Return the type of a type value."""
+    return CelType("type", (cel_type,), 1)
 
 
 _WORD = re.compile(r"[A-Za-z]+|[(),]")
 
 
 @functools.cache
-def read(text: str) -> CelType:
-    """The kind that a text of a signature means: `map(string, A)`."""
+def parse_type(text: str) -> CelType:
+    """Parse a type in a signature: `map(string, A)`."""
     words = _WORD.findall(text)
 
-    def one() -> CelType:
+    def read() -> CelType:
         name = words.pop(0)
         params = []
         if words and words[0] == "(":
             while words.pop(0) != ")":
-                params.append(one())
-        return _PLAIN.get(name) or CelType(name, tuple(params))
+                params.append(read())
+        return _SIMPLE_TYPES.get(name) or CelType(name, tuple(params))
 
-    return one()
-
-
-def is_parameter(kind: CelType) -> bool:
-    """Whether it stands for any kind in a signature."""
-    return len(kind.name) == 1
+    return read()
 
 
-def fits(wanted: CelType, actual: CelType, bound: dict[str, CelType]) -> bool:
-    """Whether a value of `actual` may stand where `wanted` is; parameters are bound on the way."""
-    if is_parameter(wanted):
-        known = bound.get(wanted.name)
+def is_parameter(cel_type: CelType) -> bool:
+    """Report whether it is a type parameter of a signature."""
+    return len(cel_type.name) == 1
+
+
+def is_assignable(expected: CelType, actual: CelType, bound: dict[str, CelType]) -> bool:
+    """Report whether a value of `actual` is allowed for `wanted`; binds type parameters."""
+    if is_parameter(expected):
+        known = bound.get(expected.name)
         if known is None or known.name == "dyn":
-            bound[wanted.name] = actual
+            bound[expected.name] = actual
             return True
-        return fits(known, actual, {}) or (
-            fits(actual, known, {}) and _widen(bound, wanted, actual)
+        return is_assignable(known, actual, {}) or (
+            is_assignable(actual, known, {}) and _rebind(bound, expected, actual)
         )
-    if "dyn" in (wanted.name, actual.name):
+    if "dyn" in (expected.name, actual.name):
         return True
     if actual.name == "null":
-        return wanted.name in _NULLABLE
-    if wanted.name != actual.name:
+        return expected.name in _NULLABLE
+    if expected.name != actual.name:
         return False
-    if wanted.name == "object":
-        return wanted.fields is actual.fields or is_parameter(wanted)
-    return all(fits(a, b, bound) for a, b in zip(wanted.params, actual.params, strict=False))
+    if expected.name == "object":
+        return expected.fields is actual.fields or is_parameter(expected)
+    return all(
+        is_assignable(a, b, bound) for a, b in zip(expected.params, actual.params, strict=False)
+    )
 
 
-def _widen(bound: dict[str, CelType], wanted: CelType, actual: CelType) -> bool:
-    bound[wanted.name] = actual
+def _rebind(bound: dict[str, CelType], expected: CelType, actual: CelType) -> bool:
+    bound[expected.name] = actual
     return True
 
 
-def bind(kind: CelType, bound: Mapping[str, CelType]) -> CelType:
-    """The kind with its parameters replaced; what is not bound is dynamic."""
-    if is_parameter(kind):
-        return bound.get(kind.name, DYN)
-    if not kind.params:
-        return kind
-    return CelType(kind.name, tuple(bind(one, bound) for one in kind.params), kind.size)
+def substitute(cel_type: CelType, bound: Mapping[str, CelType]) -> CelType:
+    """Return the type with its parameters replaced by their bindings; unbound ones become DYN."""
+    if is_parameter(cel_type):
+        return bound.get(cel_type.name, DYN)
+    if not cel_type.params:
+        return cel_type
+    return CelType(
+        cel_type.name, tuple(substitute(param, bound) for param in cel_type.params), cel_type.size
+    )
 
 
-_PYTHON: dict[str, tuple[type, ...]] = {
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,), "bytes": (bytes,), "double": (float,), "uint": (UInt,), "list": (list,),
     "map": (dict,), "object": (dict,), "null": (type(None),), "timestamp": (Timestamp,),
     "duration": (Duration,), "optional": (Optional,), "type": (TypeValue,), "bool": (bool,),
@@ -169,11 +172,11 @@ _PYTHON: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-def holds(kind: CelType, value: Any) -> bool:
-    """Whether a value is of a signature's kind, as far as its own type tells."""
-    if kind.name == "dyn" or is_parameter(kind):
+def is_instance(cel_type: CelType, value: Any) -> bool:
+    """Report whether a value is of a signature's type, as far as its Python type tells."""
+    if cel_type.name == "dyn" or is_parameter(cel_type):
         return True
-    expected = _PYTHON.get(kind.name)
+    expected = _PYTHON_TYPES.get(cel_type.name)
     if expected is None:
-        return bool(getattr(value, "type_name", "") == _SHOWN.get(kind.name))
+        return bool(getattr(value, "type_name", "") == _DISPLAY_NAMES.get(cel_type.name))
     return type(value) in expected

@@ -1,7 +1,7 @@
-"""Types of expressions, found before anything is evaluated.
+"""The type checker of CEL expressions.
 
-Every node gets its `kind`, every call the overloads that can fit. What is wrong is collected, in
-cel-go's words, with the place in the text. Mirrors github.com/google/cel-go/checker.
+Sets `cel_type` of every node and the matching overloads of every call. Problems are collected,
+worded as cel-go words them, with their position. Mirrors github.com/google/cel-go/checker.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.cel_types import BOOL, DYN, CelType
 from kapiserver.api.cel.functions import Overload
-from kapiserver.api.cel.libraries import declared
-from kapiserver.api.cel.values import Failed, UInt, parse_duration, parse_time
+from kapiserver.api.cel.libraries import overloads_of
+from kapiserver.api.cel.values import EvaluationError, UInt, parse_duration, parse_time
 from kapiserver.api.linear_regex import compile_pattern
 
 _LITERALS: dict[type, CelType] = {
     bool: BOOL, int: k.INT, UInt: k.UINT, float: k.DOUBLE, type(None): k.NULL,
 }  # fmt: skip
-_ATTEMPTS: dict[str, Callable[[str], object]] = {
+_LITERAL_PARSERS: dict[str, Callable[[str], object]] = {
     "matches": compile_pattern,
     "duration": parse_duration,
     "timestamp": parse_time,
@@ -31,7 +31,7 @@ _FOLDS = {
 
 
 class Checker:
-    """One check of one tree. `problems` are (position, message); `free` the variables used."""
+    """One check of one tree. `problems` are (position, message); `free` are the variables used."""
 
     def __init__(self, variables: Mapping[str, CelType]) -> None:
         self.variables = variables
@@ -40,13 +40,13 @@ class Checker:
         self.free: set[str] = set()
 
     def check(self, node: s.Node) -> CelType:
-        """The kind of a node; dynamic where something is wrong with it."""
-        kind: CelType = getattr(self, f"_check_{type(node).__name__.lower()}")(node)
-        node.kind = kind
-        return kind
+        """Set and return the type of a node; DYN if it has a problem."""
+        cel_type: CelType = getattr(self, f"_check_{type(node).__name__.lower()}")(node)
+        node.cel_type = cel_type
+        return cel_type
 
     def wrong(self, node: s.Node, message: str) -> CelType:
-        """Take note of a problem."""
+        """Record a problem."""
         self.problems.append((node.position, message))
         return DYN
 
@@ -73,25 +73,25 @@ class Checker:
             return k.type_of(DYN)
         operand = self.check(node.operand)
         inner = operand.params[0] if operand.name == "optional" else operand
-        found = self._field(node, inner)
+        field_type = self._field(node, inner)
         if node.is_test:
             return BOOL
-        return k.optional_of(found) if node.is_optional or inner is not operand else found
+        return k.optional_of(field_type) if node.is_optional or inner is not operand else field_type
 
-    def _field(self, node: s.Select, kind: CelType) -> CelType:
-        if kind.name == "object":
-            if node.field in kind.fields:
-                return kind.fields[node.field]
+    def _field(self, node: s.Select, cel_type: CelType) -> CelType:
+        if cel_type.name == "object":
+            if node.field in cel_type.fields:
+                return cel_type.fields[node.field]
             return self.wrong(node, f"undefined field '{node.field}'")
-        if kind.name == "map":
-            return kind.params[1]
-        if kind.name == "dyn":
+        if cel_type.name == "map":
+            return cel_type.params[1]
+        if cel_type.name == "dyn":
             return DYN
-        return self.wrong(node, f"type '{kind}' does not support field selection")
+        return self.wrong(node, f"type '{cel_type}' does not support field selection")
 
     def names_type(self, node: s.Node) -> bool:
-        """Whether a chain of names is one of a type: `google.protobuf.Timestamp`."""
-        name = _qualified(node)
+        """Report whether a chain of names is the name of a type: `google.protobuf.Timestamp`."""
+        name = _qualified_name(node)
         return name in k.TYPE_NAMES and not self._is_variable(name.partition(".")[0])
 
     def _is_variable(self, name: str) -> bool:
@@ -101,113 +101,120 @@ class Checker:
         self._qualify(node)
         if node.function in ("_&&_", "_||_"):
             actual = [self.check(arg) for arg in node.args]
-            if all(kind.name in ("bool", "dyn") for kind in actual):
+            if all(cel_type.name in ("bool", "dyn") for cel_type in actual):
                 return BOOL
             return self._no_match(node, actual)
         if node.function == "_?_:_":
             return self._check_condition(node)
-        overloads = declared(node.function)
+        overloads = overloads_of(node.function)
         actual = [self.check(arg) for arg in node.operands]
         if not overloads:
-            told = f"undeclared reference to '{node.function}' (in container '')"
-            return self.wrong(node, told)
+            message = f"undeclared reference to '{node.function}' (in container '')"
+            return self.wrong(node, message)
         return self._resolve(node, overloads, actual)
 
     def _resolve(
         self, node: s.Call, overloads: Sequence[Overload], actual: Sequence[CelType]
     ) -> CelType:
-        fitting, results = [], []
+        matching, results = [], []
         for overload in overloads:
-            bound: dict[str, CelType] = {}
+            bindings: dict[str, CelType] = {}
             if overload.is_method != (node.target is not None):
                 continue
             if len(overload.args) == len(actual) and all(
-                k.fits(wanted, kind, bound)
-                for wanted, kind in zip(overload.args, actual, strict=True)
+                k.is_assignable(expected, cel_type, bindings)
+                for expected, cel_type in zip(overload.args, actual, strict=True)
             ):
-                fitting.append(overload)
-                results.append(k.bind(overload.result, bound))
-        if not fitting:
+                matching.append(overload)
+                results.append(k.substitute(overload.result, bindings))
+        if not matching:
             return self._no_match(node, actual)
-        node.overloads = tuple(fitting)
+        node.overloads = tuple(matching)
         self._check_literals(node)
         same = all(str(result) == str(results[0]) for result in results)
         return results[0] if same else DYN
 
     def _check_literals(self, node: s.Call) -> None:
-        # What is written in the expression itself can be tried at once.
-        attempt = _ATTEMPTS.get(node.function)
+        # Literal arguments can be parsed at compile time.
+        attempt = _LITERAL_PARSERS.get(node.function)
         arg = node.args[-1] if attempt is not None and node.args else None
         if attempt is None or not isinstance(arg, s.Literal) or not isinstance(arg.value, str):
             return
         try:
             attempt(arg.value)
-        except (ValueError, Failed):
+        except (ValueError, EvaluationError):
             self.wrong(arg, f"invalid {node.function} argument")
 
     def _no_match(self, node: s.Call, actual: Sequence[CelType]) -> CelType:
-        shown = [str(kind) for kind in actual]
+        names = [str(cel_type) for cel_type in actual]
         if node.target is not None:
-            told = f"{shown[0]}.({', '.join(shown[1:])})"
+            signature = f"{names[0]}.({', '.join(names[1:])})"
         else:
-            told = f"({', '.join(shown)})"
+            signature = f"({', '.join(names)})"
         return self.wrong(
-            node, f"found no matching overload for '{node.function}' applied to '{told}'"
+            node, f"found no matching overload for '{node.function}' applied to '{signature}'"
         )
 
     def _qualify(self, node: s.Call) -> None:
         # `format.named(...)` is a function, not a method, unless `format` is a variable.
         if node.target is None:
             return
-        name = _qualified(node.target)
+        name = _qualified_name(node.target)
         if name and not self._is_variable(name.partition(".")[0]):
             full = f"{name}.{node.function}"
-            if declared(full):
+            if overloads_of(full):
                 node.function, node.target = full, None
 
     def _check_condition(self, node: s.Call) -> CelType:
-        condition, one, other = (self.check(arg) for arg in node.args)
-        joined = _join(one, other)
+        condition, when_true, when_false = (self.check(arg) for arg in node.args)
+        joined = _common_type(when_true, when_false)
         if condition.name not in ("bool", "dyn") or joined is None:
-            return self._no_match(node, (condition, one, other))
+            return self._no_match(node, (condition, when_true, when_false))
         return joined
 
     def _check_listnode(self, node: s.ListNode) -> CelType:
-        found = []
-        for place, item in enumerate(node.items):
-            kind = self.check(item)
-            if place in node.optional:
-                kind = self._unwrapped(item, kind)
-            found.append((item, kind))
-        return k.list_of(self._homogeneous(found), len(node.items))
+        item_types = []
+        for index, item in enumerate(node.items):
+            cel_type = self.check(item)
+            if index in node.optional:
+                cel_type = self._unwrap_optional(item, cel_type)
+            item_types.append((item, cel_type))
+        return k.list_of(self._common_element_type(item_types), len(node.items))
 
     def _check_mapnode(self, node: s.MapNode) -> CelType:
         keys, values = [], []
-        for place, (key, value) in enumerate(node.entries):
+        for index, (key, value) in enumerate(node.entries):
             keys.append((key, self.check(key)))
-            kind = self.check(value)
-            values.append((value, self._unwrapped(value, kind) if place in node.optional else kind))
-        return k.map_of(self._homogeneous(keys), self._homogeneous(values), len(node.entries))
+            cel_type = self.check(value)
+            values.append(
+                (
+                    value,
+                    self._unwrap_optional(value, cel_type) if index in node.optional else cel_type,
+                )
+            )
+        return k.map_of(
+            self._common_element_type(keys), self._common_element_type(values), len(node.entries)
+        )
 
-    def _unwrapped(self, node: s.Node, kind: CelType) -> CelType:
-        if kind.name == "optional":
-            return kind.params[0]
-        if kind.name != "dyn":
-            self.wrong(node, f"expected type 'optional_type({kind})' but found '{kind}'")
+    def _unwrap_optional(self, node: s.Node, cel_type: CelType) -> CelType:
+        if cel_type.name == "optional":
+            return cel_type.params[0]
+        if cel_type.name != "dyn":
+            self.wrong(node, f"expected type 'optional_type({cel_type})' but found '{cel_type}'")
         return DYN
 
-    def _homogeneous(self, found: Sequence[tuple[s.Node, CelType]]) -> CelType:
+    def _common_element_type(self, typed_nodes: Sequence[tuple[s.Node, CelType]]) -> CelType:
         joined: CelType | None = None
-        for node, kind in found:
-            wider = kind if joined is None else _join(joined, kind)
-            if wider is None:
-                return self.wrong(node, f"expected type '{joined}' but found '{kind}'")
-            joined = wider
+        for node, cel_type in typed_nodes:
+            common = cel_type if joined is None else _common_type(joined, cel_type)
+            if common is None:
+                return self.wrong(node, f"expected type '{joined}' but found '{cel_type}'")
+            joined = common
         return joined or DYN
 
     def _check_loop(self, node: s.Loop) -> CelType:
-        over = self.check(node.range)
-        scope = self._scope(node, over)
+        range_type = self.check(node.range)
+        scope = self._scope(node, range_type)
         self.scopes.append(scope)
         if node.filter is not None:
             self._check_bool(node, self.check(node.filter), "_?_:_")
@@ -215,65 +222,67 @@ class Checker:
         self.scopes.pop()
         if node.macro in _FOLDS:
             self._check_bool(node, body, _FOLDS[node.macro])
-            return _filtered(over) if node.macro == "filter" else BOOL
+            return _filter_type(range_type) if node.macro == "filter" else BOOL
         if node.macro in ("map", "transformList"):
-            return k.list_of(body, over.size)
+            return k.list_of(body, range_type.size)
         if node.macro == "transformMap":
-            return k.map_of(scope[node.variables[0]], body, over.size)
+            return k.map_of(scope[node.variables[0]], body, range_type.size)
         if body.name not in ("map", "dyn"):
             self.wrong(node.body, f"expected type 'map' but found '{body}'")
-        return CelType(body.name, body.params, over.size)
+        return CelType(body.name, body.params, range_type.size)
 
-    def _scope(self, node: s.Loop, over: CelType) -> dict[str, CelType]:
-        if over.name not in ("list", "map", "dyn"):
+    def _scope(self, node: s.Loop, range_type: CelType) -> dict[str, CelType]:
+        if range_type.name not in ("list", "map", "dyn"):
             self.wrong(
                 node.range,
-                f"expression of type '{over}' cannot be range of a comprehension "
+                f"expression of type '{range_type}' cannot be range of a comprehension "
                 "(must be list, map, or dynamic)",
             )
-        if over.name == "list":
-            kinds = (k.INT, over.params[0])
-        elif over.name == "map":
-            kinds = (over.params[0], over.params[1])
+        if range_type.name == "list":
+            types = (k.INT, range_type.params[0])
+        elif range_type.name == "map":
+            types = (range_type.params[0], range_type.params[1])
         else:
-            kinds = (DYN, DYN)
+            types = (DYN, DYN)
         if len(node.variables) == 2:
-            return dict(zip(node.variables, kinds, strict=True))
-        return {node.variables[0]: kinds[0] if over.name == "map" else kinds[1]}
+            return dict(zip(node.variables, types, strict=True))
+        return {node.variables[0]: types[0] if range_type.name == "map" else types[1]}
 
     def _check_bool(self, node: s.Loop, body: CelType, function: str) -> None:
         if body.name not in ("bool", "dyn"):
             first = "bool, " if function != "_?_:_" else ""
-            told = f"({first}{body})"
-            self.wrong(node, f"found no matching overload for '{function}' applied to '{told}'")
+            signature = f"({first}{body})"
+            self.wrong(
+                node, f"found no matching overload for '{function}' applied to '{signature}'"
+            )
 
     def _check_bind(self, node: s.Bind) -> CelType:
-        kind = self.check(node.value)
+        cel_type = self.check(node.value)
         if node.macro != "bind":
-            if kind.name not in ("optional", "dyn"):
-                told = f"found no matching overload for 'hasValue' applied to '{kind}.()'"
-                return self.wrong(node, told)
-            kind = kind.params[0] if kind.name == "optional" else DYN
-        self.scopes.append({node.variable: kind})
+            if cel_type.name not in ("optional", "dyn"):
+                message = f"found no matching overload for 'hasValue' applied to '{cel_type}.()'"
+                return self.wrong(node, message)
+            cel_type = cel_type.params[0] if cel_type.name == "optional" else DYN
+        self.scopes.append({node.variable: cel_type})
         body = self.check(node.body)
         self.scopes.pop()
         return k.optional_of(body) if node.macro == "optMap" else body
 
 
-def _join(one: CelType, other: CelType) -> CelType | None:
-    # The kind of what is one or the other; None where there is none.
-    if k.fits(one, other, {}):
-        return one if one.size >= other.size or one.params or one.fields else other
-    return other if k.fits(other, one, {}) else None
+def _common_type(left: CelType, right: CelType) -> CelType | None:
+    # The type of a value that has one of two types; None if there is none.
+    if k.is_assignable(left, right, {}):
+        return left if left.size >= right.size or left.params or left.fields else right
+    return right if k.is_assignable(right, left, {}) else None
 
 
-def _filtered(over: CelType) -> CelType:
-    if over.name == "map":
-        return k.list_of(over.params[0], over.size)
-    return over
+def _filter_type(range_type: CelType) -> CelType:
+    if range_type.name == "map":
+        return k.list_of(range_type.params[0], range_type.size)
+    return range_type
 
 
-def _qualified(node: s.Node) -> str:
+def _qualified_name(node: s.Node) -> str:
     parts: list[str] = []
     while isinstance(node, s.Select) and not node.is_test and not node.is_optional:
         parts.append(node.field)

@@ -1,12 +1,10 @@
-"""What an expression can cost at most, told from the sizes that its variables can have; and what
-its parts are charged when they are evaluated.
+"""Static cost estimates of expressions, and the step costs that are charged at evaluation.
 
-An upper bound: both branches of a condition of which the dearer counts, every loop over as many
-items as there can be. Which definitions are accepted hangs on it, so it is what
-github.com/google/cel-go/checker/cost.go and k8s.io/apiserver/pkg/cel/library/cost.go come to:
-loops cost what the macros they stand for expand to, and what is taken out of a value without a
-name has the size of the schema's root. Where it knows no size although there is one, that counts:
-a definition refused for nothing is worse than one that is not refused.
+The estimate is an upper bound: the dearer branch of a condition, loops over the largest range.
+Definitions are accepted or rejected by it, so it mirrors github.com/google/cel-go/checker/cost.go
+and k8s.io/apiserver/pkg/cel/library/cost.go exactly: loops cost what their macros expand to, and a
+part of an unnamed value has the size of the schema's root. Where those know no size although there
+is one, neither does this module: a definition must not be rejected that kube-apiserver accepts.
 """
 
 from __future__ import annotations
@@ -18,12 +16,21 @@ from typing import TypeAlias
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.call_costs import call_cost
 from kapiserver.api.cel.cel_types import DYN, CelType
-from kapiserver.api.cel.sizes import MOST, NOWHERE, ONE, UNKNOWN, Estimate, Size, part, size_of
+from kapiserver.api.cel.sizes import (
+    MAX_COST,
+    ONE,
+    UNDECLARED,
+    UNKNOWN,
+    Estimate,
+    Size,
+    part_type,
+    size_of,
+)
 
 _LIST_COST = 10
 _MAP_COST = 30
 _LOOPS = {
-    # macro: (once: what the result is begun with and read; each time, beside filter and body)
+    # macro: (once: initializing and reading the result; per item, besides filter and body)
     "all": (1, 3), "exists": (1, 4), "exists_one": (2, 2), "existsOne": (2, 2),
     "map": (_LIST_COST + 1, _LIST_COST + 2), "filter": (_LIST_COST + 1, _LIST_COST + 3),
     "transformList": (_LIST_COST + 1, _LIST_COST + 2), "transformMap": (_MAP_COST + 1, 3),
@@ -33,17 +40,17 @@ _LISTING = ("map", "filter", "transformList")
 _MAPPING = ("transformMap", "transformMapEntry")
 
 Scope: TypeAlias = Mapping[str, Estimate]
-"""What is known of the variables of loops and bindings."""
+"""Estimates of the variables of loops and bindings."""
 
 
 def estimate(node: s.Node, variables: Mapping[str, CelType]) -> int:
-    """The most that an expression can cost. The kind of the first variable is the root."""
+    """Return the maximum cost of an expression. The type of the first variable is the root."""
     kinds = {
-        name: kind.params[0] if kind.name == "optional" else kind
-        for name, kind in variables.items()
+        name: cel_type.params[0] if cel_type.name == "optional" else cel_type
+        for name, cel_type in variables.items()
     }
-    root = next(iter(kinds.values()), NOWHERE)
-    return min(_Estimator(kinds, root).of(node, {}).cost, MOST)
+    root = next(iter(kinds.values()), UNDECLARED)
+    return min(_Estimator(kinds, root).of(node, {}).cost, MAX_COST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,89 +59,108 @@ class _Estimator:
     root: CelType
 
     def of(self, node: s.Node, scope: Scope) -> Estimate:
-        """What is known of a node."""
+        """Return the estimate of a node."""
         if isinstance(node, s.Literal):
             size = len(node.value) if isinstance(node.value, str | bytes) else 1
             return Estimate(0, Size(size, size))
         if isinstance(node, s.Ident):
-            place = self.variables.get(node.name, self.root)
-            return scope.get(node.name) or _at(1, place, node.kind)
+            schema_type = self.variables.get(node.name, self.root)
+            return scope.get(node.name) or _estimate_of(1, schema_type, node.cel_type)
         if isinstance(node, s.Select):
             return self._of_select(node, scope)
         if isinstance(node, s.Call):
             return self._of_call(node, scope)
         if isinstance(node, s.ListNode):
-            below = [self.of(one, scope) for one in node.items]
-            cost, size = _LIST_COST + sum(one.cost for one in below), len(below)
-            return Estimate(cost, Size(size, size), entries=(ONE, _widest(below)))
+            items = [self.of(item, scope) for item in node.items]
+            cost, size = _LIST_COST + sum(item.cost for item in items), len(items)
+            return Estimate(cost, Size(size, size), entries=(ONE, _widest(items)))
         if isinstance(node, s.MapNode):
             keys = [self.of(key, scope) for key, _ in node.entries]
             values = [self.of(value, scope) for _, value in node.entries]
-            cost, size = _MAP_COST + sum(one.cost for one in (*keys, *values)), len(keys)
+            cost, size = _MAP_COST + sum(item.cost for item in (*keys, *values)), len(keys)
             return Estimate(cost, Size(size, size), entries=(_widest(keys), _widest(values)))
         if isinstance(node, s.Loop):
             return self._of_loop(node, scope)
         assert isinstance(node, s.Bind)
         return self._of_bind(node, scope)
 
-    def _part(self, place: CelType | None, name: str) -> CelType:
-        # What is in something that has no name itself, is looked for from the root.
-        return self.root if place is None else part(place, name)
+    def _part_of(self, schema_type: CelType | None, name: str) -> CelType:
+        # Parts of an unnamed value are looked up from the root.
+        return self.root if schema_type is None else part_type(schema_type, name)
 
     def _of_select(self, node: s.Select, scope: Scope) -> Estimate:
-        if node.operand.kind is None:
+        if node.operand.cel_type is None:
             return Estimate(1, size_of(self.root))  # the name of a type
         inner = self.of(node.operand, scope)
         if node.is_test:
             return Estimate(inner.cost, ONE)
         if node.is_optional:
-            return Estimate(inner.cost + 1, _plain(node.kind))
-        counts = node.operand.kind.name in ("object", "map")
-        return _at(inner.cost + counts, self._part(inner.place, node.field), node.kind)
+            return Estimate(inner.cost + 1, _type_size(node.cel_type))
+        counts = node.operand.cel_type.name in ("object", "map")
+        return _estimate_of(
+            inner.cost + counts, self._part_of(inner.schema_type, node.field), node.cel_type
+        )
 
     def _of_call(self, node: s.Call, scope: Scope) -> Estimate:
-        below = [self.of(one, scope) for one in node.operands]
-        spent = sum(one.cost for one in below)
+        operands = [self.of(operand, scope) for operand in node.operands]
+        operand_cost = sum(operand.cost for operand in operands)
         if node.function == "_?_:_":
-            condition, one, other = below
-            cost = condition.cost + max(one.cost, other.cost)
-            return Estimate(cost, one.size | other.size, entries=_both(one, other))
+            condition, operand, when_false = operands
+            cost = condition.cost + max(operand.cost, when_false.cost)
+            return Estimate(
+                cost, operand.size | when_false.size, entries=_entry_sizes(operand, when_false)
+            )
         if not node.overloads:  # && and ||
-            return Estimate(spent, ONE)
+            return Estimate(operand_cost, ONE)
         if node.function == "dyn":
-            return Estimate(spent + 1, below[0].size, entries=below[0].entries)
-        over = node.operands[0].kind.name if node.operands else ""
-        if node.function == "_[_]" and over != "optional":
-            name = "@items" if over == "list" else "@values"
-            found = _at(spent + 1, self._part(below[0].place, name), node.kind)
-            entries = below[0].entries
-            return found if entries is None else Estimate(found.cost, entries[1], found.place)
-        cost, size = call_cost(node, below)
-        entries = _both(*below) if node.function == "_+_" else None
+            return Estimate(operand_cost + 1, operands[0].size, entries=operands[0].entries)
+        range_type = node.operands[0].cel_type.name if node.operands else ""
+        if node.function == "_[_]" and range_type != "optional":
+            name = "@items" if range_type == "list" else "@values"
+            element = _estimate_of(
+                operand_cost + 1, self._part_of(operands[0].schema_type, name), node.cel_type
+            )
+            entries = operands[0].entries
+            return (
+                element
+                if entries is None
+                else Estimate(element.cost, entries[1], element.schema_type)
+            )
+        cost, size = call_cost(node, operands)
+        entries = _entry_sizes(*operands) if node.function == "_+_" else None
         if size is None:
-            sizes = [one.size.most for one in below]
-            size = Size(0, min(max(one.size(sizes) for one in node.overloads), MOST))
-        return Estimate(min(spent + cost, MOST), size, entries=entries)
+            sizes = [operand.size.most for operand in operands]
+            size = Size(0, min(max(operand.size(sizes) for operand in node.overloads), MAX_COST))
+        return Estimate(min(operand_cost + cost, MAX_COST), size, entries=entries)
 
     def _of_loop(self, node: s.Loop, scope: Scope) -> Estimate:
-        over = self.of(node.range, scope)
-        inner = {**scope, **self._variables(node, over)}
+        range_ = self.of(node.range, scope)
+        inner = {**scope, **self._variables(node, range_)}
         body = self.of(node.body, inner)
-        kept = self.of(node.filter, inner).cost if node.filter is not None else 0
-        once, each = _LOOPS[node.macro]
-        cost = min(over.cost + once + over.size.most * (kept + body.cost + each), MOST)
+        filter_cost = self.of(node.filter, inner).cost if node.filter is not None else 0
+        once, per_item = _LOOPS[node.macro]
+        cost = min(
+            range_.cost + once + range_.size.most * (filter_cost + body.cost + per_item), MAX_COST
+        )
         if node.macro in _MAPPING:
-            return Estimate(cost, over.size)
+            return Estimate(cost, range_.size)
         if node.macro not in _LISTING:
             return Estimate(cost, ONE)
         item = inner[node.variables[-1]] if node.macro == "filter" else body
-        return Estimate(cost, over.size, entries=(ONE, Size(0, item.size.most)))
+        return Estimate(cost, range_.size, entries=(ONE, Size(0, item.size.most)))
 
-    def _variables(self, node: s.Loop, over: Estimate) -> Scope:
-        keys, values = over.entries or (None, None)
-        is_list, kinds = node.range.kind.name == "list", node.range.kind.params or (DYN,)
-        item = _at(1, self._part(over.place, "@items" if is_list else "@values"), kinds[-1], values)
-        key = _at(1, self._part(over.place, "@indices" if is_list else "@keys"), kinds[0], keys)
+    def _variables(self, node: s.Loop, range_: Estimate) -> Scope:
+        keys, values = range_.entries or (None, None)
+        is_list, kinds = node.range.cel_type.name == "list", node.range.cel_type.params or (DYN,)
+        item = _estimate_of(
+            1,
+            self._part_of(range_.schema_type, "@items" if is_list else "@values"),
+            kinds[-1],
+            values,
+        )
+        key = _estimate_of(
+            1, self._part_of(range_.schema_type, "@indices" if is_list else "@keys"), kinds[0], keys
+        )
         if len(node.variables) == 2:
             return dict(zip(node.variables, (key, item), strict=True))
         return {node.variables[0]: item if is_list else key}
@@ -143,51 +169,53 @@ class _Estimator:
         value = self.of(node.value, scope)
         if node.macro == "bind":
             body = self.of(node.body, {**scope, node.variable: replace(value, cost=1)})
-            # A binding is a loop over an empty list.
-            return replace(body, cost=_LIST_COST + value.cost + body.cost, place=None)
-        kind = node.value.kind
-        known = Estimate(1, _plain(kind.params[0] if kind.params else DYN))
+            # A binding expands to a loop over an empty list.
+            return replace(body, cost=_LIST_COST + value.cost + body.cost, schema_type=None)
+        cel_type = node.value.cel_type
+        known = Estimate(1, _type_size(cel_type.params[0] if cel_type.params else DYN))
         body = self.of(node.body, {**scope, node.variable: known})
-        # Beside the binding hasValue(), value(), and of optMap optional.of().
+        # Besides the binding: hasValue(), value(), and optional.of() for optMap.
         cost = _LIST_COST + 2 * value.cost + body.cost + 2 + (node.macro == "optMap")
-        return Estimate(cost, _plain(node.kind))
+        return Estimate(cost, _type_size(node.cel_type))
 
 
-def _plain(kind: CelType) -> Size:
-    # What is known of a value by its type alone.
-    if kind.name == "optional":
-        return _plain(kind.params[0])
-    return ONE if kind.name in _SCALARS else UNKNOWN
+def _type_size(cel_type: CelType) -> Size:
+    # The size of a value by its type alone.
+    if cel_type.name == "optional":
+        return _type_size(cel_type.params[0])
+    return ONE if cel_type.name in _SCALARS else UNKNOWN
 
 
 _SCALARS = ("bool", "int", "uint", "double", "timestamp", "duration")
 
 
-def _at(cost: int, place: CelType, kind: CelType, known: Size | None = None) -> Estimate:
-    # A value at a place; `known` is what else is known of its size.
-    size = size_of(place)
-    if place is NOWHERE:
-        size = _plain(kind)
+def _estimate_of(
+    cost: int, schema_type: CelType, cel_type: CelType, known: Size | None = None
+) -> Estimate:
+    # A value of a schema type; `known` is its size if the schema does not declare it.
+    size = size_of(schema_type)
+    if schema_type is UNDECLARED:
+        size = _type_size(cel_type)
         if size is UNKNOWN:
-            size = known or Size(0, min(kind.size, MOST))
-    return Estimate(cost, size, place)
+            size = known or Size(0, min(cel_type.size, MAX_COST))
+    return Estimate(cost, size, schema_type)
 
 
 def _widest(parts: list[Estimate]) -> Size:
-    found = parts[0].size if parts else Size(0, 0)
-    for one in parts[1:]:
-        found |= one.size
-    return found
+    size = parts[0].size if parts else Size(0, 0)
+    for other in parts[1:]:
+        size |= other.size
+    return size
 
 
-def _both(one: Estimate, other: Estimate | None = None) -> tuple[Size, Size] | None:
-    if other is None or one.entries is None or other.entries is None:
+def _entry_sizes(left: Estimate, right: Estimate | None = None) -> tuple[Size, Size] | None:
+    if right is None or left.entries is None or right.entries is None:
         return None
-    return one.entries[0] | other.entries[0], one.entries[1] | other.entries[1]
+    return left.entries[0] | right.entries[0], left.entries[1] | right.entries[1]
 
 
 def _children(node: s.Node) -> Iterator[s.Node]:
-    # What is evaluated at most once with the node: not the bodies of loops.
+    # Nodes that are evaluated at most once with this node: not the bodies of loops.
     if isinstance(node, s.Select):
         yield node.operand
     elif isinstance(node, s.Call):
@@ -195,7 +223,7 @@ def _children(node: s.Node) -> Iterator[s.Node]:
     elif isinstance(node, s.ListNode):
         yield from node.items
     elif isinstance(node, s.MapNode):
-        yield from (one for entry in node.entries for one in entry)
+        yield from (child for entry in node.entries for child in entry)
     elif isinstance(node, s.Loop):
         yield node.range
     elif isinstance(node, s.Bind):
@@ -216,12 +244,13 @@ _SLOW = frozenset(
 
 
 def steps_of(node: s.Node) -> int:
-    """What a node costs each time it is evaluated, but for loops and long texts in it."""
+    """Return the cost of one evaluation of a node, without loops and the traversal of long
+    texts."""
     return _own_steps(node) + sum(map(steps_of, _children(node)))
 
 
 def _own_steps(node: s.Node) -> int:
-    # A function takes as long as several operators do, some as long as many.
+    # A function costs as much as several operators, a slow function as much as many.
     if not isinstance(node, s.Call) or node.function[0] in "_@!-":
         return int(not isinstance(node, s.Literal))
     return _SLOW_STEPS if node.function in _SLOW else _NAMED_STEPS

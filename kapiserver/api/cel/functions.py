@@ -1,10 +1,9 @@
-"""How functions are declared: what they take, give, do and cost.
+"""How CEL functions are declared: signature, implementation, cost and result size.
 
 A row of a table is `(signature, function, cost, size)`. The signature is `string.(int) string` for
-a method, `(string) int` else. Cost and size are functions of the sizes of the arguments
-(characters, items; 1 for what has none): what a call is charged before it is made, and how large
-its result can be; what has a size is charged for it. What may be written is for `call_costs.py`
-to say. Knows no function.
+a method and `(string) int` for a function. Cost and size are functions of the sizes of the
+arguments (characters, items; 1 for values without a size): the cost is charged before the call, a
+result is charged by its size. `call_costs.py` has the static estimates. Knows no function.
 """
 
 from __future__ import annotations
@@ -15,108 +14,108 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from kapiserver.api.cel.cel_types import CelType, read
-from kapiserver.api.cel.values import Metered
+from kapiserver.api.cel.cel_types import CelType, parse_type
+from kapiserver.api.cel.values import MeteredFunction
 
 Cost: TypeAlias = Callable[[Sequence[int]], int]
 Row: TypeAlias = tuple[Any, ...]
 Table: TypeAlias = Mapping[str, Sequence[Row]]
 _SIGNATURE = re.compile(r"(?:(?P<target>[a-zA-Z(), ]+)\.)?\((?P<args>.*)\) (?P<result>.+)")
 _TRAVERSAL = 10
-"""Characters that cost as much as one step (StringTraversalCostFactor is its inverse)."""
+"""Characters that cost one step (the inverse of StringTraversalCostFactor)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overload:
-    """One form of a function. `args` begin with the target of a method."""
+    """One overload of a function. `args` begin with the target of a method."""
 
     args: tuple[CelType, ...]
     result: CelType
     is_method: bool
-    run: Callable[..., Any] | Metered
+    run: Callable[..., Any] | MeteredFunction
     cost: Cost
     size: Cost
 
 
-def tenth(size: int) -> int:
-    """What it costs to go through a text or bytes of this size."""
+def traversal_cost(size: int) -> int:
+    """Return the cost of traversing a text or bytes of this size."""
     return -(-size // _TRAVERSAL)
 
 
-def flat(_: Sequence[int]) -> int:
+def cost_constant(_: Sequence[int]) -> int:
     """One step."""
     return 1
 
 
-def first(sizes: Sequence[int]) -> int:
-    """The first argument is gone through."""
-    return tenth(sizes[0])
+def cost_first(sizes: Sequence[int]) -> int:
+    """The first argument is traversed."""
+    return traversal_cost(sizes[0])
 
 
-def twice(sizes: Sequence[int]) -> int:
-    """The first argument is gone through, and as much is made."""
-    return tenth(2 * sizes[0])
+def cost_first_twice(sizes: Sequence[int]) -> int:
+    """The first argument is traversed, and a copy of it is built."""
+    return traversal_cost(2 * sizes[0])
 
 
-def second(sizes: Sequence[int]) -> int:
-    """The second argument is gone through."""
-    return tenth(sizes[1])
+def cost_second(sizes: Sequence[int]) -> int:
+    """The second argument is traversed."""
+    return traversal_cost(sizes[1])
 
 
-def items(sizes: Sequence[int]) -> int:
-    """Each item is looked at."""
+def cost_items(sizes: Sequence[int]) -> int:
+    """Each item is visited."""
     return sizes[0]
 
 
-def both(sizes: Sequence[int]) -> int:
-    """Both arguments are gone through."""
-    return tenth(sizes[0] + sizes[1])
+def cost_both(sizes: Sequence[int]) -> int:
+    """Both arguments are traversed."""
+    return traversal_cost(sizes[0] + sizes[1])
 
 
-def smaller(sizes: Sequence[int]) -> int:
-    """As much as both have is gone through."""
-    return tenth(min(sizes))
+def cost_smaller(sizes: Sequence[int]) -> int:
+    """Both arguments are traversed up to the length of the shorter."""
+    return traversal_cost(min(sizes))
 
 
-def product(sizes: Sequence[int]) -> int:
-    """Each of one is held against each of the other."""
+def cost_product(sizes: Sequence[int]) -> int:
+    """Each item of one argument is compared with each of the other."""
     return sizes[0] * sizes[1]
 
 
-def pattern(sizes: Sequence[int]) -> int:
-    """A pattern is looked for."""
-    return tenth(sizes[0] + 1) * max(1, math.ceil(sizes[1] / 4))
+def cost_pattern(sizes: Sequence[int]) -> int:
+    """A text is searched for a pattern."""
+    return traversal_cost(sizes[0] + 1) * max(1, math.ceil(sizes[1] / 4))
 
 
 def size_one(_: Sequence[int]) -> int:
-    """A result without size."""
+    """The result has no size."""
     return 1
 
 
 def size_first(sizes: Sequence[int]) -> int:
-    """A result as large as the first argument."""
+    """The result is as large as the first argument."""
     return sizes[0]
 
 
 def size_sum(sizes: Sequence[int]) -> int:
-    """A result as large as all arguments."""
+    """The result is as large as all arguments together."""
     return sum(sizes)
 
 
 def overload(row: Row) -> Overload:
-    """The overload that a row declares."""
+    """Return the overload that a row declares."""
     signature, run, *rest = row
-    found = _SIGNATURE.fullmatch(signature)
-    assert found is not None, signature
-    args = [read(one) for one in _split(found["args"])]
-    target = [read(found["target"])] if found["target"] else []
-    cost = rest[0] if rest else flat
+    match = _SIGNATURE.fullmatch(signature)
+    assert match is not None, signature
+    args = [parse_type(arg) for arg in _split(match["args"])]
+    target = [parse_type(match["target"])] if match["target"] else []
+    cost = rest[0] if rest else cost_constant
     size = rest[1] if len(rest) > 1 else size_one
-    return Overload((*target, *args), read(found["result"]), bool(target), run, cost, size)
+    return Overload((*target, *args), parse_type(match["result"]), bool(target), run, cost, size)
 
 
 def _split(text: str) -> list[str]:
-    # At the commas outside of brackets.
+    # Splits at commas outside of parentheses.
     parts, depth = [""], 0
     for char in text:
         depth += (char == "(") - (char == ")")

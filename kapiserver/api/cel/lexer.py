@@ -1,4 +1,4 @@
-"""The words of an expression. Mirrors the grammar of cel-spec (CEL.g4)."""
+"""The lexer of CEL. Mirrors the grammar of cel-spec (CEL.g4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from kapiserver.api.cel.syntax import MAX_CHARACTERS, SyntaxProblem
+from kapiserver.api.cel.syntax import MAX_CHARACTERS, CelSyntaxError
 from kapiserver.api.cel.values import UInt
 
 _TOKEN = re.compile(
@@ -53,7 +53,7 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word: `kind` is symbol, ident, escaped, literal or end."""
+    """A token: `kind` is symbol, ident, escaped, literal or end."""
 
     kind: str
     text: str
@@ -61,30 +61,30 @@ class Token:
     value: Any = None
 
 
-def tokens(source: str) -> list[Token]:
-    """The words, with one of kind `end` behind. Raises SyntaxProblem."""
+def tokenize(source: str) -> list[Token]:
+    """Return the tokens of an expression, the last of kind `end`. Raises CelSyntaxError."""
     if len(source) > MAX_CHARACTERS:
-        told = f"expression code point size exceeds limit: size: {len(source)}"
-        raise SyntaxProblem(0, f"{told}, limit {MAX_CHARACTERS}")
-    found: list[Token] = []
+        message = f"expression code point size exceeds limit: size: {len(source)}"
+        raise CelSyntaxError(0, f"{message}, limit {MAX_CHARACTERS}")
+    tokens: list[Token] = []
     position = 0
     while position < len(source):
         match = _TOKEN.match(source, position)
         if match is None:
-            shown = source[position]
-            told = f"Syntax error: token recognition error at: '{shown}'"
-            raise SyntaxProblem(position, told)
+            character = source[position]
+            message = f"Syntax error: token recognition error at: '{character}'"
+            raise CelSyntaxError(position, message)
         kind, text, start = match.lastgroup or "", match[0], position
         position = match.end()
         if match["text"]:
             value, position = _text(source, match["text"], start, position)
-            found.append(Token("literal", source[start:position], start, value))
+            tokens.append(Token("literal", source[start:position], start, value))
         elif kind in _NUMBERS or match["float"]:
-            found.append(Token("literal", text, start, _number(match, text, start)))
+            tokens.append(Token("literal", text, start, _number(match, text, start)))
         elif kind != "space":
-            found.append(Token(kind, text, start))
-    found.append(Token("end", "<EOF>", len(source)))
-    return found
+            tokens.append(Token(kind, text, start))
+    tokens.append(Token("end", "<EOF>", len(source)))
+    return tokens
 
 
 _NUMBERS = ("float", "uint", "int")
@@ -97,11 +97,11 @@ def _number(match: re.Match[str], text: str, position: int) -> Any:
     value = int(digits, 16) if digits.startswith("0x") else int(digits)
     if match["uint"]:
         if value > 2**64 - 1:
-            raise SyntaxProblem(position, "invalid uint literal")
+            raise CelSyntaxError(position, "invalid uint literal")
         return UInt(value)
-    # 2^63 is a number behind a minus only; the parser looks.
+    # 2^63 is valid after a minus only, which the parser checks.
     if value > 2**63:
-        raise SyntaxProblem(position, "invalid int literal")
+        raise CelSyntaxError(position, "invalid int literal")
     return value
 
 
@@ -113,8 +113,8 @@ def _text(source: str, opening: str, start: int, position: int) -> tuple[str | b
         end = source.find(quote, end)
         line_end = source.find("\n", position, end if end >= 0 else None)
         if end < 0 or (len(quote) == 1 and line_end >= 0):
-            told = f"Syntax error: token recognition error at: '{source[start:]}'"
-            raise SyntaxProblem(start, told)
+            message = f"Syntax error: token recognition error at: '{source[start:]}'"
+            raise CelSyntaxError(start, message)
         # An odd number of backslashes before a quote makes it part of the text.
         backslashes = end - len(source[position:end].rstrip("\\")) - position
         if backslashes % 2 and "r" not in prefix:
@@ -130,27 +130,27 @@ def _text(source: str, opening: str, start: int, position: int) -> tuple[str | b
 
 
 def _unescape(text: str, position: int, is_bytes: bool) -> str:
-    # Bytes come as text of one character a byte: \xff is a byte there, a code point elsewhere.
+    # Bytes are text with one character per byte: \xff is a byte in bytes, a code point in text.
     def plain(part: str) -> str:
         return part.encode().decode("latin-1") if is_bytes else part
 
     parts: list[str] = []
-    at = 0
+    position_in_text = 0
     for match in _ESCAPE.finditer(text):
-        parts.append(plain(text[at : match.start()]))
-        at = match.end()
+        parts.append(plain(text[position_in_text : match.start()]))
+        position_in_text = match.end()
         if match[1]:
             parts.append(_ESCAPES[match[1]])
             continue
         if match[6] is not None:
-            raise SyntaxProblem(position, f"Syntax error: invalid escape sequence: \\{match[6]}")
+            raise CelSyntaxError(position, f"Syntax error: invalid escape sequence: \\{match[6]}")
         code = (
             int(match[2] or match[4] or match[5] or "0", 16) if not match[3] else int(match[3], 8)
         )
         if (match[4] or match[5]) and is_bytes:
-            raise SyntaxProblem(position, "Syntax error: unicode escape in bytes")
+            raise CelSyntaxError(position, "Syntax error: unicode escape in bytes")
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise SyntaxProblem(position, "Syntax error: invalid unicode code point")
+            raise CelSyntaxError(position, "Syntax error: invalid unicode code point")
         parts.append(chr(code))
-    parts.append(plain(text[at:]))
+    parts.append(plain(text[position_in_text:]))
     return "".join(parts)

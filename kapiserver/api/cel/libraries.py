@@ -1,4 +1,4 @@
-"""All functions of the language, by name: what its libraries declare, in the order of this list."""
+"""All functions of CEL by name, from the tables of its libraries."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ LIBRARIES: Sequence[Table] = (
 
 
 @functools.cache
-def declared(name: str) -> tuple[Overload, ...]:
-    """All overloads of a function; none where there is no such function."""
+def overloads_of(name: str) -> tuple[Overload, ...]:
+    """Return all overloads of a function; empty for an unknown function."""
     return tuple(overload(row) for table in LIBRARIES for row in table.get(name, ()))

@@ -1,4 +1,4 @@
-"""Kubernetes' own types: URLs, addresses, networks, quantities, versions and named formats.
+"""Kubernetes' CEL libraries: URLs, IP addresses, CIDRs, quantities, semantic versions, formats.
 
 Mirrors k8s.io/apiserver/pkg/cel/library.
 """
@@ -17,14 +17,14 @@ from kapiserver.api import formats, names, quantity
 from kapiserver.api.cel import functions as f
 from kapiserver.api.cel import values as v
 from kapiserver.api.cel.functions import Row, Table
-from kapiserver.api.cel.values import NONE, Failed, Optional
+from kapiserver.api.cel.values import NONE, EvaluationError, Optional
 
 _EXACT = Context(prec=4000, Emax=999_999_999_999, Emin=-999_999_999_999)
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL, or the path of one."""
+    """A URL, or the path of a URL."""
 
     type_name: ClassVar[str] = "kubernetes.URL"
     parts: urllib.parse.SplitResult
@@ -32,7 +32,7 @@ class Url:
 
 @dataclass(frozen=True, slots=True)
 class Ip:
-    """An address."""
+    """An IP address."""
 
     type_name: ClassVar[str] = "net.IP"
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -40,7 +40,7 @@ class Ip:
 
 @dataclass(frozen=True, slots=True)
 class Cidr:
-    """A network, with the bits of the address that it was written with."""
+    """A network, including the host bits of its address."""
 
     type_name: ClassVar[str] = "net.CIDR"
     interface: ipaddress.IPv4Interface | ipaddress.IPv6Interface
@@ -48,7 +48,7 @@ class Cidr:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Quantity:
-    """An amount."""
+    """A quantity."""
 
     type_name: ClassVar[str] = "kubernetes.Quantity"
     value: Decimal
@@ -56,7 +56,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Semver:
-    """A semantic version; what it is built from does not count."""
+    """A semantic version without its build metadata."""
 
     type_name: ClassVar[str] = "kubernetes.Semver"
     numbers: tuple[int, int, int]
@@ -64,23 +64,23 @@ class Semver:
 
     @property
     def order(self) -> Any:
-        """What versions are compared by: one without a prerelease comes last."""
+        """The sort key: a version without a prerelease comes last."""
         return self.numbers, not self.pre, self.pre
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A named check of texts."""
+    """A named format."""
 
     type_name: ClassVar[str] = "kubernetes.NamedFormat"
     name: str
 
 
-def _holds(parse: Callable[..., Any]) -> Callable[..., bool]:
+def _succeeds(parse: Callable[..., Any]) -> Callable[..., bool]:
     def run(*args: Any) -> bool:
         try:
             parse(*args)
-        except Failed:
+        except EvaluationError:
             return False
         return True
 
@@ -89,13 +89,15 @@ def _holds(parse: Callable[..., Any]) -> Callable[..., bool]:
 
 def _url(text: str) -> Url:
     if not formats.FORMATS["uri"](text) and text != "*":
-        raise Failed(f'URL parse error during conversion from string: parse "{text}": '
+        raise EvaluationError(f'URL parse error during conversion from string: parse "{text}": '
                      "invalid URI for request")  # fmt: skip
     try:
         parts = urllib.parse.urlsplit(text)
         _ = parts.port
     except ValueError:
-        raise Failed(f'URL parse error during conversion from string: parse "{text}"') from None
+        raise EvaluationError(
+            f'URL parse error during conversion from string: parse "{text}"'
+        ) from None
     return Url(parts)
 
 
@@ -113,10 +115,10 @@ _PATH = re.compile(r"(?:%[0-9a-fA-F]{2}|[A-Za-z0-9\-._~!$&'()*+,;=:@/\[\]])*")
 
 
 def _escaped_path(url: Url) -> str:
-    # As it is written if that is a way to write it, else as Go does.
+    # As written if it is validly escaped, else as Go escapes it.
     path = url.parts.path
     if not (url.parts.netloc or path.startswith("/")) or path == "*":
-        return path if path == "*" else ""  # what follows a scheme without a slash is no path
+        return path if path == "*" else ""  # an opaque URL has no path
     if _PATH.fullmatch(path):
         return path
     return urllib.parse.quote(urllib.parse.unquote(path), safe=_PATH_MARKS)
@@ -126,30 +128,30 @@ _ESCAPE = re.compile("%(?![0-9a-fA-F]{2})")
 
 
 def _query(url: Url) -> dict[str, list[str]]:
-    # What is no pair for Go is left out.
-    parts = (one for one in url.parts.query.split("&") if ";" not in one)
-    query = "&".join(one for one in parts if not _ESCAPE.search(one))
+    # Parts that Go cannot parse are dropped.
+    parts = (part for part in url.parts.query.split("&") if ";" not in part)
+    query = "&".join(part for part in parts if not _ESCAPE.search(part))
     try:
         return urllib.parse.parse_qs(query, keep_blank_values=True, max_num_fields=1000)
     except ValueError:
-        raise Failed("too many fields in query") from None
+        raise EvaluationError("too many fields in query") from None
 
 
 def _ip(text: str) -> Ip:
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise Failed(f'IP Address "{text}" parse error during conversion from string: '
+        raise EvaluationError(f'IP Address "{text}" parse error during conversion from string: '
                      f'ParseAddr("{text}"): unable to parse IP') from None  # fmt: skip
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
-        raise Failed(f'IP address "{text}" with zone value is not allowed')
+        raise EvaluationError(f'IP address "{text}" with zone value is not allowed')
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        raise Failed(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+        raise EvaluationError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return Ip(address)
 
 
-def _ip_text(one: Ip) -> str:
-    return str(one.address)
+def _ip_text(ip: Ip) -> str:
+    return str(ip.address)
 
 
 _BITS = re.compile("0|[1-9][0-9]{0,2}")
@@ -161,19 +163,19 @@ def _cidr(text: str) -> Cidr:
         if not slash or _BITS.fullmatch(bits) is None or "%" in text:
             raise ValueError
         return Cidr(ipaddress.ip_interface((_ip(address).address, int(bits))))
-    except (ValueError, Failed):
-        raise Failed(f'network address parse error during conversion from string: '
+    except (ValueError, EvaluationError):
+        raise EvaluationError(f'network address parse error during conversion from string: '
                      f'netip.ParsePrefix("{text}"): no valid prefix') from None  # fmt: skip
 
 
-def _contains_ip(one: Cidr, other: Any) -> bool:
+def _contains_ip(cidr: Cidr, other: Any) -> bool:
     address = (_ip(other) if isinstance(other, str) else other).address
-    return address in one.interface.network
+    return address in cidr.interface.network
 
 
-def _contains_cidr(one: Cidr, other: Any) -> bool:
+def _contains_cidr(cidr: Cidr, other: Any) -> bool:
     inner = (_cidr(other) if isinstance(other, str) else other).interface
-    outer = one.interface.network
+    outer = cidr.interface.network
     if inner.version != outer.version:
         return False
     return bool(inner.ip in outer and inner.network.prefixlen >= outer.prefixlen)
@@ -183,31 +185,31 @@ def _quantity(text: str) -> Quantity:
     try:
         return Quantity(quantity.parse(text).decimal)
     except ValueError as error:
-        raise Failed(str(error)) from None
+        raise EvaluationError(str(error)) from None
 
 
-def _as_integer(one: Quantity) -> int:
-    if not _is_integer(one):
-        raise Failed("cannot convert value to integer")
-    return int(one.value)
+def _as_integer(amount: Quantity) -> int:
+    if not _is_integer(amount):
+        raise EvaluationError("cannot convert value to integer")
+    return int(amount.value)
 
 
-def _is_integer(one: Quantity) -> bool:
-    if one.value.adjusted() > 20:
-        return one.value == 0
-    return one.value == one.value.to_integral_value() and -(2**63) <= one.value < 2**63
+def _is_integer(amount: Quantity) -> bool:
+    if amount.value.adjusted() > 20:
+        return amount.value == 0
+    return amount.value == amount.value.to_integral_value() and -(2**63) <= amount.value < 2**63
 
 
-def _add(one: Quantity, other: Any, sign: int = 1) -> Quantity:
-    value = other.value if isinstance(other, Quantity) else Decimal(other)
-    return Quantity(_EXACT.add(one.value, sign * value))
+def _add(left: Quantity, right: Any, sign: int = 1) -> Quantity:
+    value = right.value if isinstance(right, Quantity) else Decimal(right)
+    return Quantity(_EXACT.add(left.value, sign * value))
 
 
-def _approximate(one: Quantity) -> float:
+def _approximate(amount: Quantity) -> float:
     try:
-        return float(one.value)
+        return float(amount.value)
     except OverflowError:
-        raise Failed("cannot convert value to float") from None
+        raise EvaluationError("cannot convert value to float") from None
 
 
 _SEMVER = re.compile(
@@ -219,12 +221,14 @@ _SEMVER = re.compile(
 def _semver(text: str, is_loose: bool = False) -> Semver:
     if is_loose:
         text = _normalized(text)
-    found = _SEMVER.fullmatch(text)
-    parts = found[4].split(".") if found and found[4] else []
-    wrong = any(part.isdigit() and part != "0" and part[0] == "0" for part in parts)
-    if found is None or wrong or max(map(len, found.group(1, 2, 3))) > 20:
-        raise Failed("Invalid character(s) found in version" if text else "Version string empty")
-    numbers = (int(found[1]), int(found[2]), int(found[3]))
+    match = _SEMVER.fullmatch(text)
+    parts = match[4].split(".") if match and match[4] else []
+    has_leading_zero = any(part.isdigit() and part != "0" and part[0] == "0" for part in parts)
+    if match is None or has_leading_zero or max(map(len, match.group(1, 2, 3))) > 20:
+        raise EvaluationError(
+            "Invalid character(s) found in version" if text else "Version string empty"
+        )
+    numbers = (int(match[1]), int(match[2]), int(match[3]))
     pre = tuple(
         (False, int(part[:40]), "") if part.isdigit() else (True, 0, part) for part in parts
     )
@@ -239,8 +243,12 @@ def _normalized(text: str) -> str:
     return ".".join(parts + ["0"] * (3 - len(parts))) + text[core.end() :]
 
 
-def _order(one: Any, other: Any) -> int:
-    left, right = (one.order, other.order) if isinstance(one, Semver) else (one.value, other.value)
+def _order(left_value: Any, right_value: Any) -> int:
+    left, right = (
+        (left_value.order, right_value.order)
+        if isinstance(left_value, Semver)
+        else (left_value.value, right_value.value)
+    )
     return int(left > right) - int(left < right)
 
 
@@ -248,8 +256,8 @@ def _prefix(check: names.Check) -> names.Check:
     return names.without_generate_suffix(check)
 
 
-def _format_check(name: str, words: str) -> names.Check:
-    return lambda text: [] if formats.FORMATS[name](text) else [words]
+def _format_check(name: str, message: str) -> names.Check:
+    return lambda text: [] if formats.FORMATS[name](text) else [message]
 
 
 _FORMATS: dict[str, names.Check] = {
@@ -269,16 +277,16 @@ _FORMATS: dict[str, names.Check] = {
 }
 
 
-def _validate(one: Format, text: str) -> Optional:
-    found = _FORMATS[one.name](text)
-    return Optional(found) if found else NONE
+def _validate(named_format: Format, text: str) -> Optional:
+    messages = _FORMATS[named_format.name](text)
+    return Optional(messages) if messages else NONE
 
 
 def _named(name: str) -> Optional:
     return Optional(Format(name)) if name in _FORMATS else NONE
 
 
-def _compared(kind: str) -> dict[str, list[Row]]:
+def _comparisons(kind: str) -> dict[str, list[Row]]:
     return {
         "compareTo": [(f"{kind}.({kind}) int", _order)],
         "isGreaterThan": [(f"{kind}.({kind}) bool", lambda a, b: _order(a, b) > 0)],
@@ -286,74 +294,88 @@ def _compared(kind: str) -> dict[str, list[Row]]:
     }
 
 
-def _flag(name: str) -> list[Row]:
-    return [("ip.() bool", lambda one: bool(getattr(one.address, name)))]
+def _ip_property(name: str) -> list[Row]:
+    return [("ip.() bool", lambda value: bool(getattr(value.address, name)))]
 
 
-def _is_multicast(one: Ip) -> bool:
-    scope = one.address.packed
-    is_v4 = one.address.version == 4
-    return scope[:3] == b"\xe0\0\0" if is_v4 else scope[0] == 0xFF and scope[1] & 0x0F == 2
+def _is_multicast(ip: Ip) -> bool:
+    packed = ip.address.packed
+    is_v4 = ip.address.version == 4
+    return packed[:3] == b"\xe0\0\0" if is_v4 else packed[0] == 0xFF and packed[1] & 0x0F == 2
 
 
-def _is_global(one: Ip) -> bool:
-    address = one.address
+def _is_global(ip: Ip) -> bool:
+    address = ip.address
     special = (address.is_unspecified, address.is_loopback, address.is_multicast)
     broadcast = address.packed == b"\xff\xff\xff\xff"
     return not any(special) and not address.is_link_local and not broadcast
 
 
 FUNCTIONS: Table = {
-    "url": [("(string) url", _url, f.first)],
-    "isURL": [("(string) bool", _holds(_url), f.first)],
-    "getScheme": [("url.() string", lambda one: one.parts.scheme)],
+    "url": [("(string) url", _url, f.cost_first)],
+    "isURL": [("(string) bool", _succeeds(_url), f.cost_first)],
+    "getScheme": [("url.() string", lambda value: value.parts.scheme)],
     "getHost": [("url.() string", _host)],
     "getHostname": [("url.() string", _hostname)],
-    "getPort": [("url.() string", lambda one: str(one.parts.port or ""))],
+    "getPort": [("url.() string", lambda value: str(value.parts.port or ""))],
     "getEscapedPath": [("url.() string", _escaped_path)],
     "getQuery": [("url.() map(string, list(string))", _query)],
-    "ip": [("(string) ip", _ip, f.first), ("cidr.() ip", lambda one: Ip(one.interface.ip))],
-    "isIP": [("(string) bool", _holds(_ip), f.first)],
-    "ip.isCanonical": [("(string) bool", lambda one: _ip_text(_ip(one)) == one, f.twice)],
-    "family": [("ip.() int", lambda one: one.address.version)],
-    "isUnspecified": _flag("is_unspecified"),
-    "isLoopback": _flag("is_loopback"),
+    "ip": [
+        ("(string) ip", _ip, f.cost_first),
+        ("cidr.() ip", lambda value: Ip(value.interface.ip)),
+    ],
+    "isIP": [("(string) bool", _succeeds(_ip), f.cost_first)],
+    "ip.isCanonical": [
+        ("(string) bool", lambda value: _ip_text(_ip(value)) == value, f.cost_first_twice)
+    ],
+    "family": [("ip.() int", lambda value: value.address.version)],
+    "isUnspecified": _ip_property("is_unspecified"),
+    "isLoopback": _ip_property("is_loopback"),
     "isLinkLocalMulticast": [("ip.() bool", _is_multicast)],
-    "isLinkLocalUnicast": _flag("is_link_local"),
+    "isLinkLocalUnicast": _ip_property("is_link_local"),
     "isGlobalUnicast": [("ip.() bool", _is_global)],
-    "cidr": [("(string) cidr", _cidr, f.first)],
-    "isCIDR": [("(string) bool", _holds(_cidr), f.first)],
-    "containsIP": [(f"cidr.({kind}) bool", _contains_ip, f.second) for kind in ("ip", "string")],
+    "cidr": [("(string) cidr", _cidr, f.cost_first)],
+    "isCIDR": [("(string) bool", _succeeds(_cidr), f.cost_first)],
+    "containsIP": [
+        (f"cidr.({kind}) bool", _contains_ip, f.cost_second) for kind in ("ip", "string")
+    ],
     "containsCIDR": [
-        (f"cidr.({kind}) bool", _contains_cidr, f.second) for kind in ("cidr", "string")
+        (f"cidr.({kind}) bool", _contains_cidr, f.cost_second) for kind in ("cidr", "string")
     ],
-    "masked": [("cidr.() cidr", lambda one: Cidr(ipaddress.ip_interface(one.interface.network)))],
-    "prefixLength": [("cidr.() int", lambda one: one.interface.network.prefixlen)],
+    "masked": [
+        ("cidr.() cidr", lambda value: Cidr(ipaddress.ip_interface(value.interface.network)))
+    ],
+    "prefixLength": [("cidr.() int", lambda value: value.interface.network.prefixlen)],
     "string": [
-        ("(ip) string", _ip_text, f.flat, lambda _: 45),
-        ("(cidr) string", lambda one: str(one.interface), f.flat, lambda _: 49),
+        ("(ip) string", _ip_text, f.cost_constant, lambda _: 45),
+        ("(cidr) string", lambda value: str(value.interface), f.cost_constant, lambda _: 49),
     ],
-    "quantity": [("(string) quantity", _quantity, f.first)],
-    "isQuantity": [("(string) bool", _holds(_quantity), f.first)],
-    "sign": [("quantity.() int", lambda one: int(one.value > 0) - int(one.value < 0))],
+    "quantity": [("(string) quantity", _quantity, f.cost_first)],
+    "isQuantity": [("(string) bool", _succeeds(_quantity), f.cost_first)],
+    "sign": [("quantity.() int", lambda value: int(value.value > 0) - int(value.value < 0))],
     "isInteger": [("quantity.() bool", _is_integer)],
     "asInteger": [("quantity.() int", _as_integer)],
     "asApproximateFloat": [("quantity.() double", _approximate)],
     "add": [(f"quantity.({kind}) quantity", _add) for kind in ("quantity", "int")],
     "sub": [
-        (f"quantity.({kind}) quantity", lambda one, other: _add(one, other, -1))
+        (f"quantity.({kind}) quantity", lambda value, other: _add(value, other, -1))
         for kind in ("quantity", "int")
     ],
-    **{name: rows + _compared("semver")[name] for name, rows in _compared("quantity").items()},
-    "semver": [("(string) semver", _semver, f.first), ("(string, bool) semver", _semver, f.first)],
-    "isSemver": [
-        ("(string) bool", _holds(_semver), f.first),
-        ("(string, bool) bool", _holds(_semver), f.first),
+    **{
+        name: rows + _comparisons("semver")[name] for name, rows in _comparisons("quantity").items()
+    },
+    "semver": [
+        ("(string) semver", _semver, f.cost_first),
+        ("(string, bool) semver", _semver, f.cost_first),
     ],
-    "major": [("semver.() int", lambda one: v.int_of(one.numbers[0]))],
-    "minor": [("semver.() int", lambda one: v.int_of(one.numbers[1]))],
-    "patch": [("semver.() int", lambda one: v.int_of(one.numbers[2]))],
+    "isSemver": [
+        ("(string) bool", _succeeds(_semver), f.cost_first),
+        ("(string, bool) bool", _succeeds(_semver), f.cost_first),
+    ],
+    "major": [("semver.() int", lambda value: v.int_of(value.numbers[0]))],
+    "minor": [("semver.() int", lambda value: v.int_of(value.numbers[1]))],
+    "patch": [("semver.() int", lambda value: v.int_of(value.numbers[2]))],
     "format.named": [("(string) optional(format)", _named)],
     **{f"format.{name}": [("() format", lambda name=name: Format(name))] for name in _FORMATS},
-    "validate": [("format.(string) optional(list(string))", _validate, f.second)],
+    "validate": [("format.(string) optional(list(string))", _validate, f.cost_second)],
 }

@@ -1,16 +1,17 @@
-"""Texts to trees: precedence climbing, with macros recognised on the way.
+"""The parser of CEL: precedence climbing; macros become nodes of their own.
 
-Mirrors the grammar of cel-spec and the parser of github.com/google/cel-go, its words in errors.
+Mirrors the grammar of cel-spec and the parser of github.com/google/cel-go with its error messages.
 """
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from kapiserver.api.cel.lexer import RESERVED, Token, tokens
+from kapiserver.api.cel.lexer import RESERVED, Token, tokenize
 from kapiserver.api.cel.syntax import (
     Bind,
     Call,
+    CelSyntaxError,
     Ident,
     ListNode,
     Literal,
@@ -18,11 +19,11 @@ from kapiserver.api.cel.syntax import (
     MapNode,
     Node,
     Select,
-    SyntaxProblem,
 )
 
 _MAX_NESTING = 80
-"""Brackets in brackets, conditions in conditions; each takes some frames of Python's stack."""
+"""The maximum nesting of brackets and conditions; each level takes some frames of Python's
+stack."""
 _PRECEDENCE = {
     "||": 1, "&&": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "in": 3,
     "+": 4, "-": 4, "*": 5, "/": 5, "%": 5,
@@ -34,7 +35,7 @@ _OPERAND = (
 )
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _LOOPS = {
-    # macro: (variables, how many arguments with them)
+    # (macro, number of arguments): number of variables
     ("all", 2): 1, ("exists", 2): 1, ("exists_one", 2): 1, ("existsOne", 2): 1, ("map", 2): 1,
     ("map", 3): 1, ("filter", 2): 1, ("all", 3): 2, ("exists", 3): 2, ("existsOne", 3): 2,
     ("exists_one", 3): 2, ("transformList", 3): 2, ("transformList", 4): 2, ("transformMap", 3): 2,
@@ -46,41 +47,41 @@ _N = TypeVar("_N", bound=Node)
 
 
 def parse(source: str) -> Node:
-    """The tree of an expression. Raises SyntaxProblem."""
-    parser = _Parser(tokens(source))
+    """Return the tree of an expression. Raises CelSyntaxError."""
+    parser = _Parser(tokenize(source))
     node = parser.expression()
-    if parser.here.kind != "end":
+    if parser.current.kind != "end":
         raise parser.unexpected("<EOF>")
     return node
 
 
-def _placed(node: _N, *below: Node) -> _N:
-    node.below(*below)
+def _with_depth(node: _N, *children: Node) -> _N:
+    node.set_depth(*children)
     return node
 
 
 class _Parser:
-    def __init__(self, words: list[Token]) -> None:
-        self.words = words
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
         self.index = 0
         self.nesting = 0
 
     @property
-    def here(self) -> Token:
-        return self.words[self.index]
+    def current(self) -> Token:
+        return self.tokens[self.index]
 
-    def unexpected(self, expecting: str) -> SyntaxProblem:
-        word = self.here
-        told = f"Syntax error: mismatched input '{word.text}' expecting {expecting}"
-        return SyntaxProblem(word.position, told)
+    def unexpected(self, expecting: str) -> CelSyntaxError:
+        token = self.current
+        message = f"Syntax error: mismatched input '{token.text}' expecting {expecting}"
+        return CelSyntaxError(token.position, message)
 
     def take(self) -> Token:
-        word = self.here
+        word = self.current
         self.index += word.kind != "end"
         return word
 
     def accept(self, symbol: str) -> Token | None:
-        word = self.here
+        word = self.current
         return self.take() if word.kind == "symbol" and word.text == symbol else None
 
     def expect(self, symbol: str) -> Token:
@@ -92,14 +93,14 @@ class _Parser:
     def expression(self) -> Node:
         self.nesting += 1
         if self.nesting > _MAX_NESTING:
-            raise SyntaxProblem(0, f"expression recursion limit exceeded: {_MAX_NESTING}")
+            raise CelSyntaxError(0, f"expression recursion limit exceeded: {_MAX_NESTING}")
         condition = self.binary(1)
         question = self.accept("?")
         if question is not None:
             then = self.binary(1)
             self.expect(":")
             args = [condition, then, self.expression()]
-            condition = _placed(
+            condition = _with_depth(
                 Call(position=question.position, function="_?_:_", args=args), *args
             )
         self.nesting -= 1
@@ -108,7 +109,7 @@ class _Parser:
     def binary(self, lowest: int) -> Node:
         left = self.unary()
         while True:
-            word = self.here
+            word = self.current
             level = _PRECEDENCE.get(word.text, 0) if word.kind in ("symbol", "ident") else 0
             if level < lowest:
                 return left
@@ -122,20 +123,20 @@ class _Parser:
                 and left.target is None
             ):
                 left.args.append(right)
-                left.below(*left.args)
+                left.set_depth(*left.args)
                 continue
             args = [left, right]
-            left = _placed(Call(position=word.position, function=function, args=args), *args)
+            left = _with_depth(Call(position=word.position, function=function, args=args), *args)
 
     def unary(self) -> Node:
         operators: list[Token] = []
-        while self.here.kind == "symbol" and self.here.text in ("!", "-"):
+        while self.current.kind == "symbol" and self.current.text in ("!", "-"):
             operators.append(self.take())
         node = self.member(minus=bool(operators) and operators[-1].text == "-")
         if operators and operators[-1].text == "-" and _is_number(node):
             assert isinstance(node, Literal)
             node = Literal(position=operators.pop().position, value=-node.value)
-        # Twice the same operator is none.
+        # The same operator twice cancels out.
         while operators:
             word = operators.pop()
             if operators and operators[-1].text == word.text:
@@ -143,7 +144,7 @@ class _Parser:
                 continue
             function = "!_" if word.text == "!" else "-_"
             call = Call(position=word.position, function=function, args=[node])
-            node = _placed(call, node)
+            node = _with_depth(call, node)
         return node
 
     def member(self, *, minus: bool) -> Node:
@@ -157,7 +158,7 @@ class _Parser:
                 self.expect("]")
                 function = "_[?_]" if optional else "_[_]"
                 call = Call(position=bracket.position, function=function, args=[node, index])
-                node = _placed(call, node, index)
+                node = _with_depth(call, node, index)
             else:
                 return node
 
@@ -172,12 +173,12 @@ class _Parser:
             return self.method(operand, word, opening, self.arguments(")"))
         name = word.text.strip("`")
         node = Select(position=dot.position, operand=operand, field=name, is_optional=optional)
-        return _placed(node, operand)
+        return _with_depth(node, operand)
 
-    def method(self, target: Node, word: Token, opening: Token, args: list[Node]) -> Node:
-        name, position = word.text, opening.position
+    def method(self, target: Node, token: Token, opening: Token, args: list[Node]) -> Node:
+        name, position = token.text, opening.position
         if isinstance(target, Ident) and target.name == "cel" and name == "bind" and len(args) == 3:
-            return _placed(
+            return _with_depth(
                 Bind(
                     position=position, macro="bind", variable=self.variable(args[0]),
                     value=args[1], body=args[2],
@@ -188,40 +189,45 @@ class _Parser:
         if variables:
             names = tuple(self.variable(arg) for arg in args[:variables])
             body = args[-1]
-            kept = args[variables] if len(args) - variables == 2 else None
+            filter_node = args[variables] if len(args) - variables == 2 else None
             if len(set(names)) < len(names):
-                raise SyntaxProblem(args[1].position, "duplicate iteration variable name")
+                raise CelSyntaxError(args[1].position, "duplicate iteration variable name")
             loop = Loop(
-                position=position, macro=name, range=target, variables=names, body=body, filter=kept
+                position=position,
+                macro=name,
+                range=target,
+                variables=names,
+                body=body,
+                filter=filter_node,
             )
-            return _placed(loop, target, *args)
+            return _with_depth(loop, target, *args)
         if name in _OPTIONAL_MACROS and len(args) == 2:
             variable = self.variable(args[0])
             bind = Bind(
                 position=position, macro=name, variable=variable, value=target, body=args[1]
             )
-            return _placed(bind, target, *args)
+            return _with_depth(bind, target, *args)
         call = Call(position=position, function=name, target=target, args=args)
-        return _placed(call, target, *args)
+        return _with_depth(call, target, *args)
 
     def variable(self, node: Node) -> str:
         if not isinstance(node, Ident):
-            raise SyntaxProblem(node.position, "argument must be a simple name")
+            raise CelSyntaxError(node.position, "argument must be a simple name")
         return node.name
 
     def arguments(self, closing: str) -> list[Node]:
-        found: list[Node] = []
+        args: list[Node] = []
         while self.accept(closing) is None:
-            if found:
+            if args:
                 self.expect(",")
-            found.append(self.expression())
-        return found
+            args.append(self.expression())
+        return args
 
     def primary(self, *, minus: bool) -> Node:
         word = self.take()
         if word.kind == "literal":
             if type(word.value) is int and word.value == 2**63 and not minus:
-                raise SyntaxProblem(word.position, "invalid int literal")
+                raise CelSyntaxError(word.position, "invalid int literal")
             return Literal(position=word.position, value=word.value)
         if word.kind == "symbol" and word.text == ".":
             word = self.take()
@@ -247,19 +253,19 @@ class _Parser:
         opening = self.accept("(")
         if opening is None:
             if word.text in RESERVED:
-                raise SyntaxProblem(word.position, f"reserved identifier: {word.text}")
+                raise CelSyntaxError(word.position, f"reserved identifier: {word.text}")
             return Ident(position=word.position, name=word.text)
         args = self.arguments(")")
         if word.text == "has" and len(args) == 1:
             return self.tested(opening, args[0])
         call = Call(position=opening.position, function=word.text, args=args)
-        return _placed(call, *args)
+        return _with_depth(call, *args)
 
     def tested(self, opening: Token, arg: Node) -> Node:
         if not isinstance(arg, Select) or arg.is_test:
-            raise SyntaxProblem(opening.position, "invalid argument to has() macro")
+            raise CelSyntaxError(opening.position, "invalid argument to has() macro")
         node = Select(position=opening.position, operand=arg.operand, field=arg.field, is_test=True)
-        return _placed(node, arg.operand)
+        return _with_depth(node, arg.operand)
 
     def list(self, opening: Token) -> Node:
         items: list[Node] = []
@@ -273,7 +279,7 @@ class _Parser:
                 optional.add(len(items))
             items.append(self.expression())
         node = ListNode(position=opening.position, items=items, optional=frozenset(optional))
-        return _placed(node, *items)
+        return _with_depth(node, *items)
 
     def map(self, opening: Token) -> Node:
         entries: list[tuple[Node, Node]] = []
@@ -289,7 +295,7 @@ class _Parser:
             self.expect(":")
             entries.append((key, self.expression()))
         node = MapNode(position=opening.position, entries=entries, optional=frozenset(optional))
-        return _placed(node, *(one for entry in entries for one in entry))
+        return _with_depth(node, *(child for entry in entries for child in entry))
 
 
 def _is_number(node: Node) -> bool:

@@ -1,9 +1,8 @@
-"""Expressions, compiled to closures and evaluated within a limit.
+"""Programs: CEL expressions compiled to closures and evaluated within a cost limit.
 
-What an expression does is charged before it is done: each of its nodes a step, each round of a
-loop the steps of its body, texts and lists what it takes to go through them. Beyond the limit it
-ends with CostExceeded, so the limit bounds time and memory whatever was written. Mirrors
-github.com/google/cel-go/interpreter.
+Costs are charged in advance: one step per node, the steps of its body per iteration of a loop, and
+the traversal of texts and lists. Beyond the limit, evaluation ends with CostExceeded, so that the
+limit bounds time and memory of any expression. Mirrors github.com/google/cel-go/interpreter.
 """
 
 from __future__ import annotations
@@ -18,31 +17,31 @@ from kapiserver.api.cel import values as v
 from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.checker import Checker
 from kapiserver.api.cel.cost import estimate, steps_of
-from kapiserver.api.cel.functions import Overload, flat, size_one
+from kapiserver.api.cel.functions import Overload, cost_constant, size_one
 from kapiserver.api.cel.parser import parse
-from kapiserver.api.cel.representation import converter, merged, unordered
-from kapiserver.api.cel.values import NONE, CostExceeded, Failed, Optional
+from kapiserver.api.cel.representation import concatenate, converter, list_type_equality
+from kapiserver.api.cel.values import NONE, CostExceeded, EvaluationError, Optional
 
 Frame: TypeAlias = list[Any]
-"""What is left of the limit, then the variables."""
+"""The remaining limit, then the variables."""
 Run: TypeAlias = Callable[[Frame], Any]
 _UNSET = object()
-FAULTS = (Failed, TypeError, AttributeError, ValueError, OverflowError)
-"""What a function raises; all but Failed only for values that are not what their kind says, as an
-object that was stored before its schema forbade it."""
+EVALUATION_ERRORS = (EvaluationError, TypeError, AttributeError, ValueError, OverflowError)
+"""What functions raise. All but EvaluationError occur only for values that do not match their type,
+such as an object that was stored before its schema forbade it."""
 
 
-def _failure(error: Exception) -> Failed:
-    return error if isinstance(error, Failed) else Failed("no such overload")
+def _failure(error: Exception) -> EvaluationError:
+    return error if isinstance(error, EvaluationError) else EvaluationError("no such overload")
 
 
-class Uncompilable(ValueError):
-    """A text is no expression of these variables; says where and why, a line a problem."""
+class CompileError(ValueError):
+    """An expression does not compile; the message has the position and the reason, per problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of an expression: `failure` says why there is no value, in cel-go's words."""
+    """The result of an evaluation: a value, or a `failure` worded as cel-go words it."""
 
     value: Any
     cost: int
@@ -52,14 +51,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An expression that can be evaluated.
+    """A compiled expression.
 
-    kind      the type of its value
+    cel_type  the type of its value
     free      the variables that it uses
-    max_cost  the most it can cost
+    max_cost  the maximum cost
     """
 
-    kind: CelType
+    cel_type: CelType
     free: frozenset[str]
     max_cost: int
     names: tuple[str, ...]
@@ -68,7 +67,7 @@ class Program:
     run: Run
 
     def evaluate(self, variables: Mapping[str, Any], limit: int) -> Result:
-        """The value for the variables; those not given are not there."""
+        """Evaluate the expression; variables that are not given are unset."""
         frame: Frame = [limit - self.steps] + [variables.get(name, _UNSET) for name in self.names]
         frame += [None] * self.size
         value, failure, exceeded = None, None, False
@@ -79,28 +78,32 @@ class Program:
         except (CostExceeded, RecursionError):
             failure, exceeded = "operation cancelled: actual cost limit exceeded", True
             frame[0] = min(frame[0], -1)
-        except FAULTS as error:
+        except EVALUATION_ERRORS as error:
             failure = str(_failure(error))
         return Result(value, limit - frame[0], failure, exceeded)
 
 
 def compile_expression(source: str, variables: Mapping[str, CelType]) -> Program:
-    """The program of a text. Raises Uncompilable."""
+    """Compile an expression. Raises CompileError."""
     checker = Checker(variables)
     try:
         node = parse(source)
-        kind = checker.check(node)
-    except s.SyntaxProblem as problem:
-        raise Uncompilable(_told(source, [(problem.position, str(problem))])) from None
+        cel_type = checker.check(node)
+    except s.CelSyntaxError as problem:
+        raise CompileError(_format_problems(source, [(problem.position, str(problem))])) from None
     except RecursionError:
-        raise Uncompilable(_told(source, [(0, "expression recursion limit exceeded")])) from None
+        raise CompileError(
+            _format_problems(source, [(0, "expression recursion limit exceeded")])
+        ) from None
     if checker.problems:
-        raise Uncompilable(_told(source, sorted(checker.problems, key=lambda one: one[0])))
+        raise CompileError(
+            _format_problems(source, sorted(checker.problems, key=lambda item: item[0]))
+        )
     names = tuple(variables)
-    maker = _Maker(checker)
-    run = maker.make(node, {name: place + 1 for place, name in enumerate(names)}, len(names) + 1)
+    maker = _Compiler(checker)
+    run = maker.make(node, {name: index + 1 for index, name in enumerate(names)}, len(names) + 1)
     return Program(
-        kind,
+        cel_type,
         frozenset(checker.free),
         estimate(node, variables),
         names,
@@ -110,17 +113,17 @@ def compile_expression(source: str, variables: Mapping[str, CelType]) -> Program
     )
 
 
-def _told(source: str, problems: list[tuple[int, str]]) -> str:
-    lines = source.split("\n")
-    told = []
+def _format_problems(source: str, problems: list[tuple[int, str]]) -> str:
+    source_lines = source.split("\n")
+    lines = []
     for position, message in problems:
         line = source.count("\n", 0, position)
         column = position - (source.rfind("\n", 0, position) + 1)
-        shown = lines[line].replace("\t", " ")
-        told.append(f"ERROR: <input>:{line + 1}:{column + 1}: {message}")
-        told.append(f" | {shown}")
-        told.append(f" | {'.' * column}^")
-    return "\n".join(told)
+        source_line = source_lines[line].replace("\t", " ")
+        lines.append(f"ERROR: <input>:{line + 1}:{column + 1}: {message}")
+        lines.append(f" | {source_line}")
+        lines.append(f" | {'.' * column}^")
+    return "\n".join(lines)
 
 
 def _spend(frame: Frame, cost: int) -> None:
@@ -133,43 +136,43 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | dict) else 1
 
 
-class _Maker:
-    """Makes closures; `most` is how many places the variables of loops take."""
+class _Compiler:
+    """Compiles nodes to closures; `most` is the number of slots for the variables of loops."""
 
     def __init__(self, checker: Checker) -> None:
         self.checker = checker
         self.most = 0
 
     def make(self, node: s.Node, places: dict[str, int], top: int) -> Run:
-        """The closure of a node. `top` is the first free place of the frame."""
-        made: Run = getattr(self, f"_make_{type(node).__name__.lower()}")(node, places, top)
-        return made
+        """Return the closure of a node. `top` is the first free slot of the frame."""
+        run: Run = getattr(self, f"_make_{type(node).__name__.lower()}")(node, places, top)
+        return run
 
     def _make_literal(self, node: s.Literal, _places: dict[str, int], _top: int) -> Run:
         value = node.value
         return lambda _: value
 
     def _make_ident(self, node: s.Ident, places: dict[str, int], _top: int) -> Run:
-        place, name = places.get(node.name), node.name
-        if place is None:
-            named = k.TYPE_NAMES[name]
-            return lambda _: named
+        slot, name = places.get(node.name), node.name
+        if slot is None:
+            type_value = k.TYPE_NAMES[name]
+            return lambda _: type_value
 
         def run(frame: Frame) -> Any:
-            value = frame[place]
+            value = frame[slot]
             if value is _UNSET:
-                raise Failed(f"no such attribute(s): {name}")
+                raise EvaluationError(f"no such attribute(s): {name}")
             return value
 
-        return _converted(run, node.kind) if name in self.checker.variables else run
+        return _convert_result(run, node.cel_type) if name in self.checker.variables else run
 
     def _make_select(self, node: s.Select, places: dict[str, int], top: int) -> Run:
-        if node.operand.kind is None:
-            named = k.TYPE_NAMES[_type_name(node)]
-            return lambda _: named
-        operand, kind = self.make(node.operand, places, top), node.operand.kind
-        inner = kind.params[0] if kind.name == "optional" else kind
-        raw, shown = inner.names.get(node.field, node.field), node.field
+        if node.operand.cel_type is None:
+            type_value = k.TYPE_NAMES[_type_name(node)]
+            return lambda _: type_value
+        operand, cel_type = self.make(node.operand, places, top), node.operand.cel_type
+        inner = cel_type.params[0] if cel_type.name == "optional" else cel_type
+        raw, field = inner.names.get(node.field, node.field), node.field
         if node.is_test:
             return lambda frame: _has(operand(frame), raw)
 
@@ -180,27 +183,27 @@ class _Maker:
             except (KeyError, TypeError):
                 pass
             if isinstance(value, Optional):
-                return _optional_part(value, raw)
+                return _optional_field(value, raw)
             if isinstance(value, dict):
-                raise Failed(f"no such key: {shown}")
-            raise Failed("no such overload")
+                raise EvaluationError(f"no such key: {field}")
+            raise EvaluationError("no such overload")
 
-        if node.is_optional or inner is not kind:
-            return _converted_optional(operand, raw, node.kind.params[0])
-        return _converted(run, node.kind)
+        if node.is_optional or inner is not cel_type:
+            return _convert_optional(operand, raw, node.cel_type.params[0])
+        return _convert_result(run, node.cel_type)
 
     def _make_call(self, node: s.Call, places: dict[str, int], top: int) -> Run:
         args = [self.make(arg, places, top) for arg in node.operands]
         special = _SPECIAL.get(node.function)
         if special is not None:
             return special(args)
-        kinds = [arg.kind for arg in node.operands]
-        own = _of_lists(node.function, kinds, args)
-        if own is not None:
-            return own
-        direct = len(node.overloads) == 1 and all(_is_certain(kind) for kind in kinds)
+        types = [arg.cel_type for arg in node.operands]
+        list_operation = _list_operation(node.function, types, args)
+        if list_operation is not None:
+            return list_operation
+        direct = len(node.overloads) == 1 and all(_is_certain(cel_type) for cel_type in types)
         call = _call_one(node.overloads[0], args) if direct else _call_any(node, args)
-        return _converted(call, node.kind) if node.function == "_[_]" else call
+        return _convert_result(call, node.cel_type) if node.function == "_[_]" else call
 
     def _make_listnode(self, node: s.ListNode, places: dict[str, int], top: int) -> Run:
         items, optional = [self.make(item, places, top) for item in node.items], node.optional
@@ -208,14 +211,14 @@ class _Maker:
             return lambda frame: [item(frame) for item in items]
 
         def run(frame: Frame) -> Any:
-            found = []
-            for place, item in enumerate(items):
+            values = []
+            for index, item in enumerate(items):
                 value = item(frame)
-                if place not in optional:
-                    found.append(value)
-                elif value.is_there:
-                    found.append(value.value)
-            return found
+                if index not in optional:
+                    values.append(value)
+                elif value.has_value:
+                    values.append(value.value)
+            return values
 
         return run
 
@@ -227,36 +230,36 @@ class _Maker:
         optional = node.optional
 
         def run(frame: Frame) -> Any:
-            found: dict[Any, Any] = {}
-            for place, (key, value) in enumerate(entries):
-                name, one = _key(key(frame)), value(frame)
-                if place in optional:
-                    if not one.is_there:
+            entries_by_key: dict[Any, Any] = {}
+            for index, (key, value) in enumerate(entries):
+                name, entry_value = _key(key(frame)), value(frame)
+                if index in optional:
+                    if not entry_value.has_value:
                         continue
-                    one = one.value
-                if name in found:
-                    raise Failed(f"Failed with repeated key: {name}")
-                found[name] = one
-            return found
+                    entry_value = entry_value.value
+                if name in entries_by_key:
+                    raise EvaluationError(f"Failed with repeated key: {name}")
+                entries_by_key[name] = entry_value
+            return entries_by_key
 
         return run
 
     def _make_loop(self, node: s.Loop, places: dict[str, int], top: int) -> Run:
-        over = self.make(node.range, places, top)
+        range_ = self.make(node.range, places, top)
         count = len(node.variables)
         inner = places | {name: top + index for index, name in enumerate(node.variables)}
         self.most = max(self.most, top + count)
         body = self.make(node.body, inner, top + count)
-        kept = self.make(node.filter, inner, top + count) if node.filter is not None else None
+        filter_ = self.make(node.filter, inner, top + count) if node.filter is not None else None
         cost = 1 + steps_of(node.body) + (steps_of(node.filter) if node.filter is not None else 0)
 
         def rounds(frame: Frame) -> Iterator[Any]:
-            for key, value in _pairs(over(frame), count):
+            for key, value in _pairs(range_(frame), count):
                 _spend(frame, cost)
                 frame[top] = key if count == 2 else value
                 if count == 2:
                     frame[top + 1] = value
-                if kept is None or _truth(kept(frame)):
+                if filter_ is None or _bool(filter_(frame)):
                     yield key if count == 2 else value
 
         return _LOOPS[node.macro](rounds, body)
@@ -268,13 +271,13 @@ class _Maker:
         macro = node.macro
 
         def run(frame: Frame) -> Any:
-            one = value(frame)
+            bound = value(frame)
             if macro == "bind":
-                frame[top] = one
+                frame[top] = bound
                 return body(frame)
-            if not one.is_there:
+            if not bound.has_value:
                 return NONE
-            frame[top] = one.value
+            frame[top] = bound.value
             return Optional(body(frame)) if macro == "optMap" else body(frame)
 
         return run
@@ -286,49 +289,49 @@ def _type_name(node: s.Node) -> str:
     return node.name if isinstance(node, s.Ident) else ""
 
 
-def _converted(run: Run, kind: CelType) -> Run:
-    convert = converter(kind)
+def _convert_result(run: Run, cel_type: CelType) -> Run:
+    convert = converter(cel_type)
     return run if convert is None else lambda frame: convert(run(frame))
 
 
-def _converted_optional(operand: Run, raw: str, kind: CelType) -> Run:
-    convert = converter(kind)
+def _convert_optional(operand: Run, raw: str, cel_type: CelType) -> Run:
+    convert = converter(cel_type)
 
     def run(frame: Frame) -> Any:
-        found = _optional_part(operand(frame), raw)
-        if convert is None or not found.is_there:
-            return found
-        return Optional(convert(found.value))
+        part = _optional_field(operand(frame), raw)
+        if convert is None or not part.has_value:
+            return part
+        return Optional(convert(part.value))
 
     return run
 
 
-def _optional_part(value: Any, raw: str) -> Optional:
+def _optional_field(value: Any, raw: str) -> Optional:
     if isinstance(value, Optional):
-        value = value.value if value.is_there else {}
+        value = value.value if value.has_value else {}
     if not isinstance(value, dict):
-        raise Failed("no such overload")
+        raise EvaluationError("no such overload")
     return Optional(value[raw]) if raw in value else NONE
 
 
 def _has(value: Any, raw: str) -> bool:
     if isinstance(value, Optional):
-        value = value.value if value.is_there else {}
+        value = value.value if value.has_value else {}
     if not isinstance(value, dict):
-        raise Failed("no such overload")
+        raise EvaluationError("no such overload")
     return raw in value
 
 
 def _key(value: Any) -> Any:
     if isinstance(value, str | int):
         return value
-    raise Failed(f"unsupported key type: {v.type_name(value)}")
+    raise EvaluationError(f"unsupported key type: {v.type_name(value)}")
 
 
-def _truth(value: Any) -> bool:
+def _bool(value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
-    raise Failed("no such overload")
+    raise EvaluationError("no such overload")
 
 
 def _pairs(value: Any, count: int) -> Iterator[tuple[Any, Any]]:
@@ -336,20 +339,24 @@ def _pairs(value: Any, count: int) -> Iterator[tuple[Any, Any]]:
         return enumerate(value)
     if isinstance(value, dict):
         return iter(value.items()) if count == 2 else ((key, key) for key in value)
-    raise Failed("no such overload")
+    raise EvaluationError("no such overload")
 
 
-def _is_certain(kind: CelType) -> bool:
-    return kind.name != "dyn" and all(map(_is_certain, kind.params))
+def _is_certain(cel_type: CelType) -> bool:
+    return cel_type.name != "dyn" and all(map(_is_certain, cel_type.params))
 
 
 def _call_one(overload: Overload, args: list[Run]) -> Run:
     run, cost = overload.run, overload.cost
-    if isinstance(run, v.Metered) or cost is not flat or overload.size is not size_one:
-        return lambda frame: _charged(frame, overload, [arg(frame) for arg in args])
+    if (
+        isinstance(run, v.MeteredFunction)
+        or cost is not cost_constant
+        or overload.size is not size_one
+    ):
+        return lambda frame: _call_charged(frame, overload, [arg(frame) for arg in args])
     if len(args) == 2:
-        one, other = args
-        return lambda frame: run(one(frame), other(frame))
+        left, right = args
+        return lambda frame: run(left(frame), right(frame))
     return lambda frame: run(*[arg(frame) for arg in args])
 
 
@@ -359,17 +366,17 @@ def _call_any(node: s.Call, args: list[Run]) -> Run:
     def run(frame: Frame) -> Any:
         values = [arg(frame) for arg in args]
         for overload in overloads:
-            if all(map(k.holds, overload.args, values)):
-                return _charged(frame, overload, values)
-        raise Failed("no such overload")
+            if all(map(k.is_instance, overload.args, values)):
+                return _call_charged(frame, overload, values)
+        raise EvaluationError("no such overload")
 
     return run
 
 
-def _charged(frame: Frame, overload: Overload, values: list[Any]) -> Any:
-    if overload.cost is not flat:
+def _call_charged(frame: Frame, overload: Overload, values: list[Any]) -> Any:
+    if overload.cost is not cost_constant:
         _spend(frame, overload.cost([_size(value) for value in values]) - 1)
-    if isinstance(overload.run, v.Metered):
+    if isinstance(overload.run, v.MeteredFunction):
         return overload.run.run(lambda cost: _spend(frame, cost), *values)
     result = overload.run(*values)
     if overload.size is not size_one:
@@ -377,41 +384,41 @@ def _charged(frame: Frame, overload: Overload, values: list[Any]) -> Any:
     return result
 
 
-def _of_lists(function: str, kinds: list[CelType], args: list[Run]) -> Run | None:
-    # Lists whose order means nothing: sets and maps of Kubernetes.
-    if function in ("_==_", "_!=_") and any(map(unordered, kinds)):
-        alike = unordered(kinds[0]) or unordered(kinds[1])
-        assert alike is not None
-        wanted = function == "_==_"
+def _list_operation(function: str, types: list[CelType], args: list[Run]) -> Run | None:
+    # Lists of type set and map, whose order is irrelevant.
+    if function in ("_==_", "_!=_") and any(map(list_type_equality, types)):
+        equal = list_type_equality(types[0]) or list_type_equality(types[1])
+        assert equal is not None
+        expected = function == "_==_"
 
         def compared(frame: Frame) -> bool:
             values = [arg(frame) for arg in args]
-            return alike(values[0], values[1], lambda cost: _spend(frame, cost)) == wanted
+            return equal(values[0], values[1], lambda cost: _spend(frame, cost)) == expected
 
         return compared
-    if function == "_+_" and kinds[0].list_type:
+    if function == "_+_" and types[0].list_type:
 
         def joined(frame: Frame) -> Any:
             values = [arg(frame) for arg in args]
-            return merged(kinds[0], values[0], values[1], lambda cost: _spend(frame, cost))
+            return concatenate(types[0], values[0], values[1], lambda cost: _spend(frame, cost))
 
         return joined
     return None
 
 
-def _junction(decisive: bool) -> Callable[[list[Run]], Run]:
-    # What one operand decides holds even if another has no value.
+def _logical_operator(decisive: bool) -> Callable[[list[Run]], Run]:
+    # One operand can decide the result even if another fails.
     def make(args: list[Run]) -> Run:
         def run(frame: Frame) -> bool:
-            failed: Failed | None = None
+            failure: EvaluationError | None = None
             for arg in args:
                 try:
-                    if _truth(arg(frame)) is decisive:
+                    if _bool(arg(frame)) is decisive:
                         return decisive
-                except FAULTS as error:
-                    failed = failed or _failure(error)
-            if failed is not None:
-                raise failed
+                except EVALUATION_ERRORS as error:
+                    failure = failure or _failure(error)
+            if failure is not None:
+                raise failure
             return not decisive
 
         return run
@@ -420,26 +427,26 @@ def _junction(decisive: bool) -> Callable[[list[Run]], Run]:
 
 
 def _condition(args: list[Run]) -> Run:
-    condition, one, other = args
-    return lambda frame: one(frame) if _truth(condition(frame)) else other(frame)
+    condition, when_true, when_false = args
+    return lambda frame: when_true(frame) if _bool(condition(frame)) else when_false(frame)
 
 
-_SPECIAL = {"_&&_": _junction(False), "_||_": _junction(True), "_?_:_": _condition}
-Rounds: TypeAlias = Callable[[Frame], Iterator[Any]]
+_SPECIAL = {"_&&_": _logical_operator(False), "_||_": _logical_operator(True), "_?_:_": _condition}
+Iterate: TypeAlias = Callable[[Frame], Iterator[Any]]
 
 
-def _quantified(decisive: bool) -> Callable[[Rounds, Run], Run]:
-    def make(rounds: Rounds, body: Run) -> Run:
+def _quantifier(decisive: bool) -> Callable[[Iterate, Run], Run]:
+    def make(rounds: Iterate, body: Run) -> Run:
         def run(frame: Frame) -> bool:
-            failed: Failed | None = None
+            failure: EvaluationError | None = None
             for _ in rounds(frame):
                 try:
-                    if _truth(body(frame)) is decisive:
+                    if _bool(body(frame)) is decisive:
                         return decisive
-                except FAULTS as error:
-                    failed = failed or _failure(error)
-            if failed is not None:
-                raise failed
+                except EVALUATION_ERRORS as error:
+                    failure = failure or _failure(error)
+            if failure is not None:
+                raise failure
             return not decisive
 
         return run
@@ -447,45 +454,45 @@ def _quantified(decisive: bool) -> Callable[[Rounds, Run], Run]:
     return make
 
 
-def _exactly_one(rounds: Rounds, body: Run) -> Run:
-    return lambda frame: sum(_truth(body(frame)) for _ in rounds(frame)) == 1
+def _exactly_one(rounds: Iterate, body: Run) -> Run:
+    return lambda frame: sum(_bool(body(frame)) for _ in rounds(frame)) == 1
 
 
-def _mapped(rounds: Rounds, body: Run) -> Run:
+def _map(rounds: Iterate, body: Run) -> Run:
     return lambda frame: [body(frame) for _ in rounds(frame)]
 
 
-def _kept(rounds: Rounds, body: Run) -> Run:
-    return lambda frame: [value for value in rounds(frame) if _truth(body(frame))]
+def _filter(rounds: Iterate, body: Run) -> Run:
+    return lambda frame: [value for value in rounds(frame) if _bool(body(frame))]
 
 
-def _mapped_values(rounds: Rounds, body: Run) -> Run:
+def _transform_map(rounds: Iterate, body: Run) -> Run:
     return lambda frame: {key: body(frame) for key in rounds(frame)}
 
 
-def _mapped_entries(rounds: Rounds, body: Run) -> Run:
+def _transform_entries(rounds: Iterate, body: Run) -> Run:
     def run(frame: Frame) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
+        merged: dict[Any, Any] = {}
         for _ in rounds(frame):
             entries = body(frame)
             _spend(frame, len(entries))
             for key, value in entries.items():
-                if key in found:
-                    raise Failed(f"insert failed: key {key} already exists")
-                found[key] = value
-        return found
+                if key in merged:
+                    raise EvaluationError(f"insert failed: key {key} already exists")
+                merged[key] = value
+        return merged
 
     return run
 
 
-_LOOPS: dict[str, Callable[[Rounds, Run], Run]] = {
-    "all": _quantified(False),
-    "exists": _quantified(True),
+_LOOPS: dict[str, Callable[[Iterate, Run], Run]] = {
+    "all": _quantifier(False),
+    "exists": _quantifier(True),
     "exists_one": _exactly_one,
     "existsOne": _exactly_one,
-    "map": _mapped,
-    "filter": _kept,
-    "transformList": _mapped,
-    "transformMap": _mapped_values,
-    "transformMapEntry": _mapped_entries,
+    "map": _map,
+    "filter": _filter,
+    "transformList": _map,
+    "transformMap": _transform_map,
+    "transformMapEntry": _transform_entries,
 }

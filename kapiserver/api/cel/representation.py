@@ -1,7 +1,7 @@
-"""How JSON values are what expressions take them for, by their kinds.
+"""Conversion of JSON values to CEL values by their type, and equality of list types.
 
-A tree is handed to expressions as it is; where a kind says that a text is a time, a duration or
-bytes, or a number a double, it becomes one when an expression reaches it. Mirrors
+Expressions work on the tree itself. A string of type timestamp, duration or bytes, or an int of
+type double, is converted when an expression reads it. Mirrors
 k8s.io/apiserver/pkg/cel/common/values.go.
 """
 
@@ -14,26 +14,26 @@ from typing import Any, TypeAlias
 
 from kapiserver.api.cel import values as v
 from kapiserver.api.cel.cel_types import CelType
-from kapiserver.api.cel.values import Charge, Failed
+from kapiserver.api.cel.values import Charge, EvaluationError
 
 Convert: TypeAlias = Callable[[Any], Any]
-Alike: TypeAlias = Callable[[Any, Any, Charge], bool]
+Equality: TypeAlias = Callable[[Any, Any, Charge], bool]
 
 
-def converter(kind: CelType) -> Convert | None:
-    """What makes a JSON value one of the kind; None where it is one already."""
-    found = _LEAVES.get(kind.name)
-    if found is not None:
-        return found
-    if kind.name == "list":
-        return _list_converter(converter(kind.params[0]))
-    return _map_converter(converter(kind.params[1])) if kind.name == "map" else None
+def converter(cel_type: CelType) -> Convert | None:
+    """Return the converter of JSON values of a type; None if no conversion is needed."""
+    convert = _SCALAR_CONVERTERS.get(cel_type.name)
+    if convert is not None:
+        return convert
+    if cel_type.name == "list":
+        return _list_converter(converter(cel_type.params[0]))
+    return _map_converter(converter(cel_type.params[1])) if cel_type.name == "map" else None
 
 
 def _list_converter(inner: Convert | None) -> Convert | None:
     if inner is None:
         return None
-    return lambda value: [inner(one) for one in value] if isinstance(value, list) else value
+    return lambda value: [inner(item) for item in value] if isinstance(value, list) else value
 
 
 def _map_converter(inner: Convert | None) -> Convert | None:
@@ -43,7 +43,7 @@ def _map_converter(inner: Convert | None) -> Convert | None:
     def convert(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: inner(one) for key, one in value.items()}
+        return {key: inner(item) for key, item in value.items()}
 
     return convert
 
@@ -54,10 +54,10 @@ def _bytes(value: Any) -> Any:
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        raise Failed("illegal base64 data") from None
+        raise EvaluationError("illegal base64 data") from None
 
 
-_LEAVES: dict[str, Convert] = {
+_SCALAR_CONVERTERS: dict[str, Convert] = {
     "timestamp": lambda value: v.parse_time(value) if isinstance(value, str) else value,
     "duration": lambda value: v.parse_duration(value) if isinstance(value, str) else value,
     "bytes": _bytes,
@@ -65,73 +65,78 @@ _LEAVES: dict[str, Convert] = {
 }
 
 
-def unordered(kind: CelType) -> Alike | None:
-    """How values of a kind are compared that has sets or maps as lists; None where it has none."""
-    if kind.name == "list":
-        inner = unordered(kind.params[0])
-        if kind.list_type == "set":
-            return _alike_sets
-        if kind.list_type == "map":
-            return _alike_maps(kind.keys, inner or v.equal)
-        return _alike_lists(inner) if inner else None
-    if kind.name == "map":
-        values = unordered(kind.params[1])
-        return _alike_objects(lambda _: values) if values is not None else None
-    below = {kind.names.get(name, name): unordered(one) for name, one in kind.fields.items()}
-    if not any(below.values()):
+def list_type_equality(cel_type: CelType) -> Equality | None:
+    """Return the equality of a type that contains lists of type set or map; None if it contains
+    none."""
+    if cel_type.name == "list":
+        inner = list_type_equality(cel_type.params[0])
+        if cel_type.list_type == "set":
+            return _sets_equal
+        if cel_type.list_type == "map":
+            return _maps_equal(cel_type.keys, inner or v.equal)
+        return _lists_equal(inner) if inner else None
+    if cel_type.name == "map":
+        values = list_type_equality(cel_type.params[1])
+        return _objects_equal(lambda _: values) if values is not None else None
+    field_equality = {
+        cel_type.names.get(name, name): list_type_equality(field_type)
+        for name, field_type in cel_type.fields.items()
+    }
+    if not any(field_equality.values()):
         return None
-    return _alike_objects(lambda name: below.get(name) or v.equal)
+    return _objects_equal(lambda name: field_equality.get(name) or v.equal)
 
 
-def _alike_sets(one: Any, other: Any, charge: Charge) -> bool:
-    if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
-        return v.equal(one, other, charge)
-    charge(len(one) + len(other))
-    known = {_identity(item) for item in one}
-    return all(_identity(item) in known for item in other)
+def _sets_equal(left: Any, right: Any, charge: Charge) -> bool:
+    if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
+        return v.equal(left, right, charge)
+    charge(len(left) + len(right))
+    identities = {_identity(item) for item in left}
+    return all(_identity(item) in identities for item in right)
 
 
-def _alike_maps(keys: tuple[str, ...], inner: Alike) -> Alike:
-    def alike(one: Any, other: Any, charge: Charge) -> bool:
-        if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
-            return v.equal(one, other, charge)
-        charge(len(one) + len(other))
-        known = {_key(item, keys): item for item in one}
+def _maps_equal(keys: tuple[str, ...], inner: Equality) -> Equality:
+    def alike(left: Any, right: Any, charge: Charge) -> bool:
+        if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
+            return v.equal(left, right, charge)
+        charge(len(left) + len(right))
+        left_by_key = {_key(item, keys): item for item in left}
         return all(
-            _key(item, keys) in known and inner(known[_key(item, keys)], item, charge)
-            for item in other
+            _key(item, keys) in left_by_key and inner(left_by_key[_key(item, keys)], item, charge)
+            for item in right
         )
 
     return alike
 
 
-def _alike_lists(inner: Alike) -> Alike:
-    def alike(one: Any, other: Any, charge: Charge) -> bool:
-        if not isinstance(one, list) or not isinstance(other, list) or len(one) != len(other):
-            return v.equal(one, other, charge)
-        charge(len(one))
-        return all(inner(a, b, charge) for a, b in zip(one, other, strict=True))
+def _lists_equal(inner: Equality) -> Equality:
+    def alike(left: Any, right: Any, charge: Charge) -> bool:
+        if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
+            return v.equal(left, right, charge)
+        charge(len(left))
+        return all(inner(a, b, charge) for a, b in zip(left, right, strict=True))
 
     return alike
 
 
-def _alike_objects(inner: Callable[[str], Alike]) -> Alike:
-    def alike(one: Any, other: Any, charge: Charge) -> bool:
-        if not isinstance(one, dict) or not isinstance(other, dict) or one.keys() != other.keys():
-            return v.equal(one, other, charge)
-        charge(len(one))
-        return all(inner(name)(value, other[name], charge) for name, value in one.items())
+def _objects_equal(inner: Callable[[str], Equality]) -> Equality:
+    def alike(left: Any, right: Any, charge: Charge) -> bool:
+        if not isinstance(left, dict) or not isinstance(right, dict) or left.keys() != right.keys():
+            return v.equal(left, right, charge)
+        charge(len(left))
+        return all(inner(name)(value, right[name], charge) for name, value in left.items())
 
     return alike
 
 
-def merged(kind: CelType, one: list[Any], other: list[Any], charge: Charge) -> list[Any]:
-    """`one + other` of sets or maps: items of `other` that are new, or stand for one of the key."""
-    charge(len(one) + len(other))
-    tell = _identity if kind.list_type == "set" else lambda item: _key(item, kind.keys)
-    found = {tell(item): item for item in one}
-    found.update({tell(item): item for item in other})
-    return list(found.values())
+def concatenate(cel_type: CelType, left: list[Any], right: list[Any], charge: Charge) -> list[Any]:
+    """Return `left + right` of sets or maps: items of `right` are added, or replace those with
+    their key."""
+    charge(len(left) + len(right))
+    identify = _identity if cel_type.list_type == "set" else lambda item: _key(item, cel_type.keys)
+    items = {identify(item): item for item in left}
+    items.update({identify(item): item for item in right})
+    return list(items.values())
 
 
 def _key(item: Any, keys: tuple[str, ...]) -> Hashable:
@@ -144,5 +149,5 @@ def _identity(value: Any) -> Hashable:
     if isinstance(value, list):
         return tuple(map(_identity, value))
     if isinstance(value, dict):
-        return frozenset((key, _identity(one)) for key, one in value.items())
+        return frozenset((key, _identity(item)) for key, item in value.items())
     return type(value), value

@@ -1,6 +1,6 @@
-"""How large values can be, and what is known of a part of an expression before it is evaluated.
+"""Size and cost estimates of the parts of an expression.
 
-Mirrors SizeEstimate of github.com/google/cel-go/checker and the estimator of sizes of
+Mirrors SizeEstimate of github.com/google/cel-go/checker and the size estimator of
 k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 """
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from kapiserver.api.cel.cel_types import CelType
 
-MOST = 2**64 - 1
-"""No estimate is higher, as with an unsigned integer of 64 bits."""
+MAX_COST = 2**64 - 1
+"""The maximum of all estimates: that of a 64-bit unsigned integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The fewest and the most characters, items or entries of a value."""
+    """The minimum and maximum number of characters, items or entries of a value."""
 
     least: int
     most: int
@@ -25,42 +25,42 @@ class Size:
         return Size(min(self.least, other.least), max(self.most, other.most))
 
     def __add__(self, other: Size) -> Size:
-        return Size(self.least + other.least, min(self.most + other.most, MOST))
+        return Size(self.least + other.least, min(self.most + other.most, MAX_COST))
 
     def __mul__(self, other: Size) -> Size:
-        return Size(self.least * other.least, min(self.most * other.most, MOST))
+        return Size(self.least * other.least, min(self.most * other.most, MAX_COST))
 
 
-UNKNOWN = Size(0, MOST)
+UNKNOWN = Size(0, MAX_COST)
 ONE = Size(1, 1)
-NOWHERE = CelType("nowhere")
-"""Where a path of names leads that the schema does not have."""
+UNDECLARED = CelType("nowhere")
+"""The type of a field that the schema does not declare."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is known of a node.
+    """The estimate of a node.
 
-    cost     the most it can cost
-    place    the kind in the schema that names and fields lead to; None without such
-    entries  the sizes of keys and values, of lists and maps that the expression itself makes
+    cost         the maximum cost
+    schema_type  the type in the schema that names and fields refer to; None for other values
+    entries      the sizes of keys and values of lists and maps that the expression builds
     """
 
     cost: int
     size: Size
-    place: CelType | None = None
+    schema_type: CelType | None = None
     entries: tuple[Size, Size] | None = None
 
 
-def part(place: CelType, name: str) -> CelType:
-    """Where a field leads, or `@items`, `@keys` or `@values`."""
+def part_type(schema_type: CelType, name: str) -> CelType:
+    """Return the type of a field, or of `@items`, `@keys` or `@values`."""
     if name == "@keys":
-        return place.params[0] if place.name == "map" else NOWHERE
+        return schema_type.params[0] if schema_type.name == "map" else UNDECLARED
     if name in ("@items", "@values"):
-        return place.params[-1] if place.name in ("list", "map") else NOWHERE
-    return place.fields.get(name, NOWHERE)
+        return schema_type.params[-1] if schema_type.name in ("list", "map") else UNDECLARED
+    return schema_type.fields.get(name, UNDECLARED)
 
 
-def size_of(place: CelType) -> Size:
-    """The size of what is at a place."""
-    return UNKNOWN if place is NOWHERE else Size(0, place.size)
+def size_of(schema_type: CelType) -> Size:
+    """Return the size of a value of a schema type."""
+    return UNKNOWN if schema_type is UNDECLARED else Size(0, schema_type.size)

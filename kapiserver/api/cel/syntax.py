@@ -1,8 +1,7 @@
-"""The trees that expressions are parsed to, and where in the text things are.
+"""The syntax tree of CEL expressions.
 
-Macros are nodes of their own (Loop, Bind), not the folds that cel-go expands them to. A node's
-`kind` is empty until the checker has been there. Knows no types and no values. Mirrors
-github.com/google/cel-go/common/ast.
+Macros are nodes of their own (Loop, Bind), not expanded as in cel-go. The checker sets a node's
+`cel_type`. Knows no types and no values. Mirrors github.com/google/cel-go/common/ast.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from typing import Any
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 200
-"""How deep nodes may nest: what walks them recurses."""
+"""The maximum depth of nodes, because tree walks are recursive."""
 
 
-class SyntaxProblem(ValueError):
-    """Why a text is no expression; `position` counts its characters."""
+class CelSyntaxError(ValueError):
+    """A syntax error; `position` is a character offset."""
 
     def __init__(self, position: int, message: str) -> None:
         super().__init__(message)
@@ -25,22 +24,22 @@ class SyntaxProblem(ValueError):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Node:
-    """One part of an expression; `position` is where messages point."""
+    """One node of an expression; `position` is where messages point."""
 
     position: int
-    kind: Any = None
+    cel_type: Any = None
     depth: int = 1
 
-    def below(self, *nodes: Node) -> None:
-        """Take note of the parts. Raises SyntaxProblem when they nest too deeply."""
+    def set_depth(self, *nodes: Node) -> None:
+        """Set the depth from that of the children. Raises CelSyntaxError beyond MAX_DEPTH."""
         self.depth = 1 + max((node.depth for node in nodes), default=0)
         if self.depth > MAX_DEPTH:
-            raise SyntaxProblem(0, f"expression recursion limit exceeded: {MAX_DEPTH}")
+            raise CelSyntaxError(0, f"expression recursion limit exceeded: {MAX_DEPTH}")
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Literal(Node):
-    """A value."""
+    """A literal value."""
 
     value: Any
 
@@ -64,9 +63,9 @@ class Select(Node):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Call(Node):
-    """A function, with a target where it is a method; operators are `_+_`, `!_`, `_?_:_`, `_[_]`.
+    """A function or method call; operators are `_+_`, `!_`, `_?_:_`, `_[_]`.
 
-    `overloads` are those that fit the types of the arguments, once checked.
+    `overloads` are those that match the types of the arguments, set by the checker.
     """
 
     function: str
@@ -76,13 +75,13 @@ class Call(Node):
 
     @property
     def operands(self) -> list[Node]:
-        """The target, where there is one, and the arguments."""
+        """The target, if there is one, and the arguments."""
         return [self.target, *self.args] if self.target is not None else self.args
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class ListNode(Node):
-    """`[a, ?b]`; `optional` are the places of items with a question mark."""
+    """`[a, ?b]`; `optional` has the indices of items with a question mark."""
 
     items: list[Node]
     optional: frozenset[int] = frozenset()

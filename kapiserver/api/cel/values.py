@@ -1,6 +1,6 @@
-"""What expressions work on, beside Python's own bool, int, float, str, bytes, None, list and dict.
+"""CEL values, besides Python's own bool, int, float, str, bytes, None, list and dict.
 
-Equality, order, times and their texts are CEL's. Errors are exceptions; `&&` and `||` catch them.
+Equality, order, times and their formats are CEL's. Errors are exceptions; `&&` and `||` catch them.
 Knows no types of the checker. Mirrors github.com/google/cel-go/common/types.
 """
 
@@ -20,12 +20,12 @@ _INT = (-(2**63), 2**63 - 1)
 _UINT_MAX = 2**64 - 1
 
 
-class Failed(Exception):
+class EvaluationError(Exception):
     """An expression has no value; the message is cel-go's."""
 
 
 class CostExceeded(Exception):
-    """An expression would take too long."""
+    """An evaluation exceeds its cost limit."""
 
 
 class UInt(int):
@@ -41,20 +41,20 @@ class Timestamp:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """Nanoseconds."""
+    """A duration in nanoseconds."""
 
     ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """A value or none."""
+    """An optional value."""
 
     value: Any = None
-    is_there: bool = True
+    has_value: bool = True
 
 
-NONE = Optional(is_there=False)
+NONE = Optional(has_value=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,95 +72,96 @@ _TYPES: dict[type, str] = {
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type."""
+    """Return the CEL name of a value's type."""
     return _TYPES.get(type(value)) or str(getattr(value, "type_name", "dyn"))
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is an int, uint or double."""
+    """Report whether it is an int, uint or double."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 Charge: TypeAlias = Callable[[int], None]
-"""Called with the cost of what is about to be done. Raises CostExceeded."""
+"""Called with a cost before the work is done. Raises CostExceeded."""
 
 
 _EACH = 3
-"""Steps that it takes to compare one item with another."""
+"""The cost of comparing two items, in steps."""
 
 
-def equal(one: Any, other: Any, charge: Charge) -> bool:
-    """Whether two values are equal; of different types only numbers are."""
-    if isinstance(one, list):
-        if not isinstance(other, list) or len(one) != len(other):
+def equal(left: Any, right: Any, charge: Charge) -> bool:
+    """Report whether two values are equal; values of different types are not, except numbers."""
+    if isinstance(left, list):
+        if not isinstance(right, list) or len(left) != len(right):
             return False
-        charge(_EACH * len(one))
-        return all(equal(a, b, charge) for a, b in zip(one, other, strict=True))
-    if isinstance(one, dict):
-        if not isinstance(other, dict) or len(one) != len(other):
+        charge(_EACH * len(left))
+        return all(equal(a, b, charge) for a, b in zip(left, right, strict=True))
+    if isinstance(left, dict):
+        if not isinstance(right, dict) or len(left) != len(right):
             return False
-        charge(_EACH * len(one))
-        return all(key in other and equal(value, other[key], charge) for key, value in one.items())
-    if isinstance(one, Optional) and isinstance(other, Optional):
-        return one.is_there == other.is_there and equal(one.value, other.value, charge)
-    if type(one) is type(other) or (is_number(one) and is_number(other)):
-        if isinstance(one, str | bytes):
-            charge(len(one) // 10)
-        return bool(one == other)
+        charge(_EACH * len(left))
+        return all(key in right and equal(value, right[key], charge) for key, value in left.items())
+    if isinstance(left, Optional) and isinstance(right, Optional):
+        return left.has_value == right.has_value and equal(left.value, right.value, charge)
+    if type(left) is type(right) or (is_number(left) and is_number(right)):
+        if isinstance(left, str | bytes):
+            charge(len(left) // 10)
+        return bool(left == right)
     return False
 
 
 @dataclass(frozen=True, slots=True)
-class Metered:
-    """A function that is given a Charge before its arguments."""
+class MeteredFunction:
+    """A function that takes a Charge before its arguments."""
 
     run: Callable[..., Any]
 
 
-def metered(run: Callable[..., Any]) -> Metered:
-    """The function charges for what it does while it does it."""
-    return Metered(run)
+def metered(run: Callable[..., Any]) -> MeteredFunction:
+    """Mark a function that charges for its work while it runs."""
+    return MeteredFunction(run)
 
 
-def compare(one: Any, other: Any) -> int:
-    """Below, at or above zero. Raises Failed for what has no order."""
-    if is_number(one) and is_number(other):
-        if one != one or other != other:
-            raise Failed("NaN values cannot be ordered")
-    elif type(one) is not type(other) or not isinstance(one, _ORDERED):
-        raise Failed("no such overload")
-    return int(one > other) - int(one < other)
+def compare(left: Any, right: Any) -> int:
+    """Return a negative number, zero or a positive number. Raises EvaluationError if there is no
+    order."""
+    if is_number(left) and is_number(right):
+        if left != left or right != right:
+            raise EvaluationError("NaN values cannot be ordered")
+    elif type(left) is not type(right) or not isinstance(left, _ORDERED):
+        raise EvaluationError("no such overload")
+    return int(left > right) - int(left < right)
 
 
 _ORDERED = (bool, str, bytes, Timestamp, Duration)
 
 
 def int_of(value: int) -> int:
-    """An int, if it is in range."""
+    """Return an int. Raises EvaluationError if it is out of range."""
     if _INT[0] <= value <= _INT[1]:
         return value
-    raise Failed("integer overflow")
+    raise EvaluationError("integer overflow")
 
 
 def uint_of(value: int) -> UInt:
-    """A uint, if it is in range."""
+    """Return a uint. Raises EvaluationError if it is out of range."""
     if 0 <= value <= _UINT_MAX:
         return UInt(value)
-    raise Failed("unsigned integer overflow")
+    raise EvaluationError("unsigned integer overflow")
 
 
 def timestamp_of(ns: int) -> Timestamp:
-    """A time, if it is in the years 1 to 9999."""
+    """Return a timestamp. Raises EvaluationError unless it is in the years 1 to 9999."""
     if _TIME_RANGE[0] <= ns <= _TIME_RANGE[1]:
         return Timestamp(ns)
-    raise Failed("timestamp overflow")
+    raise EvaluationError("timestamp overflow")
 
 
 def duration_of(ns: int) -> Duration:
-    """A duration, if it is in range."""
+    """Return a duration. Raises EvaluationError if it is out of range."""
     if _INT[0] <= ns <= _INT[1]:
         return Duration(ns)
-    raise Failed("duration overflow")
+    raise EvaluationError("duration overflow")
 
 
 _TIME = re.compile(
@@ -170,22 +171,22 @@ _TIME = re.compile(
 
 
 def parse_time(text: str) -> Timestamp:
-    """RFC 3339, or a date alone."""
-    found = _TIME.fullmatch(text)
-    if found is None:
-        raise Failed(f'invalid timestamp "{text}"')
-    zone = (found[4] or "Z").upper().replace("Z", "+00:00")
+    """Parse a timestamp of RFC 3339, or a date alone. Raises EvaluationError."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise EvaluationError(f'invalid timestamp "{text}"')
+    zone = (match[4] or "Z").upper().replace("Z", "+00:00")
     try:
-        moment = datetime.fromisoformat(f"{found[1]}T{found[2] or '00:00:00'}{zone}")
-        since = moment - _EPOCH
+        time = datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00:00'}{zone}")
+        elapsed = time - _EPOCH
     except (ValueError, OverflowError):
-        raise Failed(f'invalid timestamp "{text}"') from None
-    fraction = int((found[3] or "0").ljust(9, "0")[:9])
-    return timestamp_of((since.days * 86400 + since.seconds) * _SECOND + fraction)
+        raise EvaluationError(f'invalid timestamp "{text}"') from None
+    fraction = int((match[3] or "0").ljust(9, "0")[:9])
+    return timestamp_of((elapsed.days * 86400 + elapsed.seconds) * _SECOND + fraction)
 
 
 def time_text(time: Timestamp) -> str:
-    """RFC 3339 in UTC, with as many places as it takes."""
+    """Format a timestamp as RFC 3339 in UTC, with as many decimals as needed."""
     seconds, rest = divmod(time.ns, _SECOND)
     text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
     text = text.rjust(19, "0")
@@ -200,26 +201,26 @@ _PART = re.compile("([0-9]{0,40})(?:[.]([0-9]{0,40}))?(ns|us|µs|μs|ms|s|m|h)")
 
 
 def parse_duration(text: str) -> Duration:
-    """Go's form: `1h30m`."""
+    """Parse a duration in Go's format: `1h30m`. Raises EvaluationError."""
     body = text[1:] if text[:1] in ("+", "-") else text
     total, position = 0, 0
     if body != "0":
         while position < len(body):
-            found = _PART.match(body, position)
-            if found is None or not (found[1] or found[2]):
-                raise Failed(f'time: invalid duration "{text}"')
-            unit = _UNITS[found[3]]
-            total += int(found[1] or 0) * unit
-            if found[2]:
-                total += int(found[2]) * unit // 10 ** len(found[2])
-            position = found.end()
+            match = _PART.match(body, position)
+            if match is None or not (match[1] or match[2]):
+                raise EvaluationError(f'time: invalid duration "{text}"')
+            unit = _UNITS[match[3]]
+            total += int(match[1] or 0) * unit
+            if match[2]:
+                total += int(match[2]) * unit // 10 ** len(match[2])
+            position = match.end()
         if not body:
-            raise Failed(f'time: invalid duration "{text}"')
+            raise EvaluationError(f'time: invalid duration "{text}"')
     return duration_of(-total if text.startswith("-") else total)
 
 
 def duration_text(duration: Duration) -> str:
-    """Seconds: `5400s`, `0.5s`."""
+    """Format a duration in seconds: `5400s`, `0.5s`."""
     sign = "-" if duration.ns < 0 else ""
     seconds, rest = divmod(abs(duration.ns), _SECOND)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
@@ -227,7 +228,7 @@ def duration_text(duration: Duration) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as Go's `%g` with the fewest digits prints it."""
+    """Format a double as Go's `%g` does with the fewest digits."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -238,15 +239,15 @@ def double_text(value: float) -> str:
 
 
 def local(time: Timestamp, zone: str = "UTC") -> datetime:
-    """The moment in a time zone: UTC, or an offset such as `-08:00`."""
+    """Return the time in a zone: UTC, or an offset such as `-08:00`. Raises EvaluationError."""
     offset = UTC if zone in ("UTC", "Z", "") else None
-    found = re.fullmatch("([+-]?)([0-9]{2}):([0-9]{2})", zone)
-    if found is not None and int(found[2]) < 24 and int(found[3]) < 60:
-        minutes = int(found[2]) * 60 + int(found[3])
-        offset = timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
+    match = re.fullmatch("([+-]?)([0-9]{2}):([0-9]{2})", zone)
+    if match is not None and int(match[2]) < 24 and int(match[3]) < 60:
+        minutes = int(match[2]) * 60 + int(match[3])
+        offset = timezone(timedelta(minutes=-minutes if match[1] == "-" else minutes))
     if offset is None:
-        raise Failed(f"unknown time zone {zone}")
+        raise EvaluationError(f"unknown time zone {zone}")
     try:
         return (_EPOCH + timedelta(seconds=time.ns // _SECOND)).astimezone(offset)
     except OverflowError:
-        raise Failed("timestamp overflow") from None
+        raise EvaluationError("timestamp overflow") from None

@@ -80,4 +80,4 @@ class Expressions:
             variables["variables"] = CELKind(
                 "object", fields=fields, names={name: name for name in fields}
             )
-        return compile_expression(text, variables).kind
+        return compile_expression(text, variables).cel_type

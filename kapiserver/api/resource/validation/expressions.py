@@ -76,14 +76,14 @@ def validate_selectors(
 
 @functools.lru_cache(256)
 def _cost_or_error(expression: str) -> int | str:
-    from kapiserver.api.cel.program import Uncompilable, compile_expression
+    from kapiserver.api.cel.program import CompileError, compile_expression
 
     try:
         program = compile_expression(expression, {"device": _device_kind()})
-    except Uncompilable as error:
+    except CompileError as error:
         return f"compilation failed: {error}"
-    if program.kind.name not in ("bool", "dyn"):
-        return f"must evaluate to bool or the unknown type, not {program.kind}"
+    if program.cel_type.name not in ("bool", "dyn"):
+        return f"must evaluate to bool or the unknown type, not {program.cel_type}"
     return program.max_cost
 
 

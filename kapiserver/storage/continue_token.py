@@ -1,10 +1,9 @@
-"""Continue tokens: where a list in pages goes on, sealed so that clients can neither read nor
-forge one.
+"""Continue tokens of paged lists, encrypted so that clients can neither read nor forge them.
 
-The seal is AES-GCM with a key that all servers of one store share: it lies in the store under a
-key of its own, so a token works on every server and after a restart. The prefix that was listed and
-the selectors are sealed in too: a token opens only for the list that made it. Knows no object and
-no query; mirrors the continue tokens of k8s.io/apiserver's storage, which are plain text there.
+Tokens are encrypted with AES-GCM. The key is stored in the store, so a token works on every server
+and after a restart. The listed prefix and the selectors are authenticated as associated data: a
+token is only valid for the list that returned it. Knows no object and no query. Mirrors the
+continue tokens of k8s.io/apiserver's storage, which are plain text there.
 """
 
 from __future__ import annotations
@@ -19,93 +18,101 @@ from kapiserver.storage.errors import Corrupt, KeyExists
 from kapiserver.storage.kv import KV, Revision
 
 SECRET = "/kapiserver/continue-token-secret"
-"""Where the sealing key lies in the store, below its root."""
+"""The key in the store, below its root, of the encryption key."""
 
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
-_LONGEST = 8192
-"""Characters of a token that is worth looking at."""
+_MAX_TOKEN_LENGTH = 8192
+"""Longer tokens are rejected."""
 _VERSION = 1
-_HEAD = struct.Struct(">Bq")
+_HEADER = struct.Struct(">Bq")
 
 
 class BadToken(Exception):
-    """A token that no server of this store made, or not for this list."""
+    """A token that was not returned for this list by a server of this store."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContinueToken:
-    """Where the next page begins: at the key `start`, of the state at `revision`."""
+    """The start key of the next page, and the revision of the list."""
 
     revision: Revision
     start: str
 
 
 class ContinueTokenCodec:
-    """Seals and opens continue tokens. Made by `load_continue_token_codec`."""
+    """Encrypts and decrypts continue tokens. Made by `load_continue_token_codec`."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
     def encode(self, token: ContinueToken, prefix: str, selectors: str = "") -> str:
-        """The text to give to a client that lists `prefix` through `selectors` (any text that tells
-        them from others); unpadded URL-safe base64."""
-        # Imported here: most servers start, and many stop, without a list in pages.
+        """Return the encrypted token of a list of `prefix`, in unpadded URL-safe base64.
+
+        selectors   identifies the selectors of the list
+        """
+        # Imported here because most servers never page a list.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         nonce = os.urandom(_NONCE_BYTES)
-        content = _HEAD.pack(_VERSION, token.revision) + token.start.encode(
+        content = _HEADER.pack(_VERSION, token.revision) + token.start.encode(
             errors="surrogateescape"
         )
-        sealed = nonce + AESGCM(self._secret).encrypt(nonce, content, _place(prefix, selectors))
-        return _text(sealed)
+        encrypted = nonce + AESGCM(self._secret).encrypt(
+            nonce, content, _associated_data(prefix, selectors)
+        )
+        return _to_base64(encrypted)
 
     def decode(self, text: str, prefix: str, selectors: str = "") -> ContinueToken:
-        """Read a client's token for the same list. Raises BadToken."""
+        """Return the token that a client sent for the same list. Raises BadToken."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        if len(text) > _LONGEST:
+        if len(text) > _MAX_TOKEN_LENGTH:
             raise BadToken("continue key is not valid: too long")
         try:
-            sealed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            if _text(sealed) != text:  # bits of the last character that mean nothing, or padding
+            encrypted = base64.b64decode(
+                text + "=" * (-len(text) % 4), altchars=b"-_", validate=True
+            )
+            if _to_base64(encrypted) != text:  # padding, or unused bits set
                 raise BadToken("continue key is not valid")
-            nonce, content = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
-            content = AESGCM(self._secret).decrypt(nonce, content, _place(prefix, selectors))
-            version, revision = _HEAD.unpack_from(content)
-            start = content[_HEAD.size :].decode(errors="surrogateescape")
+            nonce, content = encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:]
+            content = AESGCM(self._secret).decrypt(
+                nonce, content, _associated_data(prefix, selectors)
+            )
+            version, revision = _HEADER.unpack_from(content)
+            start = content[_HEADER.size :].decode(errors="surrogateescape")
         except (binascii.Error, InvalidTag, struct.error, ValueError) as error:
             raise BadToken("continue key is not valid") from error
         if version != _VERSION:
             raise BadToken(f"continue key is not valid: server does not recognize v{version}")
-        # The seal says that a server of ours wrote this; the key is checked all the same.
+        # Authenticated, so a server of this store encrypted it; check the start key anyway.
         if not start.startswith(prefix) or ".." in start.split("/"):
             raise BadToken("continue key is not valid")
         return ContinueToken(Revision(revision), start)
 
 
-def _text(sealed: bytes) -> str:
-    return base64.urlsafe_b64encode(sealed).rstrip(b"=").decode("ascii")
+def _to_base64(encrypted: bytes) -> str:
+    return base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode("ascii")
 
 
-def _place(prefix: str, selectors: str) -> bytes:
-    # No selector can be mistaken for a part of a prefix: NUL is in neither.
+def _associated_data(prefix: str, selectors: str) -> bytes:
+    # Neither prefixes nor selectors contain NUL.
     return f"{prefix}\0{selectors}".encode()
 
 
 async def load_continue_token_codec(kv: KV, *, root: str = "") -> ContinueTokenCodec:
-    """The tokens of a store; makes the store's secret, below `root`, when it has none. Raises
-    Unavailable, Corrupt."""
+    """Return the codec of a store, and create its encryption key below `root` if it has none.
+    Raises Unavailable, Corrupt."""
     key = root + SECRET
-    found = (await kv.get(key)).item
-    if found is None:
+    item = (await kv.get(key)).item
+    if item is None:
         secret = os.urandom(_KEY_BYTES)
         try:
             await kv.create(key, secret)
-        except KeyExists:  # another server was faster: its secret is the store's
-            found = (await kv.get(key)).item
-    value = secret if found is None else found.value
+        except KeyExists:  # another server created it first
+            item = (await kv.get(key)).item
+    value = secret if item is None else item.value
     if len(value) != _KEY_BYTES:
         raise Corrupt(f"{key} holds {len(value)} bytes, not {_KEY_BYTES}")
     return ContinueTokenCodec(value)

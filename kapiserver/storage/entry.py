@@ -1,9 +1,8 @@
-"""One revision of one object: its stored bytes, and what has been made of them so far.
+"""One revision of one object: its stored bytes, and the values derived from them.
 
-Everything derived (tree, labels, selectable fields, encodings) is made at first use, at most
-once, and shared by all who ask; trees are never changed. Derived things can be dropped at any
-time by the byte budget of `storage/object_codec.py` and are then made again. Knows no media type
-and no kind: its `EntryCodec` does.
+Derived values (tree, labels, selectable fields, encodings) are made at first use and shared by all
+callers; trees are never changed. `storage/encoding_cache.py` may evict them at any time, and they
+are then made again. Knows no media type and no kind: its `EntryCodec` does.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from kapiserver.storage.kv import Revision
 
 
 class ObjectKey(NamedTuple):
-    """One object of a resource; the namespace is empty for cluster-scoped ones."""
+    """Identifies an object of a resource; the namespace is empty if it is cluster-scoped."""
 
     namespace: str
     name: str
 
 
 class Form(NamedTuple):
-    """One encoding of an object: in which version, in which medium (json, yaml, protobuf, cbor)."""
+    """An encoding of objects: the version and the media type (json, yaml, protobuf, cbor)."""
 
     version: GroupVersion
     media: str
@@ -34,57 +33,57 @@ class Form(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def form_of(version: GroupVersion, media: str) -> Form:
-    """A form; each is there once, because every entry keeps that of its encoding."""
+    """Return an interned form, because every entry refers to the form of its encoding."""
     return Form(version, media)
 
 
 class Selectable(NamedTuple):
-    """What selectors see of an object."""
+    """What selectors match: labels and fields."""
 
     labels: Mapping[str, str]
     fields: Mapping[str, str]
 
 
 class EntryCodec(Protocol):
-    """What an entry's derived things are made by: the resource's codecs and the budget."""
+    """Derives the values of entries, and accounts for their memory."""
 
     def key(self, path: str) -> ObjectKey:
-        """The object stored under a key of the store."""
+        """Return the namespace and name in a key of the store."""
 
     def tree(self, entry: Entry) -> Tree:
-        """Decode the stored bytes: hub version, with the entry's resourceVersion."""
+        """Decode the stored bytes to the hub version, with the entry's resourceVersion."""
 
     def selectable(self, entry: Entry) -> Selectable:
-        """Extract what selectors see, without decoding the rest where that is possible."""
+        """Decode labels and selectable fields, if possible without the rest."""
 
     def prefilter(self, entry: Entry, selection: Selection) -> bool | None:
-        """Whether a selection has the entry, as far as that is seen without reading."""
+        """Match a selection on the raw bytes; None means the object must be decoded."""
 
     def splice(self, entry: Entry, form: Form) -> bytes | None:
-        """A form that costs next to nothing: put together from stored bytes. None: it costs."""
+        """Return a form that only needs the stored bytes spliced, or None for other forms."""
 
     def encode(self, entry: Entry, form: Form) -> bytes:
-        """Make any other form of the object, as it stands as an item of a list."""
+        """Encode the object in any other form, as an item of a list."""
 
     def on_tree_cached(self, entry: Entry) -> None:
-        """The entry keeps its tree from now on."""
+        """Account for a tree that the entry cached."""
 
     def on_encoding_cached(self, entry: Entry, size: int) -> None:
-        """The entry keeps an encoding of that many bytes from now on."""
+        """Account for an encoding of that many bytes that the entry cached."""
 
     def on_superseded(self, entry: Entry) -> None:
-        """The entry is not the present revision any more; hardly anybody will ask for it."""
+        """Evict the derived values of an entry that is no longer current."""
 
     def admits_encoding(self) -> bool:
-        """Whether one of very many encodings should be kept."""
+        """Whether a list should cache an encoding."""
 
 
 class ListItemSplice(NamedTuple):
-    """Where an item of a protobuf list is found in the stored value.
+    """An item of a protobuf list, made from a slice of the stored value.
 
-    head, tail  what stands before and behind the message
-    start, end  of the message in the value
-    size        of all three
+    head, tail  bytes before and after the message
+    start, end  slice of the message in the stored value
+    size        length of head, message and tail
     """
 
     head: bytes
@@ -97,11 +96,11 @@ class ListItemSplice(NamedTuple):
 class Entry:
     """One revision of one object.
 
-    path        its key in the store
-    value       the stored bytes, without a resourceVersion
-    revision    that wrote it; 0 for a dry run's outcome that was never written
-    spliced     how a protobuf list takes it, once that is known; the origin's to set
-    used        whether anything derived was asked for again lately
+    path        key in the store
+    value       stored bytes, without a resourceVersion
+    revision    revision of the write; 0 if not written (yet, or by a dry run)
+    list_splice how a protobuf list splices the value; set by the codec
+    used        whether a derived value was used since it was cached
     """
 
     __slots__ = (
@@ -147,127 +146,127 @@ class Entry:
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """What field selectors see, `metadata.name` included."""
+        """Selectable fields, `metadata.name` included."""
         return self.selectable.fields
 
     @property
     def selectable(self) -> Selectable:
-        """Labels and fields."""
-        found = self._selectable
-        if found is None:
-            found = self._selectable = self.codec.selectable(self)
-        return found
+        """Labels and selectable fields."""
+        selectable = self._selectable
+        if selectable is None:
+            selectable = self._selectable = self.codec.selectable(self)
+        return selectable
 
     def is_selected(self, selection: Selection) -> bool:
-        """Whether a selection has the object. Where it has one name only, the others are not even
-        read: a million objects would take memory and seconds."""
+        """Whether a selection matches the object. Objects of another name than the selected one
+        are not decoded: for a million objects that would take seconds."""
         name = selection.name
         if name is not None and not self.path.endswith(f"/{name}"):
             return False
         if selection.selects_everything:
             return True
         if self._selectable is None and self._tree is None:
-            seen = self.codec.prefilter(self, selection)
-            if seen is not None:
-                return seen
+            matched = self.codec.prefilter(self, selection)
+            if matched is not None:
+                return matched
         return selection.matches(*self.selectable)
 
     @property
     def cached_tree(self) -> Tree | None:
-        """The tree if it is at hand. Shared."""
+        """The tree if it is cached, else None. Shared."""
         return self._tree
 
     def tree(self) -> Tree:
-        """The object in the hub version, with its resourceVersion. Shared: never change it."""
-        found = self._tree
-        if found is None:
-            found = self.codec.tree(self)
-            self.cache_tree(found)
+        """Return the object in the hub version, with resourceVersion. Shared: never change it."""
+        tree = self._tree
+        if tree is None:
+            tree = self.codec.tree(self)
+            self.cache_tree(tree)
         else:
             self.used = True
-        return found
+        return tree
 
     def cache_tree(self, tree: Tree) -> None:
-        """Keep what the origin read of it."""
+        """Cache a decoded tree."""
         self._tree = tree
         self.codec.on_tree_cached(self)
 
     def encode(self, form: Form) -> bytes:
-        """The object in one form, as it stands in a list: JSON without a line end, a bare
-        protobuf message without the envelope, CBOR without the self-describing tag."""
-        found = self._cached_encoding(form) or self.codec.splice(self, form)
-        if found is None:
-            found = self.codec.encode(self, form)
-            self._cache_encoding(form, found)
-        return found
+        """Return the object in one form, as an item of a list: JSON without a newline, a protobuf
+        message without the envelope, CBOR without the self-describing tag."""
+        encoding = self._cached_encoding(form) or self.codec.splice(self, form)
+        if encoding is None:
+            encoding = self.codec.encode(self, form)
+            self._cache_encoding(form, encoding)
+        return encoding
 
     def encode_for_list(self, form: Form) -> bytes:
-        """The same for a list of very many, which are kept as far as there is room."""
-        found = self._cached_encoding(form) or self.codec.splice(self, form)
-        if found is None:
-            found = self.codec.encode(self, form)
+        """Return `encode(form)`, cached only as far as there is room for long lists."""
+        encoding = self._cached_encoding(form) or self.codec.splice(self, form)
+        if encoding is None:
+            encoding = self.codec.encode(self, form)
             if self.codec.admits_encoding():
-                self._cache_encoding(form, found)
-        return found
+                self._cache_encoding(form, encoding)
+        return encoding
 
     def _cached_encoding(self, form: Form) -> bytes | None:
-        made = self._encodings
-        if made is None:
+        encodings = self._encodings
+        if encodings is None:
             return None
         self.used = True
-        # Nearly always there is one form alone: a pair takes a quarter of a dictionary's memory.
-        if made.__class__ is tuple:
-            return made[1] if made[0] == form else None
-        return made.get(form)  # type: ignore[union-attr]
+        # Most entries have one encoding: a tuple takes a quarter of a dictionary's memory.
+        if encodings.__class__ is tuple:
+            return encodings[1] if encodings[0] == form else None
+        return encodings.get(form)  # type: ignore[union-attr]
 
     def _cache_encoding(self, form: Form, data: bytes) -> None:
-        made = self._encodings
-        if made is None:
+        encodings = self._encodings
+        if encodings is None:
             self._encodings = (form, data)
-        elif isinstance(made, dict):
-            made[form] = data
+        elif isinstance(encodings, dict):
+            encodings[form] = data
         else:
-            self._encodings = dict((made, (form, data)))
+            self._encodings = dict((encodings, (form, data)))
         self.codec.on_encoding_cached(self, len(data))
 
     def set_revision(self, revision: Revision) -> None:
-        """The write that this entry was made for has happened."""
+        """Set the revision after the entry was written."""
         if not self.revision:
             self.revision = revision
             if self._tree is not None:
                 self._tree = stamp_resource_version(self._tree, revision)
 
     def at_revision(self, revision: Revision) -> Entry:
-        """The same object at another revision: a deleted one carries that of its deletion."""
+        """Return the object at another revision: deleted objects carry that of the deletion."""
         tree = None if self._tree is None else stamp_resource_version(self._tree, revision)
-        found = Entry(self.codec, self.path, self.value, revision, tree=tree)
-        found._selectable = self._selectable
-        return found
+        entry = Entry(self.codec, self.path, self.value, revision, tree=tree)
+        entry._selectable = self._selectable
+        return entry
 
     def drop_tree(self) -> None:
-        """Forget the tree."""
+        """Evict the tree."""
         self._tree = None
 
     def drop_encodings(self) -> None:
-        """Forget all encodings."""
+        """Evict all encodings."""
         self._encodings = None
 
 
-_BEFORE = ("name", "generateName", "namespace", "selfLink", "uid")
+_FIELDS_BEFORE = ("name", "generateName", "namespace", "selfLink", "uid")
 
 
 def stamp_resource_version(tree: Tree, revision: int) -> Tree:
-    """The tree with `metadata.resourceVersion` in its place; 0: without. Shares the rest."""
+    """Return a copy with `metadata.resourceVersion`, or without for revision 0. Shares the rest."""
     before = tree.get("metadata") or {}
-    meta = {name: before[name] for name in _BEFORE if name in before}
+    meta = {name: before[name] for name in _FIELDS_BEFORE if name in before}
     if revision:
         meta["resourceVersion"] = str(revision)
     for name, value in before.items():
-        if name not in _STAMPED:
+        if name not in _REORDERED_FIELDS:
             meta[name] = value
-    found = dict(tree)
-    found["metadata"] = meta
-    return found
+    stamped = dict(tree)
+    stamped["metadata"] = meta
+    return stamped
 
 
-_STAMPED = frozenset((*_BEFORE, "resourceVersion"))
+_REORDERED_FIELDS = frozenset((*_FIELDS_BEFORE, "resourceVersion"))

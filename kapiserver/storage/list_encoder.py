@@ -1,8 +1,8 @@
-"""Whole documents from the bytes of entries: one object, a list in slices, the frames of a watch.
+"""Encodes entries into response bodies: single objects, chunked lists and watch frames.
 
-Nothing here reads an object: heads are written, items are joined. Other media types (YAML,
-indented JSON) and other kinds (tables) are made from trees by who needs them. Mirrors the
-streaming list encoders and watch encoders of k8s.io/apiserver.
+No object is decoded: list heads are encoded, and the encoded items are joined. Other media types
+(YAML, indented JSON) and kinds (Table) are encoded from trees elsewhere. Mirrors the streaming list
+encoders and watch encoders of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from kapiserver.storage.query import EventType, ListResult
 from kapiserver.storage.time_slice import TimeSlice
 
 CHUNK_BYTES = 256 << 10
-"""Bytes of one part of a list, about; it has less when its objects have to be written first."""
+"""Approximate size of one chunk of a list; chunks are smaller if encoding takes long."""
 
 LONG_LIST = 50
-"""Objects of a list whose client does not mind two milliseconds more."""
+"""From this many objects on, a list is prepared: its latency hides two milliseconds more."""
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -38,14 +38,14 @@ _EVENTS = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 
 
 class ListEncoder:
-    """The documents of one resource: json, protobuf and cbor."""
+    """Encodes the objects and lists of one resource in JSON, protobuf and CBOR."""
 
     def __init__(self, codec: ObjectCodec, codecs: CodecFactory) -> None:
         self._codec = codec
         self._serializers = {
-            one.extension: codecs.serializer_for(one)
-            for one in codecs.media_types
-            if one.extension in ("json", "protobuf", "cbor")
+            media_type.extension: codecs.serializer_for(media_type)
+            for media_type in codecs.media_types
+            if media_type.extension in ("json", "protobuf", "cbor")
         }
         self._scheme = codecs.scheme
         self._compiled: set[Form] = set()
@@ -53,8 +53,8 @@ class ListEncoder:
         self._list_kind = codec.resource.list_kind_name
 
     async def prepare(self, listing: ListResult, form: Form) -> None:
-        """Do for a long list, giving others their turn, what must be done before its first part: a
-        list in Protobuf begins with its length."""
+        """Prepare a long list without blocking the event loop: compile the encoder, and measure
+        the items of a protobuf list, which begins with its length."""
         if len(listing.entries) >= LONG_LIST:
             if form not in self._compiled:
                 await self.compile(listing.entries, form)
@@ -62,27 +62,29 @@ class ListEncoder:
                 await self._measure(listing.entries, form)
 
     def is_compiled(self, form: Form) -> bool:
-        """Whether an object was written in that form, which compiles what all others need."""
+        """Whether an object was encoded in the form, which compiles its encoder."""
         return form in self._compiled
 
     async def compile(self, entries: Sequence[Entry], form: Form) -> None:
-        """Write the first of many objects aside of the event loop, for nobody."""
+        """Encode the first of many objects in a thread, to compile the encoder of the form."""
         if len(entries) >= LONG_LIST:
-            with suppress(StorageError):  # who asks for that object is told
+            with suppress(StorageError):  # encoding the list reports it
                 await asyncio.to_thread(self._codec.encode, entries[0], form)
             self._compiled.add(form)
 
     async def _measure(self, entries: Sequence[Entry], form: Form) -> None:
         splices = form.version == self._codec.stored_version
-        unknown = [one for one in entries if one.list_splice is None] if splices else entries
-        turn = TimeSlice()
-        for entry in unknown:
+        unmeasured = (
+            [entry for entry in entries if entry.list_splice is None] if splices else entries
+        )
+        time_slice = TimeSlice()
+        for entry in unmeasured:
             if not splices or self._codec.list_splice(entry) is None:
                 entry.encode(form)
-            await turn.yield_if_expired()
+            await time_slice.yield_if_expired()
 
     def encode_object(self, entry: Entry, form: Form) -> bytes:
-        """The whole body of one object."""
+        """Return the response body of one object."""
         version, media = form
         body = entry.encode(form)
         if media == "json":
@@ -94,7 +96,7 @@ class ListEncoder:
         return body
 
     def encode_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
-        """The body of a list in slices, made as they are asked for."""
+        """Yield the response body of a list in chunks, encoded on demand."""
         if form.media == "json":
             return self._json_list(listing, form)
         if form.media == "protobuf":
@@ -102,11 +104,11 @@ class ListEncoder:
         return self._cbor_list(listing, form)
 
     def encode_tree(self, media: str, tree: Tree) -> bytes:
-        """Any object, the ordinary way."""
+        """Return the encoding of any tree by the serializer of the media type."""
         return self._serializers[media].encode(tree)
 
     def bookmark_object(self, version: GroupVersion, metadata: Tree) -> Tree:
-        """An object of the kind with nothing but metadata: what a bookmark carries."""
+        """Return an object of the kind with nothing but metadata, for a bookmark."""
         kind = self._codec.kind_in(version)
         names = {"kind": kind.kind, "apiVersion": str(version)}
         if self._is_custom:
@@ -133,21 +135,21 @@ class ListEncoder:
             option=SORT_KEYS if self._is_custom else 0,
         )
         before, _, after = head.partition(b'"items":[]')
-        # Every item begins with its metadata: what is kept of it lacks only the brace. Custom
-        # objects are whole.
+        # Encoded items lack the opening brace, because the bytes up to their metadata are cut off.
+        # Custom objects are whole.
         brace = b"" if self._is_custom else b"{"
         parts, between = [before, b'"items":['], brace
-        size, turn = len(head), TimeSlice()
+        size, time_slice = len(head), TimeSlice()
         for entry in listing.entries:
             body = entry.encode_for_list(form)
             parts.append(between)
             parts.append(body)
             between = b"," + brace
             size += len(body)
-            if size >= CHUNK_BYTES or turn.expired:
+            if size >= CHUNK_BYTES or time_slice.expired:
                 yield b"".join(parts)
                 parts, size = [], 0
-                turn.restart()
+                time_slice.restart()
         parts.append(b"]%b\n" % after)
         yield b"".join(parts)
 
@@ -193,25 +195,25 @@ class ListEncoder:
                 "items": [],
             },
         )
-        # No text has such a byte behind its name.
+        # No text in the head contains the CBOR of an empty array after this key.
         before, empty, after = head.partition(b"\x45items\x80")
         assert empty, "a list has an empty array of items"
         parts = [before, empty[:-1], array_head(len(listing.entries))]
-        size, turn = 0, TimeSlice()
+        size, time_slice = 0, TimeSlice()
         for entry in listing.entries:
             body = entry.encode_for_list(item_form)
             parts.append(body)
             size += len(body)
-            if size >= CHUNK_BYTES or turn.expired:
+            if size >= CHUNK_BYTES or time_slice.expired:
                 yield b"".join(parts)
                 parts, size = [], 0
-                turn.restart()
+                time_slice.restart()
         parts.append(after)
         yield b"".join(parts)
 
 
 class FormFramer:
-    """Frames of whole objects in one form (json, protobuf or cbor)."""
+    """Encodes events with whole objects into frames of one form (json, protobuf or cbor)."""
 
     def __init__(
         self, encoder: ListEncoder, form: Form, status: Callable[[Exception], Tree]
@@ -223,11 +225,11 @@ class FormFramer:
         self._frame = _FRAMES[form.media]
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
-        """One change."""
+        """Return the frame of one event."""
         return self._frame(kind, self._encoder.encode_object(entry, self._form))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
-        """Everything up to a revision was sent."""
+        """Return the frame of a bookmark."""
         metadata: Tree = {"resourceVersion": str(revision)}
         if initial_events_end:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
@@ -235,7 +237,7 @@ class FormFramer:
         return self._frame("BOOKMARK", self._encoder.encode_tree(self._form.media, empty))
 
     def error(self, error: Exception) -> bytes:
-        """The end of a stream."""
+        """Return the frame of an ERROR event."""
         body = self._encoder.encode_tree(self._form.media, self._status(error))
         return self._frame("ERROR", body)
 
@@ -270,5 +272,5 @@ _FRAMES: dict[str, Callable[[str, bytes], bytes]] = {
 
 
 def event_frame(media: str, kind: str, body: bytes) -> bytes:
-    """The frame of one event whose object is written already (json, protobuf or cbor)."""
+    """Return the frame of an event whose object is encoded already (json, protobuf or cbor)."""
     return _FRAMES[media](kind, body)

@@ -1,6 +1,6 @@
-"""What a list or watch asks for, checked and resolved: versions, scopes, pages.
+"""Checks list and watch options, and reads lists: resource versions, scopes and pages.
 
-Reads from the cache, or from the store where a past state is not in the cache any more. Mirrors
+Lists are read from the cache, or from the store for revisions that the cache no longer has. Mirrors
 ValidateListOptions of k8s.io/apimachinery and of k8s.io/apiserver's storage, and GetList of its
 cacher and of its etcd3 store.
 """
@@ -36,12 +36,12 @@ from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_cache import WatchCache
 
 LoadContinueTokenCodec: TypeAlias = Callable[[], Awaitable[ContinueTokenCodec]]
-"""The tokens of the store; its secret is read when the first list is paged."""
+"""Loads the continue token codec of the store; called when the first list is paged."""
 
 LATEST = Revision(-1)
-"""In a continue token: go on at whatever is newest, inconsistently."""
+"""The revision of a continue token that continues inconsistently, at the newest revision."""
 STORED_PAGE = 1000
-"""Keys read from the store at once."""
+"""Keys per page when a list is read from the store."""
 
 _LIST_TOO_OLD = "The resourceVersion for the provided list is too old."
 _CONTINUE_TOO_OLD = (
@@ -55,38 +55,38 @@ _MATCH = Path("resourceVersionMatch")
 
 
 def check_list(query: ListQuery) -> None:
-    """Options that exclude each other. Raises InvalidObject."""
-    match, found = query.match, []
+    """Check for conflicting options. Raises InvalidObject."""
+    match, errors = query.match, []
     if match:
         if not query.resource_version:
-            found.append(_unless("resourceVersion"))
+            errors.append(_unless("resourceVersion"))
         if query.continue_token:
-            found.append(_with_continue())
+            errors.append(_with_continue())
         if match not in ("Exact", "NotOlderThan"):
-            found.append(not_supported(_MATCH, match, ("Exact", "NotOlderThan", "")))
+            errors.append(not_supported(_MATCH, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and query.resource_version == "0":
             detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-            found.append(forbidden(_MATCH, detail))
-    _raise(found)
+            errors.append(forbidden(_MATCH, detail))
+    _raise(errors)
 
 
 def check_watch(query: WatchQuery) -> None:
-    """Options that exclude each other. Raises InvalidObject."""
-    match, found = query.match, []
+    """Check for conflicting options. Raises InvalidObject."""
+    match, errors = query.match, []
     if query.initial_events is not None and match != "NotOlderThan":
         detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        found.append(forbidden(_MATCH, detail))
+        errors.append(forbidden(_MATCH, detail))
     if match:
         if query.initial_events is None:
             detail = (
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
             )
-            found.append(forbidden(_MATCH, detail))
+            errors.append(forbidden(_MATCH, detail))
         if match != "NotOlderThan":
-            found.append(not_supported(_MATCH, match, ("NotOlderThan",)))
+            errors.append(not_supported(_MATCH, match, ("NotOlderThan",)))
         if query.continue_token:
-            found.append(_with_continue())
-    _raise(found)
+            errors.append(_with_continue())
+    _raise(errors)
 
 
 def _unless(name: str) -> FieldError:
@@ -103,24 +103,24 @@ def _raise(errors: Sequence[FieldError]) -> None:
 
 
 def _is_exact(query: ListQuery) -> bool:
-    # A limit with a version has always meant that very version.
+    # As in kube-apiserver, a limit with a resourceVersion implies Exact.
     legacy = query.limit > 0 and not query.match and query.resource_version not in ("", "0")
     return query.match == "Exact" or legacy
 
 
 def _limit(query: ListQuery) -> int:
-    # "Whatever is there" has always come whole from the cache.
+    # As in kube-apiserver, a list at resourceVersion "0" ignores the limit.
     return 0 if query.limit < 0 or query.resource_version == "0" else query.limit
 
 
-def _text(query: ListQuery) -> str:
-    """The selectors, as far as a continue token is bound to them."""
+def _selector_text(query: ListQuery) -> str:
+    """Return the selectors as text, to bind a continue token to them."""
     selection = query.selection
     return "" if selection.selects_everything else f"{selection.label_text}\0{selection.field_text}"
 
 
 class ListReader:
-    """Reads of one resource."""
+    """Reads the lists of one resource."""
 
     def __init__(
         self, kv: KV, codec: ObjectCodec, cache: WatchCache, tokens: LoadContinueTokenCodec
@@ -131,7 +131,7 @@ class ListReader:
         self._load_token_codec = tokens
 
     def scope(self, namespace: str, selection: Selection) -> str:
-        """The prefix below which everything selected lies; the whole key where a name is."""
+        """Return the prefix of all selected objects, or the key if a single name is selected."""
         name = selection.name
         namespaced = self._codec.resource.namespaced
         if namespaced and not namespace:
@@ -140,32 +140,32 @@ class ListReader:
             return self._codec.scope(namespace if "/" not in namespace else "")
         return self._codec.path(ObjectKey(namespace if namespaced else "", name))
 
-    def parse_version(self, text: str) -> Revision:
-        """A resourceVersion parameter; "" is 0. Raises BadQuery."""
-        if not text:
+    def parse_version(self, resource_version: str) -> Revision:
+        """Parse a resourceVersion parameter; "" is 0. Raises BadQuery."""
+        if not resource_version:
             return Revision(0)
-        if not (text.isascii() and text.isdigit()):
+        if not (resource_version.isascii() and resource_version.isdigit()):
             problem = "invalid syntax"
-        elif len(text) > 32 or int(text) >= 1 << 64:
+        elif len(resource_version) > 32 or int(resource_version) >= 1 << 64:
             problem = "value out of range"
         else:
-            return Revision(int(text))
-        detail = f'strconv.ParseUint: parsing "{text}": {problem}'
-        error = invalid(Path("resourceVersion"), text, detail)
+            return Revision(int(resource_version))
+        detail = f'strconv.ParseUint: parsing "{resource_version}": {problem}'
+        error = invalid(Path("resourceVersion"), resource_version, detail)
         raise self.bad_query(f"invalid resource version: {error}")
 
-    async def wait_for_version(self, text: str) -> Revision:
-        """Wait until the cache is as new as a resourceVersion asks: "" now, "0" anything. Returns
-        the version asked for. Raises BadQuery, ResourceVersionTooLarge."""
-        revision = self.parse_version(text)
-        if not text:
+    async def wait_for_version(self, resource_version: str) -> Revision:
+        """Wait until the cache is at least as new as a resourceVersion ("": the newest, "0": any),
+        and return the version. Raises BadQuery, ResourceVersionTooLarge."""
+        revision = self.parse_version(resource_version)
+        if not resource_version:
             await self._cache.wait_fresh()
         elif not await self._cache.wait_for_revision(revision):
             raise self.too_large(revision, self._cache.revision)
         return revision
 
     async def list(self, query: ListQuery) -> ListResult:
-        """One page, or all."""
+        """Return a list or one page of it."""
         try:
             listing = await self._list(query)
             self._codec.decrypt_all(listing.entries)
@@ -177,38 +177,42 @@ class ListReader:
         check_list(query)
         scope = self.scope(query.namespace, query.selection)
         if query.continue_token:
-            return await self._continued(query, scope)
+            return await self._list_continued(query, scope)
         if _is_exact(query):
             revision = self.parse_version(query.resource_version)
-            return await self._at(revision, query, scope, "")
+            return await self._list_at(revision, query, scope, "")
         await self.wait_for_version(query.resource_version)
-        return await self._present(query, scope, "")
+        return await self._list_current(query, scope, "")
 
-    async def _continued(self, query: ListQuery, scope: str) -> ListResult:
+    async def _list_continued(self, query: ListQuery, scope: str) -> ListResult:
         if query.resource_version not in ("", "0"):
             raise self.bad_query("specifying resource version is not allowed when using continue")
         prefix = self._codec.scope(query.namespace)
         try:
             token = (await self._load_token_codec()).decode(
-                query.continue_token, prefix, _text(query)
+                query.continue_token, prefix, _selector_text(query)
             )
         except BadToken as error:
             raise self.bad_query(f"invalid continue token: {error}") from None
         if token.revision == LATEST:
             await self._cache.wait_fresh()
-            return await self._present(query, scope, token.start)
+            return await self._list_current(query, scope, token.start)
         try:
-            return await self._at(token.revision, query, scope, token.start)
+            return await self._list_at(token.revision, query, scope, token.start)
         except Expired:
             latest = ContinueToken(LATEST, token.start)
-            again = (await self._load_token_codec()).encode(latest, prefix, _text(query))
-            raise self.expired(_CONTINUE_TOO_OLD, again) from None
+            inconsistent_token = (await self._load_token_codec()).encode(
+                latest, prefix, _selector_text(query)
+            )
+            raise self.expired(_CONTINUE_TOO_OLD, inconsistent_token) from None
 
-    async def _present(self, query: ListQuery, scope: str, start: str) -> ListResult:
-        return await self._page(query, self._cache.range(scope, start), self._cache.revision)
+    async def _list_current(self, query: ListQuery, scope: str, start: str) -> ListResult:
+        return await self._select_page(query, self._cache.range(scope, start), self._cache.revision)
 
-    async def _at(self, revision: Revision, query: ListQuery, scope: str, start: str) -> ListResult:
-        """A page of a past state: from the cache, else from the store."""
+    async def _list_at(
+        self, revision: Revision, query: ListQuery, scope: str, start: str
+    ) -> ListResult:
+        """Return a list at a past revision, from the cache or else from the store."""
         await self._cache.wait_ready()
         if revision > self._cache.revision:
             await self._cache.wait_fresh()
@@ -216,101 +220,103 @@ class ListReader:
             raise self.too_large(revision, self._cache.revision)
         entries = self._cache.range_at(revision, scope, start)
         if entries is not None:
-            return await self._page(query, entries, revision)
+            return await self._select_page(query, entries, revision)
         try:
-            return await self._stored_page(query, revision, scope, start)
+            return await self._read_page(query, revision, scope, start)
         except Compacted:
             raise self.expired(_LIST_TOO_OLD) from None
         except FutureRevision as error:
             raise self.too_large(error.revision, error.current) from None
 
-    async def _page(
+    async def _select_page(
         self, query: ListQuery, entries: Sequence[Entry], revision: Revision
     ) -> ListResult:
         selection, limit = query.selection, _limit(query)
         if limit and limit < len(entries) and revision == self._cache.revision:
             self._cache.snapshot()
         if selection.selects_everything:
-            chosen = entries[:limit] if limit else entries
-            left = len(entries) - len(chosen)
-            return await self._listing(query, chosen, chosen, revision, left)
-        found: list[Entry] = []
-        seen, turn = entries, TimeSlice()
+            page_entries = entries[:limit] if limit else entries
+            remaining = len(entries) - len(page_entries)
+            return await self._result(query, page_entries, page_entries, revision, remaining)
+        selected: list[Entry] = []
+        scanned, time_slice = entries, TimeSlice()
         for number, entry in enumerate(entries, 1):
             if entry.is_selected(selection):
-                found.append(entry)
-                if len(found) == limit:
-                    seen = entries[:number]
+                selected.append(entry)
+                if len(selected) == limit:
+                    scanned = entries[:number]
                     break
-            await turn.yield_if_expired()
-        left = len(entries) - len(seen)
-        return await self._listing(query, found, seen, revision, left)
+            await time_slice.yield_if_expired()
+        remaining = len(entries) - len(scanned)
+        return await self._result(query, selected, scanned, revision, remaining)
 
-    async def _stored_page(
+    async def _read_page(
         self, query: ListQuery, revision: Revision, scope: str, start: str
     ) -> ListResult:
         selection, limit = query.selection, _limit(query)
         size = limit if limit and selection.selects_everything else STORED_PAGE
-        found: list[Entry] = []
-        turn = TimeSlice()
+        selected: list[Entry] = []
+        time_slice = TimeSlice()
         while True:
             page = await self._kv.range(scope, start=start, limit=size, revision=revision)
-            entries = [self._known(item) for item in page.items]
+            entries = [self._cached_entry(item) for item in page.items]
             for number, entry in enumerate(entries, 1):
                 in_scope = scope.endswith("/") or entry.path == scope
                 if in_scope and entry.is_selected(selection):
-                    found.append(entry)
-                    if len(found) == limit:
-                        left = len(entries) - number + page.remaining
-                        seen = entries[:number]
-                        return await self._listing(query, found, seen, revision, left)
-                await turn.yield_if_expired()
+                    selected.append(entry)
+                    if len(selected) == limit:
+                        remaining = len(entries) - number + page.remaining
+                        scanned = entries[:number]
+                        return await self._result(query, selected, scanned, revision, remaining)
+                await time_slice.yield_if_expired()
             if not page.remaining:
-                return ListResult(entries=found, revision=revision)
+                return ListResult(entries=selected, revision=revision)
             start = page.items[-1].key + "\0"
 
-    def _known(self, item: KeyValue) -> Entry:
-        """The cache's entry where it is of the same revision: its encodings are shared."""
-        known = self._cache.get(item.key)
-        if known is not None and known.revision == item.revision:
-            return known
+    def _cached_entry(self, item: KeyValue) -> Entry:
+        """Return the cached entry if it has the same revision, to share its encodings."""
+        cached = self._cache.get(item.key)
+        if cached is not None and cached.revision == item.revision:
+            return cached
         return Entry(self._codec, item.key, item.value, item.revision)
 
-    async def _listing(
+    async def _result(
         self,
         query: ListQuery,
-        chosen: Sequence[Entry],
-        seen: Sequence[Entry],
+        page_entries: Sequence[Entry],
+        scanned: Sequence[Entry],
         revision: Revision,
-        left: int,
+        remaining: int,
     ) -> ListResult:
-        if not left:
-            return ListResult(entries=chosen, revision=revision)
-        token = ContinueToken(revision, seen[-1].path + "\0")
+        if not remaining:
+            return ListResult(entries=page_entries, revision=revision)
+        token = ContinueToken(revision, scanned[-1].path + "\0")
         prefix = self._codec.scope(query.namespace)
         return ListResult(
-            entries=chosen,
+            entries=page_entries,
             revision=revision,
-            continue_token=(await self._load_token_codec()).encode(token, prefix, _text(query)),
-            remaining=left if query.selection.selects_everything else None,
+            continue_token=(await self._load_token_codec()).encode(
+                token, prefix, _selector_text(query)
+            ),
+            remaining=remaining if query.selection.selects_everything else None,
         )
 
     # Errors.
 
     def bad_query(self, message: str) -> BadQuery:
-        """A parameter that makes no sense."""
+        """Return the error for an invalid parameter."""
         resource = self._codec.resource
         return BadQuery(message, resource=resource.name, group=resource.group)
 
     def too_large(self, revision: int, current: int) -> ResourceVersionTooLarge:
-        """A version newer than everything written."""
+        """Return the error for a resource version that does not exist yet."""
         resource = self._codec.resource
         return ResourceVersionTooLarge(
             revision, current=current, resource=resource.name, group=resource.group
         )
 
     def expired(self, message: str, continue_token: str = "") -> Expired:
-        """A version or token that is too old."""
+        """Return the error for a resource version or continue token that is too old."""
         resource = self._codec.resource
         return Expired(
             message, resource=resource.name, group=resource.group, continue_token=continue_token

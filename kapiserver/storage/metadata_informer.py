@@ -1,8 +1,7 @@
-"""What every object says of its owners and its end, kept up to date by one watch of the store.
+"""The metadata informer: owners, finalizers and deletion of all objects, by one watch of the store.
 
-One watch for all resources instead of a cache for each: controllers that care for everything
-(garbage collection, the end of namespaces) need no more than this of an object, and most objects
-say nothing. Knows no controller.
+One watch covers all resources instead of one cache per resource. Controllers that process all
+objects (garbage collection, namespace deletion) need no other fields. Knows no controller.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from kapiserver.storage.object_codec import ObjectCodec
 from kapiserver.storage.time_slice import TimeSlice
 
 PAGE = 250
-"""Keys read at once when the feed begins."""
+"""Keys per page of the initial list."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectMetadata:
-    """One object. `path` is its key in the store, which says its name too."""
+    """The metadata of one object; `path` is its key in the store."""
 
     resource: Resource
     path: str
@@ -46,110 +45,112 @@ class ObjectMetadata:
 
 
 class MetadataHandler(Protocol):
-    """Takes what the feed sees; must not block and must not raise."""
+    """Receives the metadata of objects. Must not block and must not raise."""
 
     def on_reset(self) -> None:
-        """Forget everything: all objects there are follow."""
+        """Drop all state: `on_upsert` follows for every object."""
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
-        """An object is there, or changed."""
+    def on_upsert(self, metadata: ObjectMetadata) -> None:
+        """An object was listed, created or updated."""
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
-        """An object is there no more; this is what it said last."""
+    def on_delete(self, metadata: ObjectMetadata) -> None:
+        """An object was deleted; `metadata` is its last state."""
 
 
 CodecForKey: TypeAlias = Callable[[str], ObjectCodec | None]
 
 
-def _shared(owners: Sequence[Tree]) -> tuple[Tree, ...]:
-    """The same owners, which many objects have, kept once."""
-    return _kept(tuple(tuple(one.items()) for one in owners)) if owners else ()
+def _interned(owners: Sequence[Tree]) -> tuple[Tree, ...]:
+    """Return the owners as an interned tuple, because many objects have the same owners."""
+    return _intern_owners(tuple(tuple(owner.items()) for owner in owners)) if owners else ()
 
 
 @functools.lru_cache(maxsize=1024)
-def _kept(owners: tuple[tuple[tuple[str, Any], ...], ...]) -> tuple[Tree, ...]:
-    return tuple(dict(one) for one in owners)
+def _intern_owners(owners: tuple[tuple[tuple[str, Any], ...], ...]) -> tuple[Tree, ...]:
+    return tuple(dict(owner) for owner in owners)
 
 
 class MetadataInformer:
-    """Runs from `begin` until `stop`."""
+    """Lists and watches all objects from `start` to `stop`."""
 
-    def __init__(self, kv: KV, prefix: str, codec_at: CodecForKey, reader: MetadataHandler) -> None:
+    def __init__(
+        self, kv: KV, prefix: str, codec_for_key: CodecForKey, handler: MetadataHandler
+    ) -> None:
         self._kv = kv
         self._prefix = prefix
-        self._codec_at = codec_at
-        self._handler = reader
+        self._codec_for_key = codec_for_key
+        self._handler = handler
         self._watch: Watch | None = None
-        self._ended: Callable[[], None] = lambda: None
+        self._on_break: Callable[[], None] = lambda: None
 
-    async def start(self, ended: Callable[[], None]) -> None:
-        """Read all objects, then follow them; `ended` is called when the watch breaks, and only
-        then. Raises StorageError."""
+    async def start(self, on_break: Callable[[], None]) -> None:
+        """List all objects, then watch them. Calls `on_break` if the watch breaks. Raises
+        StorageError."""
         self._handler.on_reset()
         start = ""
         revision: Revision | None = None
-        turn = TimeSlice()
+        time_slice = TimeSlice()
         while True:
             page = await self._kv.range(self._prefix, start=start, limit=PAGE, revision=revision)
             revision = page.revision
             for item in page.items:
-                await turn.yield_if_expired()
-                self._put(item.key, item.value)
+                await time_slice.yield_if_expired()
+                self._upsert(item.key, item.value)
             if not page.remaining:
                 break
             start = page.items[-1].key + "\0"
-        self._ended = ended
+        self._on_break = on_break
         self._watch = self._kv.watch(self._prefix, after=revision, sink=self)
 
     def stop(self) -> None:
-        """End it. Idempotent."""
-        self._ended = lambda: None
+        """Stop. Idempotent."""
+        self._on_break = lambda: None
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
 
-    def _put(self, path: str, value: bytes) -> None:
-        seen = self._read(path, value)
-        if seen is not None:
-            self._handler.on_upsert(seen)
+    def _upsert(self, path: str, value: bytes) -> None:
+        metadata = self._decode(path, value)
+        if metadata is not None:
+            self._handler.on_upsert(metadata)
 
-    def _read(self, path: str, value: bytes) -> ObjectMetadata | None:
-        codec = self._codec_at(path)
+    def _decode(self, path: str, value: bytes) -> ObjectMetadata | None:
+        codec = self._codec_for_key(path)
         if codec is None or not path.startswith(codec.prefix):
             return None
         try:
-            metadata = codec.ownership_metadata(path, value)
+            fields = codec.ownership_metadata(path, value)
         except (Corrupt, Undecryptable) as error:
-            _log.warning("an object cannot be read, and is not looked after: %s", error)
+            _log.warning("ignoring an object that cannot be decoded: %s", error)
             return None
         return ObjectMetadata(
             resource=codec.resource,
             path=path,
-            uid=metadata.get("uid") or "",
-            owners=_shared(metadata.get("ownerReferences") or ()),
-            finalizers=tuple(metadata.get("finalizers") or ()),
-            terminating=bool(metadata.get("deletionTimestamp")),
+            uid=fields.get("uid") or "",
+            owners=_interned(fields.get("ownerReferences") or ()),
+            finalizers=tuple(fields.get("finalizers") or ()),
+            terminating=bool(fields.get("deletionTimestamp")),
         )
 
     # The sink of the watch.
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
-        """Changes, in order."""
+        """Pass events on to the handler."""
         for event in batch:
             if event.value is not None:
-                self._put(event.key, event.value)
+                self._upsert(event.key, event.value)
             elif event.previous is not None:
-                seen = self._read(event.key, event.previous)
-                if seen is not None:
-                    self._handler.on_delete(seen)
+                metadata = self._decode(event.key, event.previous)
+                if metadata is not None:
+                    self._handler.on_delete(metadata)
 
     def on_progress(self, revision: Revision) -> None:
-        """Nothing happened."""
+        """Ignore progress."""
 
     def on_closed(self, error: Exception | None) -> None:
-        """The watch is over."""
+        """Report the end of the watch."""
         self._watch = None
         if error is not None:
             if not isinstance(error, Compacted | Unavailable):
-                _log.warning("the feed of objects ended: %s", error)
-            self._ended()
+                _log.warning("metadata informer: the watch ended: %s", error)
+            self._on_break()

@@ -1,6 +1,6 @@
-"""Reading the objects of one resource, out of its cache: get, list, watch.
+"""Reads the objects of one resource from its watch cache: get, list, watch.
 
-Knows no HTTP and no rule of writes. Mirrors the reading half of
+Knows no HTTP and no write. Mirrors the reading half of
 k8s.io/apiserver/pkg/registry/generic/registry/store.go and storage/cacher.
 """
 
@@ -27,36 +27,37 @@ from kapiserver.storage.query import Framer, ListQuery, ListResult, WatchQuery, 
 from kapiserver.storage.watch_cache import WatchCache
 from kapiserver.storage.watch_fanout import Watcher, WatcherGroup, WatchFanout
 
-MAX_REQUEST_SECONDS = 60.0  # no request holds a store for longer
+MAX_REQUEST_SECONDS = 60.0
+"""A retired store is stopped again after this time, when no request uses it any more."""
 
 
 class IdentifierSource(Protocol):
-    """Where uids and the ends of generated names come from."""
+    """Generates the uids and name suffixes of new objects."""
 
     def uid(self) -> str:
-        """A new uid."""
+        """Return a new uid."""
 
     def suffix(self) -> str:
-        """The end of a generated name."""
+        """Return a random suffix for metadata.generateName."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreContext:
-    """What the stores of all resources share."""
+    """The parts that the stores of all resources share."""
 
     kv: KV
     scheme: Scheme
     clock: Clock
     identifiers: IdentifierSource
-    load_continue_tokens: LoadContinueTokenCodec
+    load_token_codec: LoadContinueTokenCodec
     offloader: Offloader
 
 
 class ResourceReader:
-    """The objects of one resource, to be read.
+    """Reads the objects of one resource.
 
     Every method raises errors of `storage/errors.py` (ObjectError, Unavailable, Corrupt), and
-    InvalidObject of `api/errors.py` for options that exclude each other.
+    InvalidObject of `api/errors.py` for conflicting options.
     """
 
     def __init__(
@@ -64,19 +65,19 @@ class ResourceReader:
     ) -> None:
         self.resource = resource
         self.encoder = encoder
-        """Bodies of answers from entries."""
+        """Encodes entries into response bodies."""
         self._codec = self.codec = codec
         self._kv = context.kv
         self._clock = context.clock
         self._cache = WatchCache(context.kv, codec.prefix, codec, context.clock)
-        self._lists = ListReader(context.kv, codec, self._cache, context.load_continue_tokens)
+        self._lists = ListReader(context.kv, codec, self._cache, context.load_token_codec)
         self.informer = Informer(self._cache, codec, context.clock)
-        """The objects and their changes, for code in this process."""
+        """Objects and their changes for code in this process."""
         self._fanout = WatchFanout(self._cache, context.clock)
-        self._retiring: asyncio.Future[None] | None = None
+        self._retirement: asyncio.Future[None] | None = None
 
     async def get(self, key: ObjectKey, *, resource_version: str = "") -> Entry:
-        """One object. Raises NotFound."""
+        """Return one object. Raises NotFound."""
         await self._lists.wait_for_version(resource_version)
         entry = self._cache.get(self._codec.path(key))
         if entry is None:
@@ -84,26 +85,29 @@ class ResourceReader:
         return entry
 
     async def list(self, query: ListQuery) -> ListResult:
-        """One page, or all. Raises Expired, ResourceVersionTooLarge, BadQuery."""
+        """Return a list or one page of it. Raises Expired, ResourceVersionTooLarge, BadQuery."""
         return await self._lists.list(query)
 
     async def watch(self, query: WatchQuery, sink: WatchSink) -> Watcher:
-        """Begin a watch; frames come at once or later, errors after that as an ERROR frame and
-        the sink's end. Raises BadQuery, InvalidObject, ResourceVersionTooLarge before the first
-        frame. A version that is too old is an ERROR frame, as with kube-apiserver."""
+        """Start a watch that writes frames to the sink.
+
+        Raises BadQuery, InvalidObject, ResourceVersionTooLarge before the first frame. A resource
+        version that is too old, and every later error, ends the stream with an ERROR frame, as
+        with kube-apiserver.
+        """
         check_watch(query)
-        text = query.resource_version
-        revision = self._lists.parse_version(text)
-        begins = query.initial_events
-        if begins is None:
-            begins = revision == 0
-        if begins or not revision:
-            await self._lists.wait_for_version(text)
+        resource_version = query.resource_version
+        revision = self._lists.parse_version(resource_version)
+        send_initial = query.initial_events
+        if send_initial is None:
+            send_initial = revision == 0
+        if send_initial or not revision:
+            await self._lists.wait_for_version(resource_version)
             revision = self._cache.revision
         else:
             await self._cache.wait_ready()
         scope = self._lists.scope(query.namespace, query.selection)
-        watching = Watcher(
+        watcher = Watcher(
             group=WatcherGroup(scope, query.selection, query.framer),
             framer=query.framer,
             sink=sink,
@@ -112,56 +116,56 @@ class ResourceReader:
         )
         if revision < self._cache.oldest and not await self._cache.recall_history(revision):
             message = f"too old resource version: {revision} ({self._cache.oldest})"
-            watching.end(self._lists.expired(message))
+            watcher.end(self._lists.expired(message))
         else:
             marked = bool(query.initial_events) and query.bookmarks
-            initial = self._cache.range(scope) if begins else None
-            self._fanout.start(watching, initial, marked=marked)
-        return watching
+            initial = self._cache.range(scope) if send_initial else None
+            self._fanout.start(watcher, initial, marked=marked)
+        return watcher
 
     def framer(self, form: Form, status: Callable[[Exception], Tree]) -> Framer:
-        """The ordinary framer of a form (json, protobuf, cbor); `status` makes the Status tree
-        of an ERROR event."""
+        """Return the framer of a form (json, protobuf, cbor); `status` converts the error of an
+        ERROR event to a Status."""
         return FormFramer(self.encoder, form, status)
 
     @property
     def watcher_count(self) -> int:
-        """How many watches are open."""
+        """Number of open watches."""
         return self._fanout.count
 
     @property
     def events_sent(self) -> int:
-        """How many events were written to watchers."""
+        """Number of events written to watchers."""
         return self._fanout.events_sent
 
     @property
     def cache(self) -> WatchCache:
-        """All objects as they are, for who follows them closely."""
+        """The watch cache of the resource."""
         return self._cache
 
     def stop(self) -> None:
-        """End the cache's watch of the store, and all watches with it."""
+        """Stop the watch cache, and with it all watches."""
         self._cache.stop()
 
     async def wait_delivered(self) -> None:
-        """Wait until watches have told what they know."""
+        """Wait until all received events were delivered to the watchers."""
         await self._fanout.wait_delivered()
 
     def retire(self) -> None:
-        """The same, when clients have been told what has happened; and once more when the last
-        requests that hold this store are over, which may have begun anew."""
-        self._retiring = asyncio.ensure_future(self.wait_delivered())
-        self._retiring.add_done_callback(lambda _: self.stop())
+        """Stop when all received events were delivered, and again after MAX_REQUEST_SECONDS,
+        because a request that still uses this store may fill the cache again."""
+        self._retirement = asyncio.ensure_future(self.wait_delivered())
+        self._retirement.add_done_callback(lambda _: self.stop())
         self._clock.call_later(MAX_REQUEST_SECONDS, self.stop)
 
     async def _read(self, path: str) -> Entry | None:
-        """The entry as the store has it now."""
+        """Read the current entry from the store; reuse the cached one of the same revision."""
         item = (await self._kv.get(path)).item
         if item is None:
             return None
-        known = self._cache.get(path)
-        if known is not None and known.revision == item.revision:
-            return known
+        cached = self._cache.get(path)
+        if cached is not None and cached.revision == item.revision:
+            return cached
         return Entry(self._codec, path, item.value, item.revision)
 
     def _not_found(self, name: str) -> NotFound:

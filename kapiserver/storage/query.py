@@ -1,6 +1,6 @@
-"""What is asked of a resource's store, and what it answers: plain data between handlers and store.
+"""Requests to a resource's store and their results: plain data between handlers and store.
 
-Knows no HTTP: names here are those of ListOptions and DeleteOptions, values are already parsed.
+Knows no HTTP. Names are those of ListOptions and DeleteOptions; values are already parsed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """A list: `namespace` empty means all of them. Raw strings are as the client sent them."""
+    """A list request. An empty `namespace` means all namespaces; strings are as the client sent."""
 
     namespace: str = ""
     selection: Selection = EVERYTHING
@@ -32,7 +32,7 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListResult:
-    """One page: `remaining` is None where it is not known (a selector filters)."""
+    """A list or one page of it. `remaining` is None if a selector makes it unknown."""
 
     entries: Sequence[Entry]
     revision: Revision
@@ -41,34 +41,34 @@ class ListResult:
 
 
 class Framer(Protocol):
-    """How a watch's events become frames of its stream.
+    """Encodes the events of a watch into frames of its stream.
 
-    Framers with equal `identity` write equal frames: each event is framed once for all watches
-    that share it. `ResourceStore.framer(form, ...)` makes the ordinary ones; tables bring their
-    own.
+    Framers with equal `identity` write equal frames, so each event is encoded once for all watches
+    that share one. `ResourceStore.framer(form, ...)` returns the framers of whole objects; tables
+    have their own.
     """
 
     @property
     def identity(self) -> Hashable:
-        """What frames look like."""
+        """Identifies the form of the frames."""
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
-        """One whole frame."""
+        """Return the frame of one event."""
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
-        """A frame that says: everything up to `revision` was sent (annotated with
-        `k8s.io/initial-events-end` after the initial events)."""
+        """Return the frame of a bookmark: all events up to `revision` were sent. The bookmark after
+        the initial events is annotated with `k8s.io/initial-events-end`."""
 
     def error(self, error: Exception) -> bytes:
-        """The frame that ends a stream: an ERROR event with the error's Status."""
+        """Return the frame of an ERROR event with the error's Status, the last of a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchQuery:
-    """A watch of a namespace, or of all, in one form.
+    """A watch request for one namespace or all.
 
-    initial_events  None: as `resource_version` says ("" and "0" begin with the present objects);
-                    True or False: sendInitialEvents as the client gave it
+    initial_events  sendInitialEvents, None if not given: then a `resource_version` of "" or "0"
+                    starts with the current objects
     bookmarks       allowWatchBookmarks
     """
 
@@ -83,24 +83,24 @@ class WatchQuery:
 
 
 class WatchSink(Protocol):
-    """Where a watch's frames go; called on the event loop, never blocks."""
+    """Writes the frames of a watch to its client. Called on the event loop, never blocks."""
 
     def write(self, frames: bytes) -> None:
-        """One or more whole frames of the stream."""
+        """Write one or more whole frames."""
 
     def backlog(self) -> int:
-        """Bytes written and not yet taken by the client's connection."""
+        """Return the bytes written and not yet taken by the client's connection."""
 
     async def drained(self) -> None:
-        """Return when the backlog is small (at once when it is), or the client has gone."""
+        """Wait until the backlog is small, or the client has disconnected."""
 
     def close(self) -> None:
-        """Nothing more will be written."""
+        """End the stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preconditions:
-    """What must still hold for a delete to happen."""
+    """Preconditions of an update or delete; None accepts any value."""
 
     uid: str | None = None
     resource_version: str | None = None
@@ -111,7 +111,7 @@ ANY = Preconditions()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteQuery:
-    """A delete, as DeleteOptions has it."""
+    """A delete request, as in DeleteOptions."""
 
     grace_period_seconds: int | None = None
     propagation_policy: Literal["Orphan", "Background", "Foreground"] | None = None
@@ -121,7 +121,7 @@ class DeleteQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """The outcome of a write: the object as it now is, and what became of it."""
+    """The result of a write: the object after it, and the outcome."""
 
     entry: Entry
     outcome: Literal["created", "updated", "unchanged", "deleted", "terminating"]
@@ -129,27 +129,27 @@ class WriteResult:
 
 
 Validate: TypeAlias = Callable[[], Awaitable[None]]
-"""The second half of an admission: looks at the object once more when it is prepared and keeps to
-its kind's rules; must not change it, raises to refuse."""
+"""Validating admission: checks the object after the strategy prepared and validated it. Must not
+change the object; raises to reject it."""
 
 Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[Validate | None]]
-"""Admission: (new, old) in the hub version; may change `new`, must not change `old` (it is
-shared), raises to refuse. `new` is None on delete, `old` on create."""
+"""Mutating admission of (new, old) in the hub version; returns the validating half. May change
+`new`, must not change `old` (it is shared), raises to reject. `new` is None on delete, `old` on
+create."""
 
 Reserve: TypeAlias = Callable[[Tree | None, Tree | None, bool], AbstractAsyncContextManager[None]]
-"""What a kind holds outside of its objects (addresses, ports): (new, old, is it a dry run), `new`
-None on removal. Entered before the object is prepared, and may change it; left when it is written.
-Leaving with an error gives back what was taken, leaving without gives back what is not held any
-more."""
+"""Allocates what objects of a kind hold elsewhere (addresses, ports): (new, old, dry_run), `new`
+None on removal. The context is entered before the object is prepared, and may change it; it exits
+after the write. On an error it releases what it allocated, else what the object no longer uses."""
 
 UpdateFunc: TypeAlias = Callable[[Tree | None], Tree]
-"""What an update does: the current object (a copy, in the hub version) to the wanted one. None:
-there is no such object and the update may create it. Called again when the object moved on. May
-raise FetchRequired where there is one."""
+"""Returns the updated object for a copy of the current one, in the hub version, or for None if the
+update may create the object. Called again after a conflict, as in etcd3's GuaranteedUpdate. May
+raise FetchRequired if there is a current object."""
 
 
 class FetchRequired(Exception):
-    """A change wants something first that takes a while: it is called again after `fetch`."""
+    """An update function needs data first: it is called again after `fetch`."""
 
     def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:
         super().__init__()

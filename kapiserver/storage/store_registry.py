@@ -1,7 +1,6 @@
-"""The stores of all resources over one store of bytes: made at first use, sharing what they can.
+"""The registry of resource stores over one key-value store. A resource store is made at first use.
 
-Knows which resources keep their objects for a while only. Mirrors the storage factory of
-kube-apiserver.
+Knows which resources have a time to live. Mirrors the storage factory of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from kapiserver.storage.query import Reserve
 
 ROOT = "/registry"
 EVENT_TTL = 3600
-"""Seconds that an Event is kept."""
+"""Time to live of Events in seconds."""
 
-_SHORT_LIVED = frozenset((("", "events"),))
+_RESOURCES_WITH_TTL = frozenset((("", "events"),))
 
 
 Converter: TypeAlias = Callable[
     [Definition, Sequence[Tree], GroupVersion], Awaitable[Sequence[Tree]]
 ]
-"""The objects of a definition in that version. Raises ConversionRefused."""
+"""Converts objects of a definition to a version. Raises ConversionRefused."""
 
 
 async def _no_converter(
@@ -67,24 +66,24 @@ class StoreHooks:
 
 
 class RandomIdentifiers:
-    """Uids and suffixes from the machine's random source."""
+    """Identifiers from the operating system's random source."""
 
     def __init__(self) -> None:
         self._random = random.SystemRandom()
 
     def uid(self) -> str:
-        """A random uid (version 4)."""
+        """Return a random UUID (version 4)."""
         text = os.urandom(16).hex()
         variant = "89ab"[int(text[16], 16) & 3]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
 
     def suffix(self) -> str:
-        """Letters and digits that spell no words."""
+        """Return random letters and digits; the alphabet avoids words."""
         return "".join(self._random.choices(NAME_LETTERS, k=NAME_SUFFIX))
 
 
 class StoreRegistry:
-    """All resources of one server."""
+    """The stores of all resources of one server."""
 
     def __init__(
         self,
@@ -106,22 +105,22 @@ class StoreRegistry:
         self._event_ttl = event_ttl
         self._encryption = encryption
         self.encoding_cache = EncodingCache(encoding_cache_bytes)
-        """Of derived trees and encodings."""
+        """Limits the memory of decoded trees and encodings."""
         self.offloader = Offloader()
-        """For what takes long."""
+        """Runs long work in a thread."""
         self._context = StoreContext(
             kv=kv,
             scheme=scheme,
             clock=clock,
             identifiers=identifiers or RandomIdentifiers(),
-            load_continue_tokens=self._load_tokens,
+            load_token_codec=self._load_token_codec,
             offloader=self.offloader,
         )
-        self._tokens: ContinueTokenCodec | None = None
-        self._made: dict[tuple[str, str], ResourceStore] = {}
-        self._custom: dict[str, dict[str, ResourceStore]] = {}
-        """Of custom kinds: by definition and version."""
-        self._named: dict[tuple[GroupVersion, str], ResourceStore] = {}
+        self._token_codec: ContinueTokenCodec | None = None
+        self._stores: dict[tuple[str, str], ResourceStore] = {}
+        self._custom_stores: dict[str, dict[str, ResourceStore]] = {}
+        """Stores of custom resources, by definition and version."""
+        self._stores_by_name: dict[tuple[GroupVersion, str], ResourceStore] = {}
         self._hooks = hooks(self)
 
     @property
@@ -130,55 +129,57 @@ class StoreRegistry:
         return self._hooks.converter
 
     def get(self, resource: Resource) -> ResourceStore:
-        """The objects of a resource; kinds that two groups show have one store."""
+        """Return the store of a resource. Resources served in two groups share one store."""
         if resource.definition:
-            return self._of_custom(resource)
-        found = self._made.get((resource.group, resource.name))
-        if found is None:
-            kept = self._context.scheme.storage_resource(resource)
-            found = (
-                self._make(resource) if kept is resource else self.get(kept).with_strategy(resource)
+            return self._custom_store(resource)
+        store = self._stores.get((resource.group, resource.name))
+        if store is None:
+            stored_resource = self._context.scheme.storage_resource(resource)
+            store = (
+                self._make(resource)
+                if stored_resource is resource
+                else self.get(stored_resource).with_strategy(resource)
             )
-            self._made[(resource.group, resource.name)] = found
-        return found
+            self._stores[(resource.group, resource.name)] = store
+        return store
 
-    def _of_custom(self, resource: Resource) -> ResourceStore:
-        versions = self._custom.setdefault(resource.definition, {})
-        found = versions.get(resource.versions[0])
-        if found is None:
-            now = version_of_resource(resource, self._context.scheme.custom)
-            resource = resource if now is None else now.resource
-            found = versions[resource.versions[0]] = self._make(resource)
-        return found
+    def _custom_store(self, resource: Resource) -> ResourceStore:
+        versions = self._custom_stores.setdefault(resource.definition, {})
+        store = versions.get(resource.versions[0])
+        if store is None:
+            current = version_of_resource(resource, self._context.scheme.custom)
+            resource = resource if current is None else current.resource
+            store = versions[resource.versions[0]] = self._make(resource)
+        return store
 
     def retire(self, definition: str) -> None:
-        """Let the stores of a custom kind go: it is not what it was, or gone. Their watches end
-        when they have told what they know."""
-        for store in self._custom.pop(definition, {}).values():
+        """Drop the stores of a custom resource whose definition changed or was deleted. Their
+        watches end after delivering the events received so far."""
+        for store in self._custom_stores.pop(definition, {}).values():
             store.retire()
 
     async def wait_delivered(self, definitions: Iterable[str]) -> None:
-        """Wait until the watches of these custom kinds have told what they know."""
+        """Wait until received events of these custom resources were delivered to watchers."""
         for definition in definitions:
-            for store in list(self._custom.get(definition, {}).values()):
+            for store in list(self._custom_stores.get(definition, {}).values()):
                 await store.wait_delivered()
 
     def by_name(self, version: GroupVersion, name: str) -> ResourceStore:
-        """The objects of the resource of that plural name, served or not. Raises NotRegistered."""
-        found = self._named.get((version, name))
-        if found is None:
+        """Return the store of a resource by plural name, served or not. Raises NotRegistered."""
+        store = self._stores_by_name.get((version, name))
+        if store is None:
             resource = self._context.scheme.declared_resource(version, name)
             if resource.definition:
                 return self.get(resource)
-            found = self._named[(version, name)] = self.get(resource)
-        return found
+            store = self._stores_by_name[(version, name)] = self.get(resource)
+        return store
 
-    def metadata_informer(self, reader: MetadataHandler) -> MetadataInformer:
-        """What every object says of its owners and its end, told to `reader` as it changes."""
-        return MetadataInformer(self.kv, f"{self._root}/", self._codec_at, reader)
+    def metadata_informer(self, handler: MetadataHandler) -> MetadataInformer:
+        """Return an informer that reports the metadata of all objects to the handler."""
+        return MetadataInformer(self.kv, f"{self._root}/", self._codec_for_key, handler)
 
-    def _codec_at(self, path: str) -> ObjectCodec | None:
-        """How the object under a key of the store is stored; None: no object of a known kind."""
+    def _codec_for_key(self, path: str) -> ObjectCodec | None:
+        """Return the codec for a key of the store, or None if it belongs to no known resource."""
         parts = path[len(self._root) + 1 :].split("/", 2)
         custom = self._context.scheme.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
         if custom is not None:
@@ -188,26 +189,29 @@ class StoreRegistry:
 
     @functools.cached_property
     def _by_prefix(self) -> dict[str, Resource]:
-        found = self._context.scheme.stored_resources()
-        return {one.prefix: one for one in found if not one.definition}
+        return {
+            resource.prefix: resource
+            for resource in self._context.scheme.stored_resources()
+            if not resource.definition
+        }
 
     def in_use(self) -> list[ResourceStore]:
-        """Return every store that was made so far; one for kinds that two groups show."""
-        custom = (store for versions in self._custom.values() for store in versions.values())
-        return [*{id(store.cache): store for store in (*self._made.values(), *custom)}.values()]
+        """Return every store made so far; one for resources served in two groups."""
+        custom = (store for versions in self._custom_stores.values() for store in versions.values())
+        return [*{id(store.cache): store for store in (*self._stores.values(), *custom)}.values()]
 
     def stop(self) -> None:
-        """End the watches of all resources, and with them those of clients."""
-        custom = (one for versions in self._custom.values() for one in versions.values())
-        for store in (*self._made.values(), *custom):
+        """Stop the watch caches of all resources, and with them all watches."""
+        custom = (store for versions in self._custom_stores.values() for store in versions.values())
+        for store in (*self._stores.values(), *custom):
             store.stop()
 
-    async def _load_tokens(self) -> ContinueTokenCodec:
-        if self._tokens is None:
-            self._tokens = await load_continue_token_codec(self.kv, root=self._root)
-        return self._tokens
+    async def _load_token_codec(self) -> ContinueTokenCodec:
+        if self._token_codec is None:
+            self._token_codec = await load_continue_token_codec(self.kv, root=self._root)
+        return self._token_codec
 
-    def _converting(self, kv: KV, custom: CustomVersion) -> KV:
+    def _converting_store(self, kv: KV, custom: CustomVersion) -> KV:
         return ConvertingStore(
             kv,
             self._codecs,
@@ -217,16 +221,16 @@ class StoreRegistry:
         )
 
     def _make(self, resource: Resource) -> ResourceStore:
-        around, transformer = self._context, None
+        context, transformer = self._context, None
         if self._encryption is not None:
             transformer = self._encryption.transformer_for(resource.group, resource.name)
         if transformer is not None:
-            around = replace(around, kv=EncryptedStore(around.kv, transformer))
+            context = replace(context, kv=EncryptedStore(context.kv, transformer))
         custom = (
-            version_of_resource(resource, around.scheme.custom) if resource.definition else None
+            version_of_resource(resource, context.scheme.custom) if resource.definition else None
         )
         if custom is not None and custom.definition.uses_conversion_webhook:
-            around = replace(around, kv=self._converting(around.kv, custom))
+            context = replace(context, kv=self._converting_store(context.kv, custom))
         codec = ObjectCodec(
             resource,
             self._codecs,
@@ -234,8 +238,8 @@ class StoreRegistry:
             encoding_cache=self.encoding_cache,
             transformer=transformer or IDENTITY,
         )
-        documents = ListEncoder(codec, self._codecs)
-        short_lived = (resource.group, resource.name) in _SHORT_LIVED
-        ttl = self._event_ttl if short_lived else 0
+        encoder = ListEncoder(codec, self._codecs)
+        has_ttl = (resource.group, resource.name) in _RESOURCES_WITH_TTL
+        ttl = self._event_ttl if has_ttl else 0
         reserve = self._hooks.reserve.get((resource.group, resource.name))
-        return ResourceStore(resource, codec, documents, around, ttl=ttl, reserve=reserve)
+        return ResourceStore(resource, codec, encoder, context, ttl=ttl, reserve=reserve)

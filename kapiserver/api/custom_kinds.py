@@ -11,10 +11,11 @@ k8s.io/apiextensions-apiserver.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from kapiserver.api.accessors import generation_of, is_terminating, uid_of
+from kapiserver.api.accessors import copy_tree, generation_of, is_terminating, uid_of
+from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import (
     Deprecation,
     Group,
@@ -117,6 +118,34 @@ class CustomVersion:
         return GroupVersion(self.definition.group, self.name)
 
     is_typed = False
+
+    @property
+    def hub(self) -> GroupVersion:
+        """The version in which the objects are handled: that of the request."""
+        return self.group_version
+
+    @property
+    def stored_version(self) -> GroupVersion:
+        """The version in which the objects are stored; what a webhook converts is converted before
+        it is decoded."""
+        if self.definition.uses_conversion_webhook:
+            return self.group_version
+        return self.definition.stored_version.group_version
+
+    @property
+    def conversion_webhook(self) -> Definition | None:
+        """The definition, if a webhook converts its objects."""
+        return self.definition if self.definition.uses_conversion_webhook else None
+
+    @property
+    def discovery_verbs(self) -> Sequence[str]:
+        """The verbs as discovery shows them."""
+        return TERMINATING_VERBS if self.definition.terminating else VERBS
+
+    @property
+    def discovery_subresources(self) -> Sequence[Subresource]:
+        """The subresources in the order in which the definition enables them."""
+        return self.resource.subresources
 
     @property
     def is_terminating(self) -> bool:
@@ -254,11 +283,36 @@ class CustomVersion:
         return columns_of(self.spec.get("additionalPrinterColumns") or ())
 
     @functools.cached_property
-    def fields(self) -> Extractor:
+    def field_extractor(self) -> Extractor:
         """The extractor of its selectable fields."""
         from kapiserver.api.selectable_fields import extractor
 
         return extractor(self.resource, {})
+
+    def default(self, obj: Tree) -> None:
+        """Fill in, in place, what the schema has defaults for."""
+        from kapiserver.api.apiextensions import schema_defaults
+
+        schema_defaults.apply(obj, self.structural)
+
+    def convert(self, obj: Tree, version: GroupVersion) -> Tree:
+        """Return the object in another version, where nothing but its name differs (strategy None),
+        without the fields that this version does not know. Raises ConversionFailed if only a
+        webhook converts, NotRegistered. Mirrors nopConverter of k8s.io/apiextensions-apiserver."""
+        definition = self.definition
+        target = definition.versions.get(version.version)
+        if target is None or version.group != definition.group:
+            raise NotRegistered.of_kind(version.with_kind(definition.kind))
+        if definition.uses_conversion_webhook:
+            raise ConversionFailed(f"{definition.name}: only its webhook converts")
+        if target.has_same_schema(self):
+            return {**obj, "apiVersion": str(version)}
+        from kapiserver.api.apiextensions.pruning import prune
+
+        found: Tree = copy_tree({**obj, "apiVersion": str(version)})
+        if not target.preserves_unknown_fields:
+            prune(found, target.structural, [])
+        return found
 
     def strategy(self, subresource: str = "") -> Strategy:
         """Return how writes of the objects, or of one of their subresources, behave."""

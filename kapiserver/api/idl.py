@@ -15,8 +15,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from kapiserver.api import quantity, runtime, scalar_types
+from kapiserver.api.builtin_kinds import group_module
 from kapiserver.api.meta.lists import list_type
-from kapiserver.api.scheme import Scheme, group_module
+from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import (
     Field,
     Kind,

@@ -1,61 +1,30 @@
-"""The Scheme: lookup of types, resources and behaviour by name.
+"""The Scheme: lookup of types, resources and behaviour by name, of built-in and custom kinds alike.
 
-Built from `groups.py`. A group's modules load on first use, so making a Scheme costs nothing and
-does not grow with the number of kinds. All of it is immutable except `custom`, the current snapshot
-of custom kinds, which is replaced as a whole and looked up first. Knows no bytes and no store.
-Mirrors runtime.Scheme of k8s.io/apimachinery, without the codecs.
+A Scheme is the union of `BuiltinKinds`, which never change, and of `custom`, the current snapshot
+of custom kinds, which is replaced as a whole and looked up first. Only the Scheme asks which of the
+two a kind is; others get a KindInfo, an ObjectInfo or a type. Knows no bytes and no store. Mirrors
+runtime.Scheme of k8s.io/apimachinery, without the codecs.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
-from types import ModuleType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from kapiserver.api.accessors import kind_of
-from kapiserver.api.builtin_kinds import BuiltinKind
-from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
-from kapiserver.api.conversion import Conversion, Convert
+from kapiserver.api.builtin_kinds import BuiltinKind, BuiltinKinds, BuiltinObjects
+from kapiserver.api.columns import Columns
+from kapiserver.api.conversion import Conversion
 from kapiserver.api.custom_kinds import NONE as NO_CUSTOM_KINDS
 from kapiserver.api.custom_kinds import CustomKinds, CustomVersion, version_of_resource
-from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
-from kapiserver.api.errors import ConversionFailed, NotRegistered
-from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource
-from kapiserver.api.groups import DECLARED_GROUPS, GROUPS, META
-from kapiserver.api.kind_info import KindInfo
-from kapiserver.api.selectable_fields import Extractor, extractor
-from kapiserver.api.strategy import StatusStrategy, Strategy, default_strategy
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource
+from kapiserver.api.groups import GROUPS
+from kapiserver.api.kind_info import KindInfo, ObjectInfo
+from kapiserver.api.selectable_fields import Extractor
+from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Kind, Tree
-
-_Params = ParamSpec("_Params")
-_Result = TypeVar("_Result")
-
-
-def _cached_method(
-    size: int | None = None,
-) -> Callable[
-    [Callable[Concatenate[Any, _Params], _Result]],
-    functools.cached_property[Callable[_Params, _Result]],
-]:
-    """Cache the last `size` results of a method with the object.
-
-    A cache on the class would keep the object alive, and so every server of a test process.
-    """
-
-    def decorate(
-        method: Callable[Concatenate[Any, _Params], _Result],
-    ) -> functools.cached_property[Callable[_Params, _Result]]:
-        def cached_method(owner: Any) -> Any:
-            return functools.lru_cache(size)(functools.partial(method, owner))
-
-        return functools.cached_property(cached_method)
-
-    return decorate
 
 
 class Scheme:
@@ -71,55 +40,27 @@ class Scheme:
         *,
         is_enabled: Callable[[GroupVersion, str], bool] | None = None,
     ) -> None:
-        self._by_name = {group.name: group for group in groups}
-        self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
-        self._is_enabled = is_enabled
-        self._defaults: dict[GroupVersionKind, Defaults] = {}
+        self._builtin = BuiltinKinds(groups, is_enabled)
         self.custom: CustomKinds = NO_CUSTOM_KINDS
         """The current custom kinds."""
+
+    # Groups.
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """The served groups with their enabled versions, in the order of discovery, custom groups
         last."""
-        custom = self.custom.groups
-        return self._groups if not custom else _merge_groups(self._groups, custom)
+        builtin, custom = self._builtin.groups, self.custom.groups
+        return builtin if not custom else _merge_groups(builtin, custom)
 
     def has_group(self, name: str) -> bool:
         """Report whether a group is served."""
-        return name in self._group_names or self.custom.has_group(name)
-
-    @functools.cached_property
-    def _group_names(self) -> frozenset[str]:
-        return frozenset(group.name for group in self._groups)
-
-    @functools.cached_property
-    def _groups(self) -> tuple[Group, ...]:
-        if self._is_enabled is None:
-            return tuple(self._by_name.values())
-        groups = (self._enabled_part(group) for group in self._by_name.values())
-        return tuple(group for group in groups if group.versions)
-
-    def _enabled_part(self, group: Group) -> Group:
-        enabled = {
-            version for resource in self._resources(group.name) for version in resource.versions
-        }
-        return replace(
-            group,
-            versions=tuple(version for version in group.versions if version in enabled),
-            unserved=(*(v for v in group.versions if v not in enabled), *group.unserved),
-        )
+        return self._builtin.has_group(name) or self.custom.has_group(name)
 
     @property
     def declared_groups(self) -> tuple[Group, ...]:
         """All groups that have types, including those without a served version."""
-        return tuple(self._by_declared_name.values())
-
-    def _group(self, name: str) -> Group:
-        try:
-            return self._by_name[name]
-        except KeyError:
-            raise NotRegistered(f"group {name!r} is not served") from None
+        return self._builtin.declared_groups
 
     def is_served(self, version: GroupVersion) -> bool:
         """Report whether the group has that version and it is enabled."""
@@ -127,33 +68,14 @@ class Scheme:
             version.version in resource.versions for resource in self.resources(version.group)
         )
 
+    # Resources.
+
     def resources(self, group: str) -> tuple[Resource, ...]:
         """Return the group's resources in their enabled versions, in the order of discovery.
 
         Empty for a group that is unknown or disabled.
         """
-        return (*self._resources(group), *self.custom.resources(group))
-
-    @_cached_method(256)
-    def _resources(self, group: str) -> tuple[Resource, ...]:
-        if group not in self._by_name:
-            return ()
-        declared = self._declared_resources(group)
-        is_enabled = self._is_enabled
-        if is_enabled is None:
-            return declared
-        restricted = (
-            replace(
-                resource,
-                versions=tuple(
-                    version
-                    for version in resource.versions
-                    if is_enabled(GroupVersion(group, version), resource.name)
-                ),
-            )
-            for resource in declared
-        )
-        return tuple(resource for resource in restricted if resource.versions)
+        return (*self._builtin.resources(group), *self.custom.resources(group))
 
     def resource(self, version: GroupVersion, name: str) -> Resource:
         """Return the resource of that plural name. Raises NotRegistered."""
@@ -162,7 +84,7 @@ class Scheme:
     def kind_info(self, version: GroupVersion, name: str) -> KindInfo:
         """Return the KindInfo of a resource in a version. Raises NotRegistered if it is not
         served."""
-        builtin = self._plurals(version.group).get((version.version, name))
+        builtin = self._builtin.kind_info(version, name)
         if builtin is not None:
             return builtin
         custom = self._custom_resource(version, name)
@@ -170,24 +92,24 @@ class Scheme:
             return custom
         raise NotRegistered(f"{name} is not a resource of {version}")
 
+    def kind_info_of(self, resource: Resource) -> KindInfo:
+        """Return the KindInfo of a resource, served or not, in its preferred version. Raises
+        NotRegistered if its CustomResourceDefinition is gone."""
+        if not resource.definition:
+            version = GroupVersion(resource.group, resource.versions[0])
+            return BuiltinKind(resource, version, self._builtin)
+        custom = version_of_resource(resource, self.custom)
+        if custom is None:
+            raise NotRegistered(f"{resource.qualified_name} is not served any more")
+        return custom
+
     def _custom_resource(self, version: GroupVersion, name: str) -> CustomVersion | None:
         definition = self.custom.by_plural(version.group, name)
         return None if definition is None else definition.versions.get(version.version)
 
-    @_cached_method(256)
-    def _plurals(self, group: str) -> dict[tuple[str, str], BuiltinKind]:
-        return {
-            (version, resource.name): BuiltinKind(resource, GroupVersion(group, version), self)
-            for resource in self._resources(group)
-            for version in resource.versions
-        }
-
     def stored_resources(self) -> Iterator[Resource]:
         """Yield all resources that have a store of their own, including disabled ones."""
-        for group in self._by_name.values():
-            for resource in group_module(group, "resources").RESOURCES:
-                if resource.stored and resource.stored_in_group is None:
-                    yield resource
+        yield from self._builtin.stored_resources()
         yield from self.custom.stored_resources()
 
     def resource_of(self, kind: GroupVersionKind) -> Resource:
@@ -195,17 +117,15 @@ class Scheme:
         custom = self.custom.version_of(kind)
         if custom is not None and custom.served:
             return custom.resource
-        for resource in self._resources(kind.group):
-            if resource.kind == kind.kind and kind.version in resource.versions and resource.stored:
-                return resource
+        builtin = self._builtin.resource_of(kind)
+        if builtin is not None:
+            return builtin
         raise NotRegistered(f"no matches for kind {kind.kind!r} in version {kind.group_version}")
 
     def storage_resource(self, resource: Resource) -> Resource:
         """Return the resource whose store has the objects: the same, except for kinds in two
         groups."""
-        if resource.stored_in_group is None:
-            return resource
-        return self.declared_resource(GroupVersion(resource.stored_in_group, "v1"), resource.name)
+        return self._builtin.storage_resource(resource)
 
     def declared_resource(self, version: GroupVersion, name: str) -> Resource:
         """Return the resource of that plural name, enabled or not, for the server's own use.
@@ -215,41 +135,39 @@ class Scheme:
         custom = self._custom_resource(version, name)
         if custom is not None:
             return custom.resource
-        for resource in self._declared_resources(version.group):
-            if resource.name == name and version.version in resource.versions:
-                return resource
-        raise NotRegistered(f"{name} is not a resource of {version}")
+        return self._builtin.declared_resource(version, name)
 
-    def _declared_resources(self, group: str) -> tuple[Resource, ...]:
-        resources: tuple[Resource, ...] = group_module(self._group(group), "resources").RESOURCES
-        return resources
+    def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
+        """Return the strategy of a resource or subresource: that of the group's table, or the
+        default."""
+        return self.kind_info_of(resource).strategy(subresource)
+
+    def field_extractor(self, resource: Resource) -> Extractor:
+        """Return the extractor of the resource's selectable fields, for objects in the hub
+        version."""
+        return self.kind_info_of(resource).field_extractor
+
+    def hub_of(self, resource: Resource) -> GroupVersion:
+        """Return the version in which the objects of a resource are handled."""
+        return self.kind_info_of(resource).hub
+
+    # Kinds of objects.
+
+    def object_info(self, kind: GroupVersionKind) -> ObjectInfo:
+        """Return the ObjectInfo of a kind, which need not have a resource."""
+        return self.custom.version_of(kind) or BuiltinObjects(kind, self._builtin)
+
+    def is_typed(self, obj: Tree) -> bool:
+        """Report whether the object is no custom object and no list of them."""
+        if not self.custom:
+            return True
+        group = (obj.get("apiVersion") or "").rpartition("/")[0]
+        return self.custom.by_kind(group, obj.get("kind") or "") is None
 
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
         """Return the type of a kind, including list kinds, the meta/v1 kinds of every group, and
         hub types for the version `__internal`. Raises NotRegistered."""
-        return self.custom.type_of(kind) or self._type_of(kind)
-
-    @_cached_method(4096)  # clients can send any group
-    def _type_of(self, kind: GroupVersionKind) -> type[Kind]:
-        type_ = self._declared(kind)
-        if type_ is None and kind.kind.endswith("List"):
-            item_type: Any = self._declared(kind._replace(kind=kind.kind.removesuffix("List")))
-            type_ = (
-                group_module(META, "lists").list_type(item_type)
-                if item_type and item_type.listed
-                else None
-            )
-        if type_ is None:
-            type_ = getattr(group_module(META, "v1"), kind.kind, None)
-        if not (isinstance(type_, type) and issubclass(type_, Kind)):
-            raise NotRegistered.of_kind(kind)
-        return type_
-
-    def hub_of(self, resource: Resource) -> GroupVersion:
-        """Return the version in which the objects of a resource are handled."""
-        if resource.definition:
-            return GroupVersion(resource.group, resource.versions[0])
-        return self._hub_version(resource.group, resource.kind)
+        return self.custom.type_of(kind) or self._builtin.type_of(kind)
 
     def hub_version(self, group: str, kind: str) -> GroupVersion:
         """Return the version in which objects of a kind, or lists of them, are handled.
@@ -261,37 +179,17 @@ class Scheme:
         Raises NotRegistered.
         """
         custom = self.custom.by_kind(group, kind)
-        return (
-            self._hub_version(group, kind)
-            if custom is None
-            else custom.stored_version.group_version
-        )
+        if custom is not None:
+            return custom.stored_version.group_version
+        return self._builtin.hub_version(group, kind)
 
-    @_cached_method()
-    def _hub_version(self, group: str, kind: str) -> GroupVersion:
-        declared = self._group(group)
-        names = (kind, kind.removesuffix("List"))
-        for resource in self._declared_resources(group):
-            if resource.stored_in_group is not None and resource.kind in names:
-                return self.hub_version(resource.stored_in_group, kind)
-        for version in (HUB, *declared.versions):
-            candidate = GroupVersion(group, version)
-            if any(self._declared(candidate.with_kind(name)) is not None for name in names):
-                return candidate
-        return GroupVersion(group, declared.versions[0])
+    def default(self, obj: Tree) -> None:
+        """Set the defaults of an object in a served version, in place: declared ones and the
+        group's.
 
-    def is_custom(self, obj: Tree) -> bool:
-        """Report whether the object is a custom object or a list of them."""
-        if not self.custom:
-            return False
-        group = (obj.get("apiVersion") or "").rpartition("/")[0]
-        return self.custom.by_kind(group, obj.get("kind") or "") is not None
-
-    def kinds(self, version: GroupVersion) -> tuple[type[Kind], ...]:
-        """Return the kinds that a group declares in a version, in declared order, without list
-        kinds."""
-        declared = (self._declared(version.with_kind(name)) for name in self._names(version))
-        return tuple(kind for kind in declared if kind is not None)
+        Objects of kinds without a type do not change.
+        """
+        self.object_info(kind_of(obj)).default(obj)
 
     def convert(self, obj: Tree, version: GroupVersion) -> Tree:
         """Return the object in another version of its group, or in the hub version.
@@ -302,181 +200,32 @@ class Scheme:
         kind = kind_of(obj)
         if kind.group_version == version:
             return obj
-        if self.custom.version_of(kind) is not None:
-            return self._convert_custom(obj, version.with_kind(kind.kind))
-        source, target = self.type_of(kind), self.type_of(version.with_kind(kind.kind))
-        if source is not target:
-            obj = self._converter(kind, version)(obj)
-        return {**obj, "apiVersion": str(version)}
-
-    def _convert_custom(self, obj: Tree, kind: GroupVersionKind) -> Tree:
-        from kapiserver.api.apiextensions.custom_conversion import convert
-
-        custom = self.custom.version_of(kind)
-        if custom is None:
-            raise NotRegistered.of_kind(kind)
-        return convert(obj, custom)
-
-    @_cached_method()
-    def _converter(self, kind: GroupVersionKind, version: GroupVersion) -> Convert:
-        # Through the hub, in two steps if neither version is the hub.
-        hub = self.hub_version(kind.group, kind.kind)
-        handled = self._is_convertible(kind.group_version) and self._is_convertible(version)
-        if not handled or self.hub_version(version.group, kind.kind) != hub:
-            raise ConversionFailed(f"{kind} does not convert to {version}")
-        source, hub_type, target = (
-            self.type_of(group_version.with_kind(kind.kind))
-            for group_version in (kind.group_version, hub, version)
-        )
-        first = self.conversion(kind.group).converter(source, hub_type)
-        second = self.conversion(version.group).converter(hub_type, target)
-        if source is hub_type:
-            return second
-        if hub_type is target:
-            return first
-        return lambda obj: second(first(obj))
-
-    def _is_convertible(self, version: GroupVersion) -> bool:
-        group = self._by_name.get(version.group)
-        return group is not None and version.version in (HUB, *group.versions)
-
-    @_cached_method()
-    def conversion(self, group: str) -> Conversion:
-        """Return the converters between a group's versions and its hub.
-
-        Raises TypeError for a difference between versions that no function handles.
-        """
-        conversion = Conversion(self._optional_table(group, "conversion", "CONVERSIONS"))
-        for version in self._group(group).group_versions:
-            for kind in self.kinds(version):
-                hub_version = self.hub_version(group, kind.__name__)
-                hub = self.type_of(hub_version.with_kind(kind.__name__))
-                conversion.converter(kind, hub)
-                conversion.converter(hub, kind)
-        return conversion
-
-    def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
-        """Return the strategy of a resource or subresource: that of the group's table, or the
-        default."""
-        if resource.definition:
-            return self._custom_version(resource).strategies[subresource]
-        return self._strategy(resource, subresource)
-
-    def _custom_version(self, resource: Resource) -> CustomVersion:
-        version = version_of_resource(resource, self.custom)
-        if version is None:
-            raise NotRegistered(f"{resource.qualified_name} is not served any more")
-        return version
-
-    @_cached_method()
-    def _strategy(self, resource: Resource, subresource: str) -> Strategy:
-        module_by_resource = self._optional_table(resource.group, "strategies", "ELSEWHERE")
-        module = module_by_resource.get(resource.name, "strategies")
-        table = self._optional_table(resource.group, module, "STRATEGIES")
-        key = f"{resource.name}/{subresource}" if subresource else resource.name
-        strategy: Strategy | None = table.get(key)
-        if strategy is not None:
-            return strategy
-        if subresource:
-            kind = self.strategy(resource)
-            return StatusStrategy(kind) if subresource == "status" else kind
-        hub = self.hub_version(resource.group, resource.kind)
-        return default_strategy(self.type_of(hub.with_kind(resource.kind)))
-
-    def field_extractor(self, resource: Resource) -> Extractor:
-        """Return the extractor of the resource's selectable fields, for objects in the hub
-        version."""
-        return (
-            self._custom_version(resource).fields if resource.definition else self._fields(resource)
-        )
-
-    @_cached_method()
-    def _fields(self, resource: Resource) -> Extractor:
-        resource = self.storage_resource(resource)
-        return extractor(resource, self._optional_table(resource.group, "fields", "FIELDS"))
-
-    def default(self, obj: Tree) -> None:
-        """Set the defaults of an object in a served version, in place: declared ones and the
-        group's.
-
-        Objects of kinds without a type do not change.
-        """
-        kind = kind_of(obj)
-        custom = self.custom.version_of(kind)
-        if custom is not None:
-            schema_defaults(obj, custom)
-            return
-        apply = self._defaults.get(kind)
-        if apply is None:
-            apply = self._defaults[kind] = compile_defaults(
-                self.type_of(kind), self._default_functions(kind.group)
-            )
-        apply(obj)
+        return self.object_info(kind).convert(obj, version)
 
     def columns(self, group: str, kind: str, version: str = "") -> Columns:
         """Return the table columns of a kind, for objects in the hub version.
 
         A custom kind has columns of its own in each version.
         """
-        custom = self.custom.version_of(GroupVersionKind(group, version, kind))
-        return self._columns(group, kind) if custom is None else custom.columns
+        return self.object_info(GroupVersionKind(group, version, kind)).columns
 
-    @_cached_method()
-    def _columns(self, group: str, kind: str) -> Columns:
-        with contextlib.suppress(NotRegistered):
-            group = self._hub_version(group, kind).group
-        columns = self._optional_table(group, "columns", "COLUMNS").get(kind)
-        return columns if columns is not None else DEFAULT_COLUMNS
+    # Declarations of built-in groups.
 
-    def _default_functions(self, group: str) -> DefaultTable:
-        # Types of other groups contain core types, with the defaults of core.
-        return {
-            **self._optional_table("", "defaults", "DEFAULTS"),
-            **self._optional_table(group, "defaults", "DEFAULTS"),
-        }
+    def kinds(self, version: GroupVersion) -> tuple[type[Kind], ...]:
+        """Return the kinds that a group declares in a version, in declared order, without list
+        kinds."""
+        return self._builtin.kinds(version)
 
-    def _optional_table(self, group: str, module: str, name: str) -> dict[Any, Any]:
-        declared = self._by_declared_name.get(group)
-        if declared is None or not _has_module(declared, module):
-            return {}
-        table: dict[Any, Any] = getattr(group_module(declared, module), name, {})
-        return table
+    def conversion(self, group: str) -> Conversion:
+        """Return the converters between a group's versions and its hub.
+
+        Raises TypeError for a difference between versions that no function handles.
+        """
+        return self._builtin.conversion(group)
 
     def table(self, group: str, module: str, name: str) -> Any:
         """Return a literal table of a group package: `table("apps", "columns", "COLUMNS")`."""
-        return getattr(group_module(self._by_declared_name[group], module), name)
-
-    def _names(self, version: GroupVersion) -> list[str]:
-        module = group_module(self._by_declared_name[version.group], version.version)
-        return [name for name, value in vars(module).items() if isinstance(value, type)]
-
-    def _declared(self, kind: GroupVersionKind) -> type[Kind] | None:
-        group = self._by_declared_name.get(kind.group)
-        if group is None:
-            return None
-        if kind.version == HUB:
-            if not _has_module(group, "internal"):
-                return None
-            module = group_module(group, "internal")
-        elif kind.version in group.declared_versions:
-            module = group_module(group, kind.version)
-        else:
-            return None
-        type_ = vars(module).get(kind.kind)
-        if not (isinstance(type_, type) and issubclass(type_, Kind)):
-            return None
-        # Not a kind that the module imports from another group or version.
-        is_own = f"{type_.__module__}.".startswith(f"{module.__name__}.")
-        return type_ if is_own else None
-
-
-def schema_defaults(obj: Tree, custom: CustomVersion) -> None:
-    """Set the defaults of a custom object's schema, in place."""
-    from kapiserver.api.apiextensions import (
-        schema_defaults as defaults,
-    )  # loaded for the first custom kind
-
-    defaults.apply(obj, custom.structural)
+        return self._builtin.table(group, module, name)
 
 
 def _merge_groups(groups: tuple[Group, ...], custom: tuple[Group, ...]) -> tuple[Group, ...]:
@@ -495,16 +244,3 @@ def _merge_groups(groups: tuple[Group, ...], custom: tuple[Group, ...]) -> tuple
         for group in groups
     ]
     return (*merged, *(group for group in custom if group.name in added))
-
-
-@functools.cache
-def _has_module(group: Group, name: str) -> bool:
-    return find_spec(f"kapiserver.api.{group.package}.{name}") is not None
-
-
-def group_module(group: Group, name: str) -> ModuleType:
-    """Return the module `name` (a version, `internal`, `defaults`, ...) of a group's package.
-
-    Raises ModuleNotFoundError.
-    """
-    return importlib.import_module(f"kapiserver.api.{group.package}.{name}")

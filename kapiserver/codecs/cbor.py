@@ -69,7 +69,7 @@ class CBORSerializer:
         except UnicodeDecodeError:
             document = _to_json_value(_with_surrogates(item))
             kind = complete_kind(kind_of_document(document), defaults)
-            if self._scheme.custom.version_of(kind) is None:
+            if self._scheme.object_info(kind).is_typed:
                 error = WrongValue(_invalid_text_message(document))
                 error.kind = kind
                 raise error from None

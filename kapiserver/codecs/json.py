@@ -78,7 +78,7 @@ class JSONSerializer:
 
     def _sort_option(self, obj: Tree) -> int:
         # Go writes what has no type of its own with sorted keys.
-        return SORT_KEYS if self._scheme.is_custom(obj) else 0
+        return 0 if self._scheme.is_typed(obj) else SORT_KEYS
 
     def recognizes(self, data: bytes) -> bool:
         """Whether the first byte that is no space opens an object."""

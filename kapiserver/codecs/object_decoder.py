@@ -48,7 +48,7 @@ def decode_object(
     """
     document_kind = kind_of_document(document)
     kind = complete_kind(document_kind, defaults)
-    if document_kind != kind and scheme.custom.version_of(kind) is not None:
+    if document_kind != kind and not scheme.object_info(kind).is_typed:
         kind = document_kind
     try:
         require_kind(kind, source)

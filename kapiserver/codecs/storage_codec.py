@@ -35,7 +35,7 @@ def encode_for_storage(codecs: CodecFactory, obj: Tree) -> bytes:
 
     Raises NotEncodable.
     """
-    if codecs.scheme.is_custom(obj):
+    if not codecs.scheme.is_typed(obj):
         if codecs.custom_storage_media_type is CBOR:
             return cbor.SELF_DESCRIBED_TAG + cbor.encode_value(obj)
         return codecs.serializer_for(codecs.custom_storage_media_type).encode(obj)
@@ -61,7 +61,7 @@ def _decode_invalid_metadata(codecs: CodecFactory, data: bytes) -> Tree | None:
     if storage_media_type(codecs, data) is PROTOBUF:
         return None
     found = parse_from_storage(codecs, data)
-    if not codecs.scheme.is_custom(found):
+    if codecs.scheme.is_typed(found):
         return None
     found["metadata"] = valid_metadata_fields(found.get("metadata"))
     return decode_tree(codecs.scheme.type_of(kind_of(found)), found, [])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 
-from kapiserver.api.custom_kinds import TERMINATING_VERBS
 from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource, Subresource
+from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.responses import answer_tree
@@ -112,42 +112,32 @@ def resource_list(server: Server, version: GroupVersion) -> Tree:
     tree["groupVersion"] = str(version)
     tree["resources"] = [
         entry
-        for resource in _served(server, version)
+        for info in _served(server, version)
         for entry in (
-            _resource(server, resource),
-            *(_subresource(resource, s) for s in _below(resource)),
+            _resource(info),
+            *(_subresource(info.resource, one) for one in info.discovery_subresources),
         )
     ]
     return tree
 
 
-def _served(server: Server, version: GroupVersion) -> list[Resource]:
-    resources = server.scheme.resources(version.group)
-    return [resource for resource in resources if version.version in resource.versions]
+def _served(server: Server, version: GroupVersion) -> list[KindInfo]:
+    scheme = server.scheme
+    return [
+        scheme.kind_info(version, resource.name)
+        for resource in scheme.resources(version.group)
+        if version.version in resource.versions
+    ]
 
 
-def _verbs(server: Server, resource: Resource) -> list[str]:
-    if not resource.definition:
-        return sorted(resource.verbs)
-    # Those of custom kinds come in an order of their own.
-    definition = server.scheme.custom.by_name(resource.definition)
-    is_terminating = definition is not None and definition.terminating
-    return list(TERMINATING_VERBS if is_terminating else resource.verbs)
-
-
-def _below(resource: Resource) -> list[Subresource]:
-    if resource.definition:
-        return list(resource.subresources)
-    return sorted(resource.subresources, key=lambda one: one.name)
-
-
-def _resource(server: Server, resource: Resource) -> Tree:
+def _resource(info: KindInfo) -> Tree:
+    resource = info.resource
     tree: Tree = {
         "name": resource.name,
         "singularName": resource.singular_name,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": _verbs(server, resource),
+        "verbs": list(info.discovery_verbs),
     }
     if resource.short_names:
         tree["shortNames"] = list(resource.short_names)
@@ -197,20 +187,19 @@ def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
 
 
 def _version_discovery(server: Server, version: GroupVersion) -> Tree:
-    resources = [
-        _resource_discovery(server, resource, version) for resource in _served(server, version)
-    ]
+    resources = [_resource_discovery(info) for info in _served(server, version)]
     return {"version": version.version, "resources": resources, "freshness": "Current"}
 
 
-def _resource_discovery(server: Server, resource: Resource, version: GroupVersion) -> Tree:
-    kind = version.with_kind(resource.kind)
+def _resource_discovery(info: KindInfo) -> Tree:
+    resource = info.resource
+    kind = info.group_version.with_kind(resource.kind)
     tree: Tree = {
         "resource": resource.name,
         "responseKind": _kind(kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular_name,
-        "verbs": _verbs(server, resource),
+        "verbs": list(info.discovery_verbs),
     }
     if resource.short_names:
         tree["shortNames"] = list(resource.short_names)
@@ -223,7 +212,7 @@ def _resource_discovery(server: Server, resource: Resource, version: GroupVersio
                 "responseKind": _kind(subresource.kind or kind),
                 "verbs": sorted(subresource.verbs),
             }
-            for subresource in _below(resource)
+            for subresource in info.discovery_subresources
         ]
     return tree
 

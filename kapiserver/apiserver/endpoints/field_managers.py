@@ -58,9 +58,9 @@ class KindSchemas:
             return obj
         kind = self._in(api_version)
         here = self._in(obj["apiVersion"])
-        custom = self.scheme.custom.version_of(kind)
-        if custom is not None and custom.definition.uses_conversion_webhook:
-            return self._by_webhook(custom.definition, obj, kind.group_version)
+        webhook = self.scheme.object_info(kind).conversion_webhook
+        if webhook is not None:
+            return self._by_webhook(webhook, obj, kind.group_version)
         try:
             canonical = decode_tree(self.scheme.type_of(here), obj, [])
             return self.scheme.convert(canonical, kind.group_version)
@@ -80,7 +80,7 @@ class KindSchemas:
     def empty(self, api_version: str) -> Tree:
         """The object with nothing set. Shared."""
         kind = self._in(api_version)
-        if self.scheme.custom.version_of(kind) is not None:  # types of these come and go
+        if not self.scheme.object_info(kind).is_typed:
             return {"kind": kind.kind, "apiVersion": api_version, "metadata": {}}
         type_: Any = self.scheme.type_of(kind)
         return _empty(type_, kind.kind, api_version)
@@ -95,7 +95,7 @@ def field_manager(server: Server, target: Target, *, is_new: bool = False) -> Fi
     """What follows writes to the target, in the version of its bodies. What it does may raise
     FetchRequired but for a new object, whose fields are the writer's."""
     scheme = server.scheme
-    asks = target.resource.definition and not is_new
+    asks = not target.kind_info.is_typed and not is_new
     converted = server.custom_resources.converted if asks else None
     kind = _kind_of(target)
     return FieldManager(
@@ -139,7 +139,7 @@ def track_ownership(
     before = None if live is None else in_version(scheme, live, version)
     after = in_version(scheme, new, version)
     try:
-        if target.resource.definition:  # trees of a declared type fit it, these may not
+        if not target.kind_info.is_typed:  # trees of a declared type fit it, these may not
             for tree in (before, after):
                 typed_values.check(fields.schemas.node(fields.version), tree)
         entries = fields.update(

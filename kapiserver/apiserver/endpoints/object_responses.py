@@ -167,7 +167,7 @@ def _list_head(kind: str, version: GroupVersion, metadata: Tree) -> Tree:
 def _item(server: Server, entry: Entry, target: Target) -> Tree:
     # Items of a typed list do not repeat what the list says.
     tree = in_version(server.scheme, entry.tree(), target.version)
-    if target.resource.definition:
+    if not target.is_typed:
         return tree
     return {key: value for key, value in tree.items() if key not in ("kind", "apiVersion")}
 
@@ -179,7 +179,7 @@ async def _members(
     with its length."""
     if wanted.media is JSON:
         layout = streaming_lists.INDENTED if wanted.pretty else streaming_lists.COMPACT
-        order = SORT_KEYS if server.scheme.is_custom(head) else 0
+        order = 0 if server.scheme.is_typed(head) else SORT_KEYS
         pieces = streaming_lists.stream_json_list(head, member, items, layout, sort_option=order)
         return await _sliced(wanted, _joined(pieces))
     if wanted.media is YAML:

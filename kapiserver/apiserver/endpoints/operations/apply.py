@@ -102,7 +102,7 @@ async def apply_configuration(
         if live is None and uid_of(config):
             raise _no_such_uid(target, uid_of(config))
         ours = config if target.view is None else target.view.configuration(live or {}, config)
-        if live is not None and target.resource.definition:
+        if live is not None and not target.kind_info.is_typed:
             _check_live(fields, live, ours)
         merged, entries = _applied(fields, live, ours, manager, now, options.get("force") is True)
         is_kubectl = target.view is None and manager == last_applied.MANAGER

@@ -133,11 +133,11 @@ class Patch:
 def accepted_patches(server: Server, target: Target) -> list[str]:
     """The media types of patches of this target: a strategic merge needs what only declared types
     say, and CBOR its gate."""
-    custom, spoken = target.resource.definition, _CBOR_GATE in server.config.feature_gates
+    typed, spoken = target.kind_info.is_typed, _CBOR_GATE in server.config.feature_gates
     return [
         name
         for name in sorted((*PATCH_TYPES, *APPLY_TYPES), key=lambda name: "cbor" in name)
-        if (spoken or "cbor" not in name) and not (custom and "strategic" in name)
+        if (spoken or "cbor" not in name) and (typed or "strategic" not in name)
     ]
 
 

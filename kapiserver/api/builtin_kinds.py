@@ -342,7 +342,7 @@ class BuiltinKinds:
 
     @_cached_method()
     def _strategy(self, group: str, name: str, kind: str, subresource: str) -> Strategy:
-        module_by_resource = self._optional_table(group, "strategies", "ELSEWHERE")
+        module_by_resource = self._optional_table(group, "strategies", "STRATEGY_MODULES")
         module = module_by_resource.get(name, "strategies")
         table = self._optional_table(group, module, "STRATEGIES")
         key = f"{name}/{subresource}" if subresource else name
@@ -360,7 +360,9 @@ class BuiltinKinds:
         """Return the extractor of the resource's selectable fields, for objects in the hub
         version."""
         resource = self.storage_resource(resource)
-        return extractor(resource, self._optional_table(resource.group, "fields", "FIELDS"))
+        return extractor(
+            resource, self._optional_table(resource.group, "selectable_fields", "FIELDS")
+        )
 
     def default(self, obj: Tree, kind: GroupVersionKind) -> None:
         """Set the defaults of an object, in place. Raises NotRegistered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.admissionregistration.declarations import VALIDATING_BINDING
+from kapiserver.api.admissionregistration.declarative_rules import VALIDATING_BINDING
 from kapiserver.api.admissionregistration.validation.policies import (
     validate_mutating_binding,
     validate_mutating_policy,

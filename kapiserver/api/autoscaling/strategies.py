@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.autoscaling.declarations import HORIZONTAL_POD_AUTOSCALER
+from kapiserver.api.autoscaling.declarative_rules import HORIZONTAL_POD_AUTOSCALER
 from kapiserver.api.autoscaling.validation import (
     validate_autoscaler_status_update,
     validate_horizontal_pod_autoscaler,

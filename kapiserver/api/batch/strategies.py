@@ -11,7 +11,7 @@ from kapiserver.api.accessors import (
     value_at,
 )
 from kapiserver.api.batch import v1
-from kapiserver.api.batch.declarations import CRON_JOB
+from kapiserver.api.batch.declarative_rules import CRON_JOB
 from kapiserver.api.batch.validation.cron_jobs import validate_cron_job, validate_cron_job_update
 from kapiserver.api.batch.validation.job_status import validate_job_status_update
 from kapiserver.api.batch.validation.jobs import (

@@ -7,7 +7,7 @@ import copy
 from kapiserver.api import names
 from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import v1
-from kapiserver.api.certificates.declarations import SIGNING_REQUEST
+from kapiserver.api.certificates.declarative_rules import SIGNING_REQUEST
 from kapiserver.api.certificates.validation.pod_requests import (
     validate_pod_request,
     validate_pod_request_status_update,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.accessors import generation_of, value_at
 from kapiserver.api.core import pod_warnings, warnings
-from kapiserver.api.core.declarations import REPLICATION_CONTROLLER
+from kapiserver.api.core.declarative_rules import REPLICATION_CONTROLLER
 from kapiserver.api.core.disabled_fields import drop_disabled_template_fields
 from kapiserver.api.core.validation.controllers import validate_replica_status
 from kapiserver.api.core.validation.replication_controllers import (

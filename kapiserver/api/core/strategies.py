@@ -1,7 +1,7 @@
 """Strategies of the core group.
 
 The server loads this module at every start, for namespaces. Large strategies of other kinds are in
-modules of their own, named in ELSEWHERE.
+modules of their own, named in STRATEGY_MODULES.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ STRATEGIES: dict[str, Strategy] = {
     "serviceaccounts": ServiceAccountStrategy(),
 }
 
-ELSEWHERE = {
+STRATEGY_MODULES = {
     "endpoints": "endpoints_strategies",
     "limitranges": "quota_strategies",
     "nodes": "node_strategies",

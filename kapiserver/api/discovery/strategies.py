@@ -6,7 +6,7 @@ from kapiserver.api import names
 from kapiserver.api.accessors import generation_of, labels_of, metadata_of
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.discovery import v1
-from kapiserver.api.discovery.declarations import ENDPOINT_SLICE
+from kapiserver.api.discovery.declarative_rules import ENDPOINT_SLICE
 from kapiserver.api.discovery.validation import (
     validate_endpoint_slice,
     validate_endpoint_slice_update,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.errors import FieldError
-from kapiserver.api.flowcontrol.declarations import PRIORITY_LEVEL
+from kapiserver.api.flowcontrol.declarative_rules import PRIORITY_LEVEL
 from kapiserver.api.flowcontrol.validation import (
     validate_conditions_update,
     validate_flow_schema,

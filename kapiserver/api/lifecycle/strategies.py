@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.api.lifecycle.declarations import EVICTION, EVICTION_REQUEST
+from kapiserver.api.lifecycle.declarative_rules import EVICTION, EVICTION_REQUEST
 from kapiserver.api.lifecycle.validation import (
     validate_eviction_status_update,
     validate_request_status_update,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api import addresses
 from kapiserver.api.errors import FieldError
 from kapiserver.api.networking import warnings
-from kapiserver.api.networking.declarations import INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY
+from kapiserver.api.networking.declarative_rules import INGRESS_CLASS, IP_ADDRESS, NETWORK_POLICY
 from kapiserver.api.networking.validation.allocations import (
     validate_ip_address,
     validate_ip_address_update,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.accessors import value_at
 from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import FieldError
-from kapiserver.api.node.declarations import RUNTIME_CLASS
+from kapiserver.api.node.declarative_rules import RUNTIME_CLASS
 from kapiserver.api.node.validation import validate_runtime_class
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError
-from kapiserver.api.rbac.declarations import BINDING, ROLE
+from kapiserver.api.rbac.declarative_rules import BINDING, ROLE
 from kapiserver.api.rbac.validation import (
     validate_cluster_role,
     validate_cluster_role_binding,

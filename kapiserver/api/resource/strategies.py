@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.resource.declarations import (
+from kapiserver.api.resource.declarative_rules import (
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
     POOL_STATUS_REQUEST,
@@ -14,7 +14,7 @@ from kapiserver.api.resource.declarations import (
     RESOURCE_CLAIM_TEMPLATE,
     RESOURCE_SLICE,
 )
-from kapiserver.api.resource.features import (
+from kapiserver.api.resource.disabled_fields import (
     drop_disabled_claim_fields,
     drop_disabled_slice_fields,
     drop_disabled_template_fields,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.accessors import value_at
 from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.storage.declarations import STORAGE_CLASS, VOLUME_ATTACHMENT
+from kapiserver.api.storage.declarative_rules import STORAGE_CLASS, VOLUME_ATTACHMENT
 from kapiserver.api.storage.validation import (
     validate_attachment,
     validate_attachment_update,

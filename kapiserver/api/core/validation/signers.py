@@ -58,7 +58,8 @@ def _validate_dns_labels(text: str, check: names.Check, path: Path) -> Iterator[
 
 
 def trust_bundle_name_problems(name: str, signer: str) -> list[str]:
-    """What is wrong with the name of a bundle; `signer` empty: it is nobody's."""
+    """Return the messages about the name of a trust bundle. `signer` is empty for a bundle without
+    a signer."""
     if not signer:
         if ":" in name:
             return ['ClusterTrustBundle without signer name must not have ":" in its name']

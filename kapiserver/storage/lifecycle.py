@@ -1,6 +1,6 @@
-"""What every write does to an object around its kind's own strategy: pure functions on trees.
+"""The part of a write that all kinds share, around the kind's strategy: pure functions on trees.
 
-Names, uids and times come in as values. Knows no store, no key and no admission. Mirrors
+Names, uids and times are parameters. Knows no store, no key and no admission. Mirrors
 BeforeCreate, BeforeUpdate and BeforeDelete of k8s.io/apiserver/pkg/registry/rest and the deletion
 rules of its generic registry.
 """
@@ -50,7 +50,7 @@ NAME_ATTEMPTS = 8
 
 
 def timestamp(seconds: float) -> str:
-    """A moment as the API writes it."""
+    """Return a time in the API's format (metav1.Time)."""
     return _timestamp(int(seconds))
 
 
@@ -62,13 +62,13 @@ def _timestamp(seconds: int) -> str:
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def generate_name(base: str, suffix: str, *, longest: int = 63) -> str:
-    """A name for `metadata.generateName`: the base, cut to fit, and a random suffix."""
-    return base[: longest - NAME_SUFFIX] + suffix
+def generate_name(base: str, suffix: str, *, max_length: int = 63) -> str:
+    """Return a name for `metadata.generateName`: the truncated base and a random suffix."""
+    return base[: max_length - NAME_SUFFIX] + suffix
 
 
 def ensure_namespace(obj: Tree, namespace: str) -> None:
-    """Put the request's namespace into the object. Raises BadObject when it has another."""
+    """Set the request's namespace in the object. Raises BadObject if it has another."""
     meta = metadata_of(obj)
     own = meta.get("namespace") or ""
     if own == namespace:
@@ -85,7 +85,7 @@ def ensure_namespace(obj: Tree, namespace: str) -> None:
 
 
 def fill_system_metadata(obj: Tree, *, uid: str, now: str) -> None:
-    """Give a new object what only the server gives. Raises BadObject."""
+    """Set uid and creationTimestamp of a new object, and clear system fields. Raises BadObject."""
     meta = metadata_of(obj)
     if meta.get("resourceVersion"):
         raise BadObject("resourceVersion should not be set on objects to be created")
@@ -97,13 +97,13 @@ def fill_system_metadata(obj: Tree, *, uid: str, now: str) -> None:
 
 
 def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[str, ...]:
-    """Bring a new object into the form in which it is stored; the warnings for the client.
+    """Prepare and validate a new object by its strategy, and return warnings for the client.
 
     Raises InvalidObject.
     """
     strategy.prepare_for_create(obj)
     reorder_keys(metadata_of(obj), ObjectMeta)
-    handwritten = (
+    errors = (
         *validate_new(
             obj,
             namespaced=resource.namespaced,
@@ -112,7 +112,7 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
         ),
         *strategy.validate(obj),
     )
-    _check(obj, resource, merge_errors(handwritten, list(strategy.declarative_rules.errors(obj))))
+    _check(obj, resource, merge_errors(errors, list(strategy.declarative_rules.errors(obj))))
     warnings = tuple(strategy.warnings(obj, None))
     strategy.canonicalize(obj)
     reorder_keys(metadata_of(obj), ObjectMeta)
@@ -120,20 +120,20 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
 
 
 def check_resource_version(new: Tree, old: Tree, resource: Resource, strategy: Strategy) -> None:
-    """The optimistic lock: an update is of the version it says, or of any where it says none and
-    the kind allows that. Raises ObjectConflict, InvalidObject."""
+    """Check the resourceVersion of an update (optimistic locking). An update without one is
+    unconditional if the kind allows it. Raises ObjectConflict, InvalidObject."""
     meta = metadata_of(new)
     current = old["metadata"]["resourceVersion"]
-    wanted = _version(meta.get("resourceVersion") or "")
+    requested = _version(meta.get("resourceVersion") or "")
     name = name_of(old)
-    if wanted == 0 and strategy.allow_unconditional_update:
+    if requested == 0 and strategy.allow_unconditional_update:
         meta["resourceVersion"] = current
         reorder_keys(meta, ObjectMeta)
-    elif wanted == 0:
+    elif requested == 0:
         path = Path("metadata") / "resourceVersion"
         error = invalid(path, orjson.Fragment(b"0x0"), "must be specified for an update")
         raise InvalidObject(group=resource.group, kind=resource.name, name=name, errors=[error])
-    elif str(wanted) != current:
+    elif str(requested) != current:
         raise ObjectConflict(resource=resource.name, group=resource.group, name=name)
 
 
@@ -148,36 +148,34 @@ def _version(text: str) -> int:
 
 
 def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) -> tuple[str, ...]:
-    """Bring a changed object into the form in which it is stored; the warnings for the client.
+    """Prepare and validate an update by the strategy, and return warnings for the client.
 
-    `old` is shared and stays as it is. Raises BadObject, InvalidObject.
+    `old` is shared and not changed. Raises BadObject, InvalidObject.
     """
-    before = old["metadata"]
-    ensure_namespace(new, before.get("namespace") or "")
+    old_meta = old["metadata"]
+    ensure_namespace(new, old_meta.get("namespace") or "")
     meta = metadata_of(new)
-    share_field(meta, before, "generation")
+    share_field(meta, old_meta, "generation")
     strategy.prepare_for_update(new, old)
     meta = metadata_of(new)
     meta.pop("selfLink", None)
     if not meta.get("uid"):
-        share_field(meta, before, "uid")
-    share_field(meta, before, "creationTimestamp")
-    if before.get("deletionTimestamp"):
-        share_field(meta, before, "deletionTimestamp")
+        share_field(meta, old_meta, "uid")
+    share_field(meta, old_meta, "creationTimestamp")
+    if old_meta.get("deletionTimestamp"):
+        share_field(meta, old_meta, "deletionTimestamp")
     if meta.get("deletionGracePeriodSeconds") is None:
-        share_field(meta, before, "deletionGracePeriodSeconds")
+        share_field(meta, old_meta, "deletionGracePeriodSeconds")
     reorder_keys(meta, ObjectMeta)
-    found = strategy.validate_update(new, old)
-    handwritten = (
+    update_errors = strategy.validate_update(new, old)
+    errors = (
         *validate_updated(
             new, old, namespaced=resource.namespaced, finalizers=strategy.check_finalizers
         ),
-        *(error for error in found if not isinstance(error, RatchetedError)),
+        *(error for error in update_errors if not isinstance(error, RatchetedError)),
     )
-    _check(
-        new, resource, merge_errors(handwritten, list(strategy.declarative_rules.errors(new, old)))
-    )
-    tolerated = (str(error) for error in found if isinstance(error, RatchetedError))
+    _check(new, resource, merge_errors(errors, list(strategy.declarative_rules.errors(new, old))))
+    tolerated = (str(error) for error in update_errors if isinstance(error, RatchetedError))
     warnings = (*tolerated, *strategy.warnings(new, old))
     strategy.canonicalize(new)
     reorder_keys(metadata_of(new), ObjectMeta)
@@ -186,23 +184,24 @@ def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) 
 
 
 def _keep_times(new: Tree, old: Tree) -> None:
-    """Take over when fields got their owners where nothing else differs: that is no change.
+    """Keep the old times in managedFields if nothing else changed, so that the update is a no-op.
 
     Mirrors managedfields' IgnoreManagedFieldsTimestampsTransformer.
     """
-    entries, before = (one["metadata"].get("managedFields") for one in (new, old))
-    if not entries or not before or entries == before or len(entries) != len(before):
+    entries, old_entries = (tree["metadata"].get("managedFields") for tree in (new, old))
+    if not entries or not old_entries or entries == old_entries or len(entries) != len(old_entries):
         return
-    pairs = zip(entries, before, strict=True)
-    if any(entry | {"time": None} != one | {"time": None} for entry, one in pairs):
+    pairs = zip(entries, old_entries, strict=True)
+    if any(entry | {"time": None} != old_entry | {"time": None} for entry, old_entry in pairs):
         return
-    others = [{**one["metadata"], "managedFields": None} for one in (new, old)]
-    if others[0] == others[1] and {**new, "metadata": None} == {**old, "metadata": None}:
-        new["metadata"]["managedFields"] = before
+    other_metadata = [{**tree["metadata"], "managedFields": None} for tree in (new, old)]
+    same_object = {**new, "metadata": None} == {**old, "metadata": None}
+    if same_object and other_metadata[0] == other_metadata[1]:
+        new["metadata"]["managedFields"] = old_entries
 
 
 def completes_deletion(new: Tree, old: Tree, strategy: Strategy) -> bool:
-    """Whether an update removed the last thing that held back a terminating object."""
+    """Whether an update removed the last finalizer of a terminating object."""
     return (
         is_terminating(old)
         and not (old["metadata"].get("deletionGracePeriodSeconds") or 0)
@@ -223,27 +222,27 @@ def _check(obj: Tree, resource: Resource, errors: Sequence[FieldError]) -> None:
 def check_update_preconditions(
     old: Tree | None, preconditions: Preconditions, *, resource: Resource, name: str, path: str
 ) -> None:
-    """An update's uid and version against what is stored, worded as the store of kube-apiserver
-    words it. Raises ObjectConflict."""
+    """Check the preconditions of an update, with the messages of kube-apiserver's storage. Raises
+    ObjectConflict."""
     meta = (old or {}).get("metadata") or {}
-    asked = (
+    checks = (
         ("UID", preconditions.uid, meta.get("uid") or ""),
         ("ResourceVersion", preconditions.resource_version, meta.get("resourceVersion") or ""),
     )
-    for what, wanted, found in asked:
-        if wanted is not None and wanted != found:
+    for field, requested, actual in checks:
+        if requested is not None and requested != actual:
             detail = (
                 f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, "
-                f"AdditionalErrorMsg: Precondition failed: {what} in precondition: {wanted}, "
-                f"{what} in object meta: {found}"
+                f"AdditionalErrorMsg: Precondition failed: {field} in precondition: {requested}, "
+                f"{field} in object meta: {actual}"
             )
             raise ObjectConflict(detail, resource=resource.name, group=resource.group, name=name)
 
 
 def check_delete_preconditions(old: Tree, preconditions: Preconditions, resource: Resource) -> None:
-    """A deletion's uid and version against what is stored. Raises ObjectConflict."""
+    """Check the preconditions of a delete. Raises ObjectConflict."""
     meta = old["metadata"]
-    asked = (
+    checks = (
         (
             "UID",
             preconditions.uid,
@@ -257,11 +256,11 @@ def check_delete_preconditions(old: Tree, preconditions: Preconditions, resource
             "The object might have been modified",
         ),
     )
-    for what, wanted, found, perhaps in asked:
-        if wanted is not None and wanted != found:
+    for field, requested, actual, hint in checks:
+        if requested is not None and requested != actual:
             detail = (
-                f"the {what} in the precondition ({wanted}) does not match the {what} in record "
-                f"({found}). {perhaps}"
+                f"the {field} in the precondition ({requested}) does not match the {field} in "
+                f"record ({actual}). {hint}"
             )
             raise ObjectConflict(
                 detail, resource=resource.kind, group=resource.group, name=name_of(old)
@@ -270,48 +269,49 @@ def check_delete_preconditions(old: Tree, preconditions: Preconditions, resource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionPlan:
-    """What a request to delete does to an object.
+    """The effect of a delete request on an object.
 
-    marked   the object as it is to be written first; None: it stays as it is
-    removes  it goes, after that
+    update  the object to write first; None if it does not change
+    remove  whether to delete the key after that
     """
 
-    marked: Tree | None
-    removes: bool
+    update: Tree | None
+    remove: bool
 
 
 def plan_deletion(old: Tree, query: DeleteQuery, strategy: Strategy, *, now: float) -> DeletionPlan:
-    """Decide what a delete does. `old` is shared; `marked` is a tree of its own in all that
-    differs."""
-    asked = query.grace_period_seconds
-    if asked is not None and asked < 0:
-        asked = 1
+    """Return the effect of a delete request. `old` is shared and not changed."""
+    requested_period = query.grace_period_seconds
+    if requested_period is not None and requested_period < 0:
+        requested_period = 1
     new = {**old, "metadata": dict(old["metadata"])}
-    grace = _grace(new, asked, strategy, now)
+    grace = _grace(new, requested_period, strategy, now)
     if grace == "pending":
-        return DeletionPlan(marked=None, removes=False)
+        return DeletionPlan(update=None, remove=False)
     changed = _set_policy_finalizers(new, query, strategy)
-    held = bool(strategy.pending_finalizers(new))
+    has_finalizers = bool(strategy.pending_finalizers(new))
     if grace == "none":
-        if not held and not changed:
-            return DeletionPlan(marked=None, removes=True)
-        if held:
-            _mark(new, now)
+        if not has_finalizers and not changed:
+            return DeletionPlan(update=None, remove=True)
+        if has_finalizers:
+            _mark_terminating(new, now)
             strategy.begin_deletion(new, old)
-    left = new["metadata"].get("deletionGracePeriodSeconds") or 0
+    remaining_period = new["metadata"].get("deletionGracePeriodSeconds") or 0
     reorder_keys(new["metadata"], ObjectMeta)
-    return DeletionPlan(marked=new, removes=not held and (grace == "none" or left == 0))
+    return DeletionPlan(
+        update=new, remove=not has_finalizers and (grace == "none" or remaining_period == 0)
+    )
 
 
 def _grace(
-    new: Tree, asked: int | None, strategy: Strategy, now: float
+    new: Tree, requested_period: int | None, strategy: Strategy, now: float
 ) -> Literal["none", "set", "pending"]:
-    """Set the grace period of a kind that has one: anew, or shortened."""
+    """Set or shorten the grace period of a gracefully deleted kind."""
     if not strategy.graceful:
         return "none"
     meta = new["metadata"]
     if not is_terminating(new):
-        period = strategy.grace_period(new, asked)
+        period = strategy.grace_period(new, requested_period)
         meta["deletionTimestamp"] = timestamp(now + period)
         meta["deletionGracePeriodSeconds"] = period
         _next_generation(meta)
@@ -319,16 +319,18 @@ def _grace(
     current = meta.get("deletionGracePeriodSeconds") or 0
     if current == 0:
         return "none"
-    if asked is None or asked >= abs(current):
+    if requested_period is None or requested_period >= abs(current):
         return "pending"
     ends = datetime.strptime(meta["deletionTimestamp"], _TIME).replace(tzinfo=UTC)
-    meta["deletionTimestamp"] = (ends + timedelta(seconds=asked - current)).strftime(_TIME)
-    meta["deletionGracePeriodSeconds"] = asked
+    meta["deletionTimestamp"] = (ends + timedelta(seconds=requested_period - current)).strftime(
+        _TIME
+    )
+    meta["deletionGracePeriodSeconds"] = requested_period
     return "set"
 
 
-def _mark(new: Tree, now: float) -> None:
-    """Say that the object waits for its finalizers."""
+def _mark_terminating(new: Tree, now: float) -> None:
+    """Mark the object as terminating until its finalizers are removed."""
     meta = new["metadata"]
     if not is_terminating(new):
         _next_generation(meta)
@@ -343,17 +345,17 @@ def _next_generation(meta: Tree) -> None:
 
 
 def _set_policy_finalizers(new: Tree, query: DeleteQuery, strategy: Strategy) -> bool:
-    """Record the propagation policy as finalizers; whether that changed anything."""
+    """Set the finalizers of the propagation policy, and return whether they changed."""
     before = finalizers_of(new)
     policy = query.propagation_policy
     if policy is None:
         if not strategy.orphans_by_default or {ORPHAN, FOREGROUND} & set(before):
-            return False  # what the object says itself holds
+            return False  # the finalizers of the object take precedence
         policy = "Orphan"
-    wanted = _POLICY_FINALIZERS.get(policy)
-    after = [one for one in before if one not in (ORPHAN, FOREGROUND)]
-    if wanted:
-        after.append(wanted)
+    requested = _POLICY_FINALIZERS.get(policy)
+    after = [name for name in before if name not in (ORPHAN, FOREGROUND)]
+    if requested:
+        after.append(requested)
     if set(after) == set(before):
         return False
     if after:

@@ -1,9 +1,8 @@
-"""From stored bytes to the bytes of every form, made at most once and within a byte budget.
+"""Converts between stored bytes, trees and encodings of the objects of a resource.
 
-One `ObjectCodec` per resource: stored values to trees and back, what selectors see, and items.
-Protobuf of the stored version is spliced from the stored bytes without reading them, JSON of that
-version is made from them without a tree; everything else is made from the tree. Knows no key
-order, no watch and no request.
+There is one `ObjectCodec` per resource. Protobuf of the stored version is spliced from the stored
+bytes without decoding them; JSON of that version is transcoded from them without a tree. Every
+other encoding is made from the decoded tree. Knows no key order, no watch and no request.
 """
 
 from __future__ import annotations
@@ -53,18 +52,18 @@ from kapiserver.storage.errors import Undecryptable, Unreadable
 from kapiserver.storage.partial_decode import SELECTABLE_METADATA, partial_type
 
 CBOR_ITEM = "cbor.item"
-"""An item of a CBOR list: the object without `kind` and `apiVersion`, but for custom ones."""
+"""Media type of an item of a CBOR list: without `kind` and `apiVersion`, except custom objects."""
 
 _OWNERSHIP = tuple(
     f"metadata.{name}" for name in ("uid", "deletionTimestamp", "finalizers", "ownerReferences")
 )
 
 _VARINTS = ((1, 0x7F), (2, 0x3FFF), (3, 0x1FFFFF), (4, 0xFFFFFFF))
-"""Bytes of a varint, and the greatest number that takes so many."""
+"""Length of a varint in bytes, and the greatest number of that length."""
 
 
 class ObjectCodec:
-    """How the objects of one resource are stored and written; the `EntryCodec` of their entries."""
+    """Decodes and encodes the objects of one resource; the `EntryCodec` of their entries."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class ObjectCodec:
         self.prefix = f"{root}/{resource.prefix}/"
         self.hub = scheme.hub_of(resource)
         custom = version_of_resource(resource, scheme.custom) if resource.definition else None
-        # What a webhook converts is converted below this seam.
+        # With a conversion webhook, ConvertingStore converts below this codec.
         converts = custom is None or not custom.definition.uses_conversion_webhook
         self.stored_version = (
             GroupVersion(resource.group, resource.storage_version) if converts else self.hub
@@ -95,14 +94,14 @@ class ObjectCodec:
         self.is_custom = bool(resource.definition)
         self._as_stored = self.hub == self.stored_version and not self.is_custom
         self._prefixes: dict[GroupVersion, bytes] = {}
-        # All that stands before the length of the message in the values stored here.
+        # Stored values begin with these bytes, up to the length of the message.
         self._head = envelope_head(self._stored_kind, 0)[:-1]
 
-    # What is compiled when first needed: readers of messages of the stored version.
+    # Decoders of messages of the stored version, compiled when first needed.
 
     @functools.cached_property
     def _decode_selectable(self) -> Callable[[bytes], Tree] | None:
-        # Selectable fields are read in the hub; where that is another version, from the tree.
+        # Selectable fields are those of the hub; if it is not the stored version, decode the tree.
         if not self._as_stored:
             return None
         type_ = self._scheme.type_of(self._stored_kind)
@@ -112,79 +111,79 @@ class ObjectCodec:
 
     @functools.cached_property
     def _transcode(self) -> Callable[[bytes], bytes] | None:
-        # Where the hub is the stored version, nothing is converted. As with spliced protobuf, what
-        # a server wrote that did not know a field yet goes out without that field's default.
+        # Needs no conversion if the hub is the stored version. As with spliced protobuf, objects
+        # of older servers go out without the defaults of fields added since.
         return transcoder(self._scheme.type_of(self._stored_kind)) if self._as_stored else None
 
     # Keys.
 
     def path(self, key: ObjectKey) -> str:
-        """The key of the store under which an object lies."""
+        """Return the key of an object in the store."""
         if self.resource.namespaced:
             return f"{self.prefix}{key.namespace}/{key.name}"
         return self.prefix + key.name
 
     def scope(self, namespace: str) -> str:
-        """The prefix of the objects of a namespace; "": of all."""
+        """Return the key prefix of the objects of a namespace, or of all for ""."""
         if namespace and self.resource.namespaced:
             return f"{self.prefix}{namespace}/"
         return self.prefix
 
     def key(self, path: str) -> ObjectKey:
-        """The object under a key of the store."""
+        """Return the namespace and name in a key of the store."""
         namespace, _, name = path[len(self.prefix) :].rpartition("/")
         return ObjectKey(namespace, name)
 
     # Stored values.
 
     def stored_value(self, obj: Tree) -> bytes:
-        """The bytes to store of a hub tree, without its resourceVersion. Raises NotEncodable."""
+        """Encode a hub tree for storage, without its resourceVersion. Raises NotEncodable."""
         meta = obj["metadata"]
         if "resourceVersion" in meta or "selfLink" in meta:
             obj = stamp_resource_version(obj, 0)
         return encode_for_storage(self._codecs, convert(self._scheme, obj, self.stored_version))
 
     def tree(self, entry: Entry) -> Tree:
-        """Decode an entry. A value in another form than is stored today was written by another
-        server, which may not have known fields that have defaults by now. Raises Unreadable."""
+        """Decode an entry to the hub version. Values of older servers are defaulted, because they
+        may lack fields that have defaults now. Raises Unreadable."""
         if entry.value.startswith(ENCRYPTED_PREFIX):
             self.decrypt(entry)
         try:
-            found = decode_from_storage(self._codecs, entry.value)
-            if found.get("kind") != self.resource.kind:
-                raise UnknownKind(f"a {found.get('kind')} is no {self.resource.kind}")
-            is_old = not self._message_length(entry.value)
-            if is_old:
-                self._scheme.default(found)
-            if self.is_custom:  # old servers did not count
-                metadata_of(found).setdefault("generation", 1)
-            found = convert(self._scheme, found, self.hub)
+            tree = decode_from_storage(self._codecs, entry.value)
+            if tree.get("kind") != self.resource.kind:
+                raise UnknownKind(f"a {tree.get('kind')} is no {self.resource.kind}")
+            from_older_server = not self._message_length(entry.value)
+            if from_older_server:
+                self._scheme.default(tree)
+            if self.is_custom:  # older servers did not set it
+                metadata_of(tree).setdefault("generation", 1)
+            tree = convert(self._scheme, tree, self.hub)
             if not self.is_custom:
-                add_type_meta(self.type, found)
-            if is_old and self.resource.legacy_marker:
-                self._scheme.strategy(self.resource).fill_legacy_fields(found)
-            return stamp_resource_version(found, entry.revision)
+                add_type_meta(self.type, tree)
+            if from_older_server and self.resource.legacy_marker:
+                self._scheme.strategy(self.resource).fill_legacy_fields(tree)
+            return stamp_resource_version(tree, entry.revision)
         except (CodecError, NotRegistered) as error:
             raise Unreadable(error, key=entry.path) from error
 
     def decrypt_all(self, entries: Iterable[Entry]) -> None:
-        """Open what was not: a list has all of its objects, or is refused before it begins.
-        Raises Undecryptable."""
+        """Decrypt the entries that are still encrypted, so that a list fails before its first
+        chunk. Raises Undecryptable."""
         if self._transformer is not IDENTITY:
             for entry in entries:
                 if entry.value.startswith(ENCRYPTED_PREFIX):
                     self.decrypt(entry)
 
     def decrypt(self, entry: Entry) -> None:
-        """Put the value of an entry in the clear, which nothing opened when it was read: there may
-        be a key for it by now. Raises Undecryptable."""
+        """Decrypt the value of an entry that could not be decrypted when it was read: the key may
+        have been configured since. Raises Undecryptable."""
         try:
             entry.value = self._transformer.decrypt(entry.value, entry.path).value
         except DecryptionError as error:
             raise Undecryptable(str(error), key=entry.path) from error
 
     def selectable(self, entry: Entry) -> Selectable:
-        """What selectors see; reads only those fields of a protobuf value. Raises Unreadable."""
+        """Return labels and selectable fields; decodes no more of protobuf. Raises Unreadable."""
         tree = entry.cached_tree
         if tree is None and self._decode_selectable is not None:
             message = self._message(entry.value)
@@ -193,12 +192,12 @@ class ObjectCodec:
             except CodecError as error:
                 raise Unreadable(error, key=entry.path) from error
         if tree is None and self.is_custom and not self.resource.selectable_fields:
-            tree = self._document(entry)
+            tree = self._parse(entry)
         if tree is None:
             tree = entry.tree()
         return Selectable(labels_of(tree), self._fields(tree))
 
-    def _document(self, entry: Entry) -> Tree:
+    def _parse(self, entry: Entry) -> Tree:
         if entry.value.startswith(ENCRYPTED_PREFIX):
             self.decrypt(entry)
         try:
@@ -207,15 +206,15 @@ class ObjectCodec:
             raise Unreadable(error, key=entry.path) from error
 
     def prefilter(self, entry: Entry, selection: Selection) -> bool | None:
-        """Whether a selection has an entry, as far as the texts in a protobuf value say that."""
+        """Pre-filter on the raw bytes of protobuf; None means the object must be decoded."""
         value = entry.value
         if self._decode_selectable is None or not value.startswith(self._head):
             return None
         return selection.prefilter(value)
 
     def ownership_metadata(self, path: str, value: bytes) -> Tree:
-        """What a stored value says of its identity, its owners and its end; reads no more of a
-        protobuf value. Raises Unreadable, Undecryptable."""
+        """Return uid, owners, finalizers and deletion of a stored value; decodes only these of
+        protobuf. Raises Unreadable, Undecryptable."""
         try:
             if value.startswith(ENCRYPTED_PREFIX):
                 value = self._transformer.decrypt(value, path).value
@@ -231,8 +230,8 @@ class ObjectCodec:
             raise Unreadable(error, key=path) from error
 
     def decode_part(self, entry: Entry, decode: Callable[[bytes], Tree]) -> Tree:
-        """What a decoder of a few fields reads of an entry; the whole tree where it is not stored
-        as Protobuf. Raises Unreadable, Undecryptable."""
+        """Decode an entry with a decoder of a few fields; returns the whole tree if it is not
+        stored as protobuf. Raises Unreadable, Undecryptable."""
         if entry.value.startswith(ENCRYPTED_PREFIX):
             self.decrypt(entry)
         message = self._message(entry.value)
@@ -248,38 +247,38 @@ class ObjectCodec:
     # Encodings.
 
     def on_tree_cached(self, entry: Entry) -> None:
-        """Note that an entry keeps its tree."""
+        """Account for a tree that an entry cached."""
         self._encoding_cache.trees.add(entry, len(entry.value) * TREE_COST)
 
     def on_encoding_cached(self, entry: Entry, size: int) -> None:
-        """Note that an entry keeps an encoding."""
+        """Account for an encoding that an entry cached."""
         self._encoding_cache.encodings.add(entry, size)
 
     def on_superseded(self, entry: Entry) -> None:
-        """Forget what was made of a revision that is not the present one any more."""
+        """Evict the derived values of an entry that is no longer current."""
         self._encoding_cache.remove(entry)
 
     def admits_encoding(self) -> bool:
-        """Whether there is room for one of very many encodings."""
+        """Whether a list should cache an encoding."""
         return self._encoding_cache.encodings.admits()
 
     def kind_in(self, version: GroupVersion) -> GroupVersionKind:
-        """The resource's kind in a version."""
+        """Return the resource's kind in a version."""
         return version.with_kind(self.resource.kind)
 
     def json_prefix(self, version: GroupVersion) -> bytes:
-        """How the JSON of every object of a version begins, up to what an item has too. Nothing
-        for custom objects, which are whole as items."""
+        """Return the JSON of every object of a version up to where its item begins: kind and
+        apiVersion. b"" for custom objects, which are whole as items."""
         if self.is_custom:
             return b""
-        found = self._prefixes.get(version)
-        if found is None:
+        prefix = self._prefixes.get(version)
+        if prefix is None:
             names = {"kind": self.resource.kind, "apiVersion": str(version)}
-            found = self._prefixes[version] = encode_value(names)[:-1] + b","
-        return found
+            prefix = self._prefixes[version] = encode_value(names)[:-1] + b","
+        return prefix
 
     def splice(self, entry: Entry, form: Form) -> bytes | None:
-        """Protobuf in the stored version; None: another form, or another thing is stored."""
+        """Return protobuf in the stored version, None for other forms and other stored values."""
         if form.media != "protobuf" or form.version != self.stored_version:
             return None
         message = self._message(entry.value)
@@ -288,13 +287,13 @@ class ObjectCodec:
         return with_resource_version(message, entry.revision) if entry.revision else message
 
     def encode(self, entry: Entry, form: Form) -> bytes:
-        """Make one form of an entry."""
+        """Encode an entry in one form, as an item of a list."""
         version, media = form
         if media == "json":
             prefix = self.json_prefix(version)
-            found = self._transcoded(entry, version)
-            if found is not None:
-                return found[1:]
+            transcoded = self._transcode_entry(entry, version)
+            if transcoded is not None:
+                return transcoded[1:]
             tree = convert(self._scheme, self._read(entry), version)
             text = encode_value(tree, option=SORT_KEYS if self.is_custom else 0)
             return text[len(prefix) :] if prefix else trimmed_copy(text)
@@ -308,10 +307,10 @@ class ObjectCodec:
         return self._serialize(media, tree)
 
     def _read(self, entry: Entry) -> Tree:
-        # A tree that is made only to be written once more is not worth its memory.
+        # Not cached: this tree is used for one encoding only.
         return entry.cached_tree or self.tree(entry)
 
-    def _transcoded(self, entry: Entry, version: GroupVersion) -> bytes | None:
+    def _transcode_entry(self, entry: Entry, version: GroupVersion) -> bytes | None:
         if self._transcode is None or version != self.stored_version:
             return None
         message = self._message(entry.value)
@@ -322,35 +321,35 @@ class ObjectCodec:
         try:
             return self._transcode(message)
         except TRANSCODE_ERRORS:
-            return None  # reading it says what is wrong
+            return None  # decoding it reports the error
 
     def list_splice(self, entry: Entry) -> ListItemSplice | None:
-        """How a protobuf list of the stored version takes the entry; None: `encoded` makes it."""
+        """Return the splice of a protobuf list item, or None for other stored values."""
         length = self._message_length(entry.value)
         if not length:
             return None
         tail = with_resource_version(b"", entry.revision) if entry.revision else b""
         head = list_item_head(length + len(tail))
         end = len(entry.value) - len(ENVELOPE_TAIL)
-        found = ListItemSplice(head, tail, end - length, end, len(head) + length + len(tail))
-        entry.list_splice = found
-        return found
+        splice = ListItemSplice(head, tail, end - length, end, len(head) + length + len(tail))
+        entry.list_splice = splice
+        return splice
 
     def _message(self, value: bytes) -> bytes | None:
-        """The message in a stored value of the version stored now; None: it is something else."""
+        """Return the protobuf message of a value in the stored version, None for other values."""
         length = self._message_length(value)
         return value[-length - len(ENVELOPE_TAIL) : -len(ENVELOPE_TAIL)] if length else None
 
     def _message_length(self, value: bytes) -> int:
-        """The length of that message; 0: the value is something else, or an old server's. Not
-        parsed: what lies between head and tail is the length, as a varint, and so many bytes."""
+        """Return the length of that message, 0 for other values and those of older servers. The
+        value is not parsed: between head and tail stand a varint and as many bytes."""
         if self.resource.legacy_marker not in value:
             return 0
         head = len(self._head)
-        between = len(value) - head - len(ENVELOPE_TAIL)
-        for size, most in _VARINTS:
-            if between - size <= most:
-                length = between - size
+        payload_size = len(value) - head - len(ENVELOPE_TAIL)
+        for size, greatest in _VARINTS:
+            if payload_size - size <= greatest:
+                length = payload_size - size
                 break
         else:
             return 0
@@ -364,7 +363,7 @@ class ObjectCodec:
         return 0
 
     def _item_cbor(self, tree: Tree) -> bytes:
-        from kapiserver.codecs import cbor, cbor_fields  # only for CBOR's clients
+        from kapiserver.codecs import cbor, cbor_fields  # loaded for CBOR clients only
 
         if self.is_custom:
             return cbor.encode_value_unsorted(tree)
@@ -374,7 +373,7 @@ class ObjectCodec:
         )
 
     def _serialize(self, media: str, tree: Tree) -> bytes:
-        for one in self._codecs.media_types:
-            if one.extension == media:
-                return self._codecs.serializer_for(one).encode(tree)
+        for media_type in self._codecs.media_types:
+            if media_type.extension == media:
+                return self._codecs.serializer_for(media_type).encode(tree)
         raise KeyError(media)

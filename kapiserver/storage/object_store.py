@@ -1,8 +1,8 @@
-"""The objects of one resource over a store of bytes: what handlers call.
+"""The store of one resource's objects: what handlers and controllers call.
 
-Reads come from the resource's cache (`storage/object_reader.py`); a write is a plan on trees
-(`storage/lifecycle.py`) carried out if the revision it was made for still holds, or made anew.
-Knows no HTTP. Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+Reads come from the watch cache (`storage/object_reader.py`). A write prepares the object by
+`storage/lifecycle.py` and updates the key if its revision is unchanged, else it starts again
+(guaranteed update). Knows no HTTP. Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from kapiserver.storage.query import (
 )
 
 MAX_ATTEMPTS = 100
-"""How often a write is planned anew because the object moved on."""
+"""Attempts of a write that conflicts with other writes."""
 PARALLEL_DELETIONS = 16
-"""Deletions of one collection under way at once."""
+"""Concurrent deletions of one deletecollection request."""
 COLLECTION_PAGE = 500
 
-_UNSEEN = Revision(0)
+_NOT_WRITTEN = Revision(0)
 
 
 class ResourceStore(ResourceReader):
-    """The objects of one resource, to be read and written.
+    """Reads and writes the objects of one resource.
 
     Writes raise errors of `storage/errors.py` (ObjectError, Unavailable, Corrupt) and of
     `api/errors.py` (InvalidObject, BadObject).
@@ -84,10 +84,10 @@ class ResourceStore(ResourceReader):
         self._ttl = ttl
 
     def with_strategy(self, resource: Resource) -> ResourceStore:
-        """The same objects, written by the rules of another resource that shows them."""
-        found = copy.copy(self)
-        found._strategy_resource = resource
-        return found
+        """Return a view of the store that writes with the strategy of another resource."""
+        view = copy.copy(self)
+        view._strategy_resource = resource
+        return view
 
     # Creating.
 
@@ -99,8 +99,12 @@ class ResourceStore(ResourceReader):
         admit: Admit | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Create an object, which the store may change; `namespace` is the request's (None: the
-        object's own). Raises AlreadyExists."""
+        """Create an object. The store may change `obj`.
+
+        namespace   of the request; None takes the object's own
+
+        Raises AlreadyExists.
+        """
         if not self.resource.namespaced:
             lifecycle.ensure_namespace(obj, "")
         elif namespace is not None:
@@ -109,24 +113,26 @@ class ResourceStore(ResourceReader):
             obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
         )
         meta = obj["metadata"]
-        base = "" if meta.get("name") else meta.get("generateName") or ""
+        generate_name = "" if meta.get("name") else meta.get("generateName") or ""
         for attempt in range(1, lifecycle.NAME_ATTEMPTS + 1):
-            wanted = copy_tree(obj) if base else obj
-            if base:
-                self._name(wanted, base)
+            candidate = copy_tree(obj) if generate_name else obj
+            if generate_name:
+                self._name(candidate, generate_name)
             try:
-                return await self._create(wanted, admit, dry_run)
+                return await self._create(candidate, admit, dry_run)
             except AlreadyExists as error:
-                if not base:
+                if not generate_name:
                     raise
                 if attempt == lifecycle.NAME_ATTEMPTS:
                     raise self._exists(error.name, NO_UNIQUE_NAME, retry_after=1) from None
         raise AssertionError("unreachable")
 
-    def _name(self, obj: Tree, base: str) -> None:
-        longest = self._scheme.strategy(self._strategy_resource).generate_name_max
+    def _name(self, obj: Tree, generate_name: str) -> None:
+        max_length = self._scheme.strategy(self._strategy_resource).generate_name_max
         meta = metadata_of(obj)
-        meta["name"] = lifecycle.generate_name(base, self._identifiers.suffix(), longest=longest)
+        meta["name"] = lifecycle.generate_name(
+            generate_name, self._identifiers.suffix(), max_length=max_length
+        )
         reorder_keys(meta, ObjectMeta)
 
     async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> WriteResult:
@@ -147,18 +153,18 @@ class ResourceStore(ResourceReader):
             await validate()
         await self._cache.wait_ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
-        entry = Entry(self._codec, path, self._codec.stored_value(obj), _UNSEEN, tree=obj)
+        entry = Entry(self._codec, path, self._codec.stored_value(obj), _NOT_WRITTEN, tree=obj)
         try:
             if dry_run:
                 await self._must_be_absent(path)
             else:
                 await self._write(entry, self._kv.create(path, entry.value, ttl=self._ttl))
         except KeyExists:
-            there = self._cache.get(path)
-            going = False
-            with contextlib.suppress(Corrupt):  # it exists all the same
-                going = there is not None and is_terminating(there.tree())
-            raise self._exists(name_of(obj), TERMINATING if going else "") from None
+            existing = self._cache.get(path)
+            terminating = False
+            with contextlib.suppress(Corrupt):  # it exists, readable or not
+                terminating = existing is not None and is_terminating(existing.tree())
+            raise self._exists(name_of(obj), TERMINATING if terminating else "") from None
         return WriteResult(entry=entry, outcome="created", warnings=warnings)
 
     async def _must_be_absent(self, path: str) -> None:
@@ -178,17 +184,23 @@ class ResourceStore(ResourceReader):
         dry_run: bool = False,
         may_create: bool = False,
     ) -> WriteResult:
-        """Change an object. PUT passes the body's uid as a precondition. With `may_create` (apply,
-        and PUT of some kinds) `change` makes what is not there of None; without it is never given
-        None. Raises NotFound, ObjectConflict."""
+        """Update an object with an update function, as etcd3's GuaranteedUpdate.
+
+        change          called with the current object; may be called again after a conflict
+        preconditions   PUT passes the uid of the body
+        may_create      call `change` with None to create a missing object (apply, and PUT of some
+                        kinds)
+
+        Raises NotFound, ObjectConflict.
+        """
         strategy = self._scheme.strategy(self._strategy_resource, subresource)
         path = self._codec.path(key)
         await self._cache.wait_ready()
         entry = self._cache.get(path)
-        verified = False
+        is_latest = False
         for _ in range(MAX_ATTEMPTS):
-            if entry is None and not verified:
-                entry, verified = await self._read(path), True
+            if entry is None and not is_latest:
+                entry, is_latest = await self._read(path), True
             try:
                 lifecycle.check_update_preconditions(
                     None if entry is None else await self._offloader.tree(entry),
@@ -201,13 +213,13 @@ class ResourceStore(ResourceReader):
                     return await self._create_by_update(key, change, admit, may_create, dry_run)
                 return await self._update(entry, change, strategy, admit, dry_run, subresource)
             except (ObjectConflict, APIError):
-                # Perhaps only the cache is behind.
-                latest = None if verified else await self._read(path)
-                if verified or (latest and latest.revision) == (entry and entry.revision):
+                # The cache may be stale: retry with the object in the store.
+                latest = None if is_latest else await self._read(path)
+                if is_latest or (latest and latest.revision) == (entry and entry.revision):
                     raise
-                entry, verified = latest, True
+                entry, is_latest = latest, True
             except (Conflict, AlreadyExists):
-                entry, verified = await self._read(path), True
+                entry, is_latest = await self._read(path), True
         raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
 
     async def _create_by_update(
@@ -261,8 +273,8 @@ class ResourceStore(ResourceReader):
         if validate is not None:
             await validate()
         if lifecycle.completes_deletion(new, old, strategy):
-            gone = await self._remove(entry, last=new, dry_run=dry_run)
-            return WriteResult(entry=gone, outcome="deleted", warnings=warnings)
+            deleted = await self._remove(entry, last=new, dry_run=dry_run)
+            return WriteResult(entry=deleted, outcome="deleted", warnings=warnings)
         value = await self._offloader.run_sized(len(entry.value), self._codec.stored_value, new)
         if value == entry.value and await self._is_unchanged(entry):
             return WriteResult(entry=entry, outcome="unchanged", warnings=warnings)
@@ -270,8 +282,8 @@ class ResourceStore(ResourceReader):
         return WriteResult(entry=changed, outcome="updated", warnings=warnings)
 
     async def _is_unchanged(self, entry: Entry) -> bool:
-        """Whether the store has this very entry, in the bytes that it would have today. Raises
-        Conflict when the object moved on: the cache may be behind another server's write."""
+        """Whether the store has this revision and its bytes need no rewrite. Raises Conflict if
+        another server updated the object and the cache is behind."""
         item = (await self._kv.get(entry.path)).item
         if item is None or item.revision != entry.revision:
             current = None if item is None else item.revision
@@ -281,13 +293,13 @@ class ResourceStore(ResourceReader):
     async def _replace(self, entry: Entry, new: Tree, value: bytes, *, dry_run: bool) -> Entry:
         if dry_run:
             return Entry(self._codec, entry.path, value, entry.revision, tree=new)
-        changed = Entry(self._codec, entry.path, value, _UNSEEN, tree=new)
+        changed = Entry(self._codec, entry.path, value, _NOT_WRITTEN, tree=new)
         write = self._kv.update(entry.path, value, expected=entry.revision, ttl=self._ttl)
         await self._write(changed, write)
         return changed
 
     async def _write(self, entry: Entry, write: Coroutine[object, object, Revision]) -> None:
-        """Await a write; the cache takes the entry for it, tree included."""
+        """Await a write; the watch cache adopts the entry for its event, tree included."""
         self._cache.expect_write(entry)
         try:
             entry.set_revision(await write)
@@ -304,7 +316,7 @@ class ResourceStore(ResourceReader):
         path = self._codec.path(key)
         await self._cache.wait_ready()
         entry = self._cache.get(path)
-        verified = entry is None
+        is_latest = entry is None
         for _ in range(MAX_ATTEMPTS):
             if entry is None:
                 entry = await self._read(path)
@@ -313,12 +325,12 @@ class ResourceStore(ResourceReader):
             try:
                 return await self._delete(entry, query, admit)
             except (ObjectConflict, APIError):
-                latest = None if verified else await self._read(path)
-                if verified or (latest and latest.revision) == entry.revision:
+                latest = None if is_latest else await self._read(path)
+                if is_latest or (latest and latest.revision) == entry.revision:
                     raise
-                entry, verified = latest, True
+                entry, is_latest = latest, True
             except Conflict:
-                entry, verified = None, True
+                entry, is_latest = None, True
         raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
 
     async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> WriteResult:
@@ -329,46 +341,48 @@ class ResourceStore(ResourceReader):
             await validate()
         strategy = self._scheme.strategy(self._strategy_resource)
         plan = lifecycle.plan_deletion(old, query, strategy, now=self._clock.now())
-        if plan.marked is not None:
-            value = self._codec.stored_value(plan.marked)
+        if plan.update is not None:
+            value = self._codec.stored_value(plan.update)
             if value != entry.value:
-                entry = await self._replace(entry, plan.marked, value, dry_run=query.dry_run)
-        if not plan.removes:
+                entry = await self._replace(entry, plan.update, value, dry_run=query.dry_run)
+        if not plan.remove:
             return WriteResult(entry=entry, outcome="terminating")
-        gone = await self._remove(entry, last=entry.tree(), dry_run=query.dry_run)
-        return WriteResult(entry=gone, outcome="deleted")
+        deleted = await self._remove(entry, last=entry.tree(), dry_run=query.dry_run)
+        return WriteResult(entry=deleted, outcome="deleted")
 
     async def _remove(self, entry: Entry, *, last: Tree, dry_run: bool) -> Entry:
-        """Delete the key; the answer is the object as it was last, at that revision."""
+        """Delete the key and return the last object, at the revision of the deletion."""
         if dry_run:
             return entry
         async with self._reserve(None, last, False) if self._reserve else contextlib.nullcontext():
             revision = await self._kv.delete(entry.path, expected=entry.revision)
-        return Entry(self._codec, entry.path, entry.value, _UNSEEN, tree=last).at_revision(revision)
+        return Entry(self._codec, entry.path, entry.value, _NOT_WRITTEN, tree=last).at_revision(
+            revision
+        )
 
     async def delete_collection(
         self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None
     ) -> Sequence[WriteResult]:
-        """Delete what a list selects, several at a time; those gone meanwhile are left out."""
+        """Delete the objects of a list concurrently; objects deleted meanwhile are left out."""
         paged = listing.limit <= 0
         if paged:
             listing = replace(listing, limit=COLLECTION_PAGE)
-        places = asyncio.Semaphore(PARALLEL_DELETIONS)
+        slots = asyncio.Semaphore(PARALLEL_DELETIONS)
 
-        async def one(entry: Entry) -> WriteResult | None:
-            async with places:
+        async def delete_entry(entry: Entry) -> WriteResult | None:
+            async with slots:
                 try:
                     return await self.delete(entry.key, query, admit=admit)
                 except NotFound:
                     return None
 
-        written: list[WriteResult] = []
+        results: list[WriteResult] = []
         while True:
             page = await self.list(listing)
-            found = await asyncio.gather(*map(one, page.entries))
-            written.extend(each for each in found if each is not None)
+            page_results = await asyncio.gather(*map(delete_entry, page.entries))
+            results.extend(result for result in page_results if result is not None)
             if not paged or not page.continue_token:
-                return written
+                return results
             listing = replace(
                 listing, continue_token=page.continue_token, resource_version="", match=""
             )

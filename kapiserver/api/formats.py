@@ -48,7 +48,7 @@ _RGB = re.compile(r"rgb\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s
 _ISBN_WEIGHTS = {10: range(10, 0, -1), 13: (1, 3) * 6 + (1,)}
 
 
-def matches(name: str, text: str) -> bool:
+def has_format(name: str, text: str) -> bool:
     """Report whether the text has the format; true for unknown formats."""
     check = FORMATS.get(name.replace("-", ""))
     return check is None or check(text)

@@ -16,7 +16,7 @@ from kapiserver.api.types import Tree
 _FORM = "; desired format: https://host[/path]"
 
 
-def client_config(config: Tree, path: Path) -> Iterator[FieldError]:
+def validate_client_config(config: Tree, path: Path) -> Iterator[FieldError]:
     """Yield the errors of a webhook's client configuration."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):

@@ -1,6 +1,7 @@
-"""The rules of a schema (`x-kubernetes-validations`): may they be there, does an object break them.
+"""CEL rules of a schema (`x-kubernetes-validations`): validation of the rules and of objects by
+them.
 
-Loads the language, `kapiserver.api.cel`, at the first schema that has rules. Mirrors
+Loads `kapiserver.api.cel` at the first schema that has rules. Mirrors
 k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 """
 
@@ -12,9 +13,9 @@ from kapiserver.api.types import Tree
 
 
 def check_rules(structural: Structural, path: Path) -> list[FieldError]:
-    """What is wrong with the rules of a schema: they do not compile, or cost too much.
+    """Return the errors of the rules of a schema: they do not compile, or cost too much.
 
-    path  where the schema is: `spec.versions[0].schema.openAPIV3Schema`
+    path  the path of the schema: `spec.versions[0].schema.openAPIV3Schema`
     """
     if not has_rules(structural):
         return []
@@ -31,9 +32,10 @@ def validate(
     *,
     steps: int | None = None,
 ) -> list[FieldError]:
-    """The rules that an object breaks. What is unchanged breaks none, but for its change.
+    """Return the errors of the rules that an object breaks. Unchanged values break none
+    (ratcheting).
 
-    steps  how many there is time for, of 0.1 to 0.3 us; None for as many as rules may take
+    steps  the time limit in steps of 0.1 to 0.3 us; None for the full cost limit
 
     Raises cel_evaluation.OutOfTime.
     """

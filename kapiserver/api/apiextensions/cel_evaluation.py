@@ -1,9 +1,9 @@
-"""Rules, compiled and evaluated for the values of an object, each where it stands.
+"""Evaluation of the CEL rules of a schema for all values of an object.
 
-Rules are compiled when a value first reaches their node. What an evaluation may cost is bounded,
-for one expression and for all of an object: a step of cost takes 0.1 to 0.3 microseconds. Who has
-less time than that says so, and is told when it is over. Knows no language: that is
-`kapiserver.api.cel`. Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+Rules are compiled when a value first reaches their node. The cost of an evaluation is limited, per
+expression and per object; a step of cost takes 0.1 to 0.3 microseconds. A caller can set a lower
+time limit and gets OutOfTime beyond it. Knows no CEL syntax: `kapiserver.api.cel` has it. Mirrors
+k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from kapiserver.api.errors import OMITTED, ErrorType, FieldError, Path, Ratchete
 from kapiserver.api.types import Tree, Value
 
 CALL_LIMIT = 1_000_000
-"""The most that one expression may cost."""
+"""The maximum cost of one expression."""
 OBJECT_LIMIT = 10_000_000
-"""The most that all rules of an object may cost."""
+"""The maximum cost of all rules of an object."""
 _EVALUATION = 10
-"""What it takes to begin the evaluation of an expression, in steps."""
+"""The overhead of an evaluation, in steps."""
 _CHARACTER = 10
-"""What it takes to compile a character of an expression, in steps."""
+"""The time to compile a character of an expression, in steps."""
 MAX_MESSAGE = 5 * 1024
-"""Bytes of a message that an expression makes."""
+"""The maximum length of a message from a messageExpression, in bytes."""
 _OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
-_NOWHERE = Path("<nil>")
+_ROOT_PATH = Path("<nil>")
 _REASONS: Mapping[str, ErrorType] = {
     "FieldValueForbidden": "forbidden",
     "FieldValueRequired": "required",
@@ -45,39 +45,39 @@ _REASONS: Mapping[str, ErrorType] = {
 
 
 class OutOfTime(Exception):
-    """There is more to evaluate than there is time for."""
+    """The evaluation exceeds its time limit."""
 
 
 def validate(
     obj: Tree, old: Tree | None, structural: Structural, path: Path | None, steps: int | None
 ) -> list[FieldError]:
-    """The rules that an object breaks. See `cel.validate`."""
-    before = ABSENT if old is None else old
-    place = _Place(path or Path(), before, before, ABSENT, ABSENT, structural)
-    found: list[FieldError] = []
+    """Return the errors of the rules that an object breaks. See `cel.validate`."""
+    old_value = ABSENT if old is None else old
+    place = _Place(path or Path(), old_value, old_value, ABSENT, ABSENT, structural)
+    errors: list[FieldError] = []
     budget = _Budget(OBJECT_LIMIT, sys.maxsize if steps is None else steps)
     for error in _walk(obj, structural, place, budget, is_root=True):
-        found.append(error)
-        if budget.left < 0 or len(found) > MAX_FINDINGS:
+        errors.append(error)
+        if budget.left < 0 or len(errors) > MAX_FINDINGS:
             break
-    return found
+    return errors
 
 
 @dataclass(slots=True)
 class _Budget:
-    """What rules may still cost, and the steps there is still time for."""
+    """The remaining cost of an object's rules, and the remaining time in steps."""
 
     left: int
     steps: int
 
     def pay(self, steps: int) -> None:
-        """Take steps that are no cost of a rule. Raises OutOfTime."""
+        """Charge steps that are not part of a rule's cost. Raises OutOfTime."""
         self.steps -= steps
         if self.steps < 0:
             raise OutOfTime
 
     def evaluate(self, program: Program, variables: Mapping[str, Any]) -> Result:
-        """The value of an expression. Raises OutOfTime."""
+        """Evaluate an expression. Raises OutOfTime."""
         self.pay(_EVALUATION)
         limit = max(min(CALL_LIMIT, self.left), 0)
         result = program.evaluate(variables, min(limit, self.steps))
@@ -90,12 +90,11 @@ class _Budget:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value is, and what was there.
+    """The path and the old values of a value.
 
-    old                  what rules know as oldSelf
-    correlated           what the value is held against to see whether it is unchanged
-    parent_old, parent   the same of the nearest value around it that has something to be held
-                         against, and that value
+    old                 the value of oldSelf in rules
+    correlated          the old value for ratcheting
+    parent_old, parent  the old and new value of the nearest ancestor that has an old value
     """
 
     path: Path
@@ -108,13 +107,14 @@ class _Place:
     def below(
         self, path: Path, old: Value, correlated: Value, value: Value, node: Structural
     ) -> _Place:
-        """The place of a part of `value`, which is here."""
+        """Return the place of a part of `value`, which is at this place."""
         if self.correlated is ABSENT:
             return replace(self, path=path, old=old)
         return _Place(path, old, correlated, self.correlated, value, node)
 
     def is_unchanged(self, value: Value, node: Structural) -> bool:
-        """Whether the value here, or what it is part of, is what it was."""
+        """Report whether the value at this place, or the ancestor that contains it, is
+        unchanged."""
         if self.correlated is not ABSENT:
             return is_unchanged(self.correlated, value, node)
         return self.parent_old is not ABSENT and is_unchanged(
@@ -130,28 +130,36 @@ def _walk(
     if node.rules:
         yield from _check(value, node, place, budget, is_root=is_root)
     if isinstance(value, dict):
-        before = place.old if isinstance(place.old, dict) else {}
+        old_fields = place.old if isinstance(place.old, dict) else {}
         correlated = place.correlated if isinstance(place.correlated, dict) else {}
-        for name, child, at in _parts(value, node, place.path):
-            below = place.below(
-                at, before.get(name, ABSENT), correlated.get(name, ABSENT), value, node
+        for name, child, child_path in _parts(value, node, place.path):
+            child_place = place.below(
+                child_path, old_fields.get(name, ABSENT), correlated.get(name, ABSENT), value, node
             )
-            yield from _walk(value[name], child, below, budget, is_root=child.embedded)
+            yield from _walk(value[name], child, child_place, budget, is_root=child.embedded)
     elif isinstance(value, list) and node.items is not None and has_rules(node.items):
-        known = CorrelatedList(place.old if node.list_type == "map" else ABSENT, node)
-        alike = CorrelatedList(place.correlated, node)
-        for index, one in enumerate(value):
-            below = place.below(
-                place.path[index], known.item(index, one), alike.item(index, one), value, node
+        old_items = CorrelatedList(place.old if node.list_type == "map" else ABSENT, node)
+        correlated_items = CorrelatedList(place.correlated, node)
+        for index, item in enumerate(value):
+            child_place = place.below(
+                place.path[index],
+                old_items.item(index, item),
+                correlated_items.item(index, item),
+                value,
+                node,
             )
-            yield from _walk(one, node.items, below, budget, is_root=node.items.embedded)
+            yield from _walk(item, node.items, child_place, budget, is_root=node.items.embedded)
 
 
 def _parts(value: Tree, node: Structural, path: Path) -> Iterator[tuple[str, Structural, Path]]:
-    # The fields and entries of an object in which there are rules.
+    # The fields and entries of an object whose schema has rules.
     fields: tuple[tuple[str, Structural], ...] | None = node.compiled.get("rule fields")
     if fields is None:
-        fields = tuple((name, one) for name, one in node.properties.items() if has_rules(one))
+        fields = tuple(
+            (name, property_schema)
+            for name, property_schema in node.properties.items()
+            if has_rules(property_schema)
+        )
         node.compiled["rule fields"] = fields
     for name, child in fields:
         if name in value:
@@ -164,7 +172,7 @@ def _parts(value: Tree, node: Structural, path: Path) -> Iterator[tuple[str, Str
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One compiled rule. `failure` says why it could not be compiled."""
+    """One compiled rule. `failure` is the compile error, if there is one."""
 
     source: Tree
     program: Program | None
@@ -173,18 +181,18 @@ class Rule:
     failure: str = ""
 
     @property
-    def words(self) -> str:
-        """What the rule is called in messages."""
+    def display_name(self) -> str:
+        """The name of the rule in messages."""
         return str(self.source.get("message") or self.source.get("rule") or "").strip()
 
 
 def _rules(node: Structural, budget: _Budget, *, is_root: bool) -> tuple[Rule, ...]:
-    """The compiled rules of a node, made once. Raises OutOfTime."""
+    """Return the compiled rules of a node, compiled once. Raises OutOfTime."""
     rules: tuple[Rule, ...] | None = node.compiled.get("rules")
     if rules is None:
         budget.pay(_CHARACTER * sum(map(_length, node.rules)))
         cel_type = cel_type_of(node, is_root=is_root)
-        rules = tuple(_compiled(rule, node, cel_type) for rule in node.rules)
+        rules = tuple(_compile_rule(rule, node, cel_type) for rule in node.rules)
         node.compiled["rules"] = rules
     return rules
 
@@ -194,12 +202,12 @@ def _length(rule: Tree) -> int:
 
 
 def variables_of(rule: Tree, cel_type: CelType) -> dict[str, CelType]:
-    """The variables of a rule for values of a kind."""
+    """Return the variables of a rule for values of a type."""
     optional = rule.get("optionalOldSelf")
     return {"self": cel_type, "oldSelf": optional_of(cel_type) if optional else cel_type}
 
 
-def _compiled(rule: Tree, node: Structural, cel_type: CelType | None) -> Rule:
+def _compile_rule(rule: Tree, node: Structural, cel_type: CelType | None) -> Rule:
     if cel_type is None:
         return Rule(rule, None, None, None, "the schema has no type that rules know")
     variables = variables_of(rule, cel_type)
@@ -212,7 +220,7 @@ def _compiled(rule: Tree, node: Structural, cel_type: CelType | None) -> Rule:
         try:
             message = compile_expression(rule["messageExpression"], variables)
         except CompileError:
-            message = None  # as one that fails: the message is told instead
+            message = None  # use the message instead
     if rule.get("fieldPath"):
         try:
             field = field_path(rule["fieldPath"], node)
@@ -224,7 +232,7 @@ def _compiled(rule: Tree, node: Structural, cel_type: CelType | None) -> Rule:
 def _check(
     value: Value, node: Structural, place: _Place, budget: _Budget, *, is_root: bool
 ) -> Iterator[FieldError]:
-    path = place.path if place.path.text else _NOWHERE
+    path = place.path if place.path.text else _ROOT_PATH
     for rule in _rules(node, budget, is_root=is_root):
         if rule.program is None:
             if rule.failure:
@@ -237,7 +245,7 @@ def _check(
         variables = _variables(value, place.old, is_optional=is_optional)
         result = budget.evaluate(rule.program, variables)
         if result.failure is not None:
-            yield invalid(path, node.type, _told(rule, result, budget))
+            yield invalid(path, node.type, _failure_message(rule, result, budget))
             if result.is_exceeded:
                 budget.left = -1
                 return
@@ -245,9 +253,11 @@ def _check(
         if result.value is True:
             continue
         detail = _message(rule, variables, budget)
-        form = FieldError if uses_old or not place.is_unchanged(value, node) else RatchetedError
-        shown = OMITTED if node.type in ("object", "array") else value
-        yield _error(form, rule, place.path, shown, detail)
+        error_class = (
+            FieldError if uses_old or not place.is_unchanged(value, node) else RatchetedError
+        )
+        value_shown = OMITTED if node.type in ("object", "array") else value
+        yield _error(error_class, rule, place.path, value_shown, detail)
 
 
 def _variables(value: Value, old: Value, *, is_optional: bool) -> dict[str, Any]:
@@ -256,27 +266,29 @@ def _variables(value: Value, old: Value, *, is_optional: bool) -> dict[str, Any]
     return {"self": value} if old is ABSENT else {"self": value, "oldSelf": old}
 
 
-def _told(rule: Rule, result: Result, budget: _Budget) -> str:
+def _failure_message(rule: Rule, result: Result, budget: _Budget) -> str:
     failure = result.failure or ""
     if result.is_exceeded:
         if budget.left <= 0 and result.cost <= CALL_LIMIT:
             return _OUT_OF_BUDGET
         return (
             f"'{failure}': no further validation rules will be run due to call cost exceeds limit "
-            f"for rule: {rule.words}"
+            f"for rule: {rule.display_name}"
         )
     if failure.startswith("no such overload"):
         return (
             f"'{failure}': call arguments did not match a supported operator, function or macro "
-            f"signature for rule: {rule.words}"
+            f"signature for rule: {rule.display_name}"
         )
-    return f"{failure} evaluating rule: {rule.words}"
+    return f"{failure} evaluating rule: {rule.display_name}"
 
 
 def _message(rule: Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
-    plain = str(rule.source.get("message") or "").strip() or f"failed rule: {rule.words}"
+    default_message = (
+        str(rule.source.get("message") or "").strip() or f"failed rule: {rule.display_name}"
+    )
     if rule.message is None:
-        return plain
+        return default_message
     result = budget.evaluate(rule.message, variables)
     if result.is_exceeded:
         budget.left = -1
@@ -285,15 +297,17 @@ def _message(rule: Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
             "validation rules will be run"
         )
     text = result.value.strip() if isinstance(result.value, str) else ""
-    fits = text and "\n" not in text and len(text.encode("utf-8", "replace")) <= MAX_MESSAGE
-    return text if fits else plain
+    is_valid = text and "\n" not in text and len(text.encode("utf-8", "replace")) <= MAX_MESSAGE
+    return text if is_valid else default_message
 
 
-def _error(form: type[FieldError], rule: Rule, path: Path, value: Any, detail: str) -> FieldError:
+def _error(
+    error_class: type[FieldError], rule: Rule, path: Path, value: Any, detail: str
+) -> FieldError:
     if rule.field is not None and rule.field.text:
-        below = rule.field.text
-        joined = below if not path.text or below.startswith("[") else f".{below}"
-        path = Path(f"{path.text}{joined}")
-    path = path if path.text else _NOWHERE
+        field_path_ = rule.field.text
+        suffix = field_path_ if not path.text or field_path_.startswith("[") else f".{field_path_}"
+        path = Path(f"{path.text}{suffix}")
+    path = path if path.text else _ROOT_PATH
     reason = _REASONS.get(rule.source.get("reason") or "", "invalid")
-    return form(reason, path, "" if reason == "duplicate" else detail, value)
+    return error_class(reason, path, "" if reason == "duplicate" else detail, value)

@@ -1,4 +1,4 @@
-"""The paths of fields that rules blame: `.spec['a.b'].c`.
+"""The fieldPath of CEL rules: `.spec['a.b'].c`.
 
 Mirrors ValidFieldPath of k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 """
@@ -19,27 +19,27 @@ _ESCAPES = {
 
 
 class InvalidFieldPath(ValueError):
-    """A text is no path of a field that the schema has."""
+    """A text is not the path of a field in the schema."""
 
 
 def field_path(text: str, node: Structural) -> Path:
-    """The path as messages spell it. Raises WrongPath."""
+    """Return the path as messages show it. Raises InvalidFieldPath."""
     path, position = Path(), 0
-    here: Structural | None = node
+    current: Structural | None = node
     while position < len(text):
         step = _STEP.match(text, position)
-        if step is None or here is None:
+        if step is None or current is None:
             raise InvalidFieldPath(text)
         position = step.end()
         name = step[1] if step[1] is not None else _unescaped(step[2])
-        child = here.properties.get(name)
-        if here.properties:
+        child = current.properties.get(name)
+        if current.properties:
             path = path / name
-        elif here.values is not None:
-            path, child = path[name], here.values
+        elif current.values is not None:
+            path, child = path[name], current.values
         if child is None:
             raise InvalidFieldPath(text)
-        here = child
+        current = child
     return path
 
 

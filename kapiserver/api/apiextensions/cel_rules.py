@@ -1,7 +1,7 @@
-"""Whether the rules of a schema may be written: they compile, and their worst cost is bounded.
+"""Validation of the CEL rules of a schema: they compile, and their worst-case cost is limited.
 
-Mirrors the part of ValidateCustomResourceDefinitionOpenAPISchema that is about
-x-kubernetes-validations, in k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
+Mirrors the part of ValidateCustomResourceDefinitionOpenAPISchema for x-kubernetes-validations, in
+k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from kapiserver.api.errors import OMITTED, FieldError, Path, forbidden, invalid,
 from kapiserver.api.types import Tree
 
 EXPRESSION_LIMIT = 10_000_000
-"""The most that one expression may cost, times how often it is evaluated."""
+"""The maximum cost of one expression times the number of its evaluations."""
 SCHEMA_LIMIT = 100_000_000
-"""The most that all expressions of a schema may cost."""
+"""The maximum cost of all expressions of a schema."""
 _MOST_EXPENSIVE = 4
 _REASONS = (
     "FieldValueRequired", "FieldValueForbidden", "FieldValueInvalid", "FieldValueDuplicate",
@@ -37,17 +37,17 @@ class _Costs:
     known: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, path: Path, cost: int) -> None:
-        """Take note of what an expression costs."""
+        """Record the cost of an expression."""
         self.total = min(self.total + cost, MAX_COST)
         self.known.append((cost, path.text))
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a node is.
+    """The position of a node in the schema.
 
-    cardinality    how many values it can have in an object; None where only a request bounds them
-    uncorrelated   the list whose items have no old values; None outside of such
+    cardinality   the maximum number of its values in an object; None if only requests limit it
+    uncorrelated  the outermost list whose items have no old values; None outside of such lists
     """
 
     path: Path
@@ -57,18 +57,22 @@ class _Place:
 
 
 def check(structural: Structural, path: Path) -> list[FieldError]:
-    """What is wrong with the rules of a schema."""
+    """Return the errors of the rules of a schema."""
     costs = _Costs()
-    found = list(_check(structural, _Place(path, 1, None, True), costs))
+    errors = list(_check(structural, _Place(path, 1, None, True), costs))
     if costs.total > SCHEMA_LIMIT:
-        for _, at in heapq.nlargest(_MOST_EXPENSIVE, costs.known):
-            words = "contributed to estimated rule & messageExpression cost total exceeding cost "
-            found.append(forbidden(Path(at), f"{words}limit for entire OpenAPIv3 schema"))
-        name = "x-kubernetes-validations estimated rule & messageExpression cost total for entire "
-        found.append(
-            forbidden(path, _too_costly(f"{name}OpenAPIv3 schema", costs.total, SCHEMA_LIMIT))
+        for _, rule_path in heapq.nlargest(_MOST_EXPENSIVE, costs.known):
+            detail = "contributed to estimated rule & messageExpression cost total exceeding cost "
+            errors.append(forbidden(Path(rule_path), f"{detail}limit for entire OpenAPIv3 schema"))
+        description = (
+            "x-kubernetes-validations estimated rule & messageExpression cost total for entire "
         )
-    return found
+        errors.append(
+            forbidden(
+                path, _too_costly(f"{description}OpenAPIv3 schema", costs.total, SCHEMA_LIMIT)
+            )
+        )
+    return errors
 
 
 def _check(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldError]:
@@ -76,42 +80,42 @@ def _check(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldErro
         return
     path = place.path
     if node.values is not None:
-        many = _times(place.cardinality, node.schema.get("maxProperties"))
-        at = path / "additionalProperties"
-        below = _Place(at, many, place.uncorrelated, node.values.embedded)
-        yield from _check(node.values, below, costs)
+        count = _multiply(place.cardinality, node.schema.get("maxProperties"))
+        child_path = path / "additionalProperties"
+        child_place = _Place(child_path, count, place.uncorrelated, node.values.embedded)
+        yield from _check(node.values, child_place, costs)
     for name, child in node.properties.items():
-        at = (path / "properties")[name]
-        below = _Place(at, place.cardinality, place.uncorrelated, child.embedded)
-        yield from _check(child, below, costs)
+        child_path = (path / "properties")[name]
+        child_place = _Place(child_path, place.cardinality, place.uncorrelated, child.embedded)
+        yield from _check(child, child_place, costs)
     if node.items is not None:
-        many = _times(place.cardinality, node.schema.get("maxItems"))
-        lost = place.uncorrelated or (path if node.list_type != "map" else None)
+        count = _multiply(place.cardinality, node.schema.get("maxItems"))
+        uncorrelated = place.uncorrelated or (path if node.list_type != "map" else None)
         yield from _check(
-            node.items, _Place(path / "items", many, lost, node.items.embedded), costs
+            node.items, _Place(path / "items", count, uncorrelated, node.items.embedded), costs
         )
     if node.rules:
         yield from _check_node(node, place, costs)
 
 
-def _times(cardinality: int | None, most: int | None) -> int | None:
+def _multiply(cardinality: int | None, most: int | None) -> int | None:
     return None if cardinality is None or most is None else cardinality * max(most, 0)
 
 
 def _check_node(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldError]:
     cel_type = cel_type_of(node, is_root=place.is_root)
     if cel_type is None:
-        words = "internal error: failed to retrieve type information for x-kubernetes-validations"
-        yield FieldError("internal", place.path / "x-kubernetes-validations", words)
+        detail = "internal error: failed to retrieve type information for x-kubernetes-validations"
+        yield FieldError("internal", place.path / "x-kubernetes-validations", detail)
     for index, rule in enumerate(node.rules):
-        at = (place.path / "x-kubernetes-validations")[index]
-        wrong = list(_check_words(rule, node, at))
-        yield from wrong
-        if cel_type is not None and not wrong:
-            yield from _check_expressions(rule, cel_type, place, at, costs)
+        rule_path = (place.path / "x-kubernetes-validations")[index]
+        errors = list(_check_fields(rule, node, rule_path))
+        yield from errors
+        if cel_type is not None and not errors:
+            yield from _check_expressions(rule, cel_type, place, rule_path, costs)
 
 
-def _check_words(rule: Tree, node: Structural, path: Path) -> Iterator[FieldError]:
+def _check_fields(rule: Tree, node: Structural, path: Path) -> Iterator[FieldError]:
     text, message = rule.get("rule") or "", rule.get("message") or ""
     if not text.strip():
         yield required(path / "rule", "rule is not specified")
@@ -123,12 +127,12 @@ def _check_words(rule: Tree, node: Structural, path: Path) -> Iterator[FieldErro
         yield required(path / "message", "message must be specified if rule contains line breaks")
     expression = rule.get("messageExpression") or ""
     if expression and not expression.strip():
-        words = "messageExpression must be non-empty if specified"
-        yield required(path / "messageExpression", words)
+        detail = "messageExpression must be non-empty if specified"
+        yield required(path / "messageExpression", detail)
     if rule.get("reason") is not None and rule["reason"] not in _REASONS:
-        names = ", ".join(f'"{one}"' for one in sorted(_REASONS))
-        words = f"supported values: {names}"
-        yield FieldError("not supported", path / "reason", words, rule["reason"])
+        names = ", ".join(f'"{reason}"' for reason in sorted(_REASONS))
+        detail = f"supported values: {names}"
+        yield FieldError("not supported", path / "reason", detail, rule["reason"])
     yield from _check_field_path(rule.get("fieldPath") or "", node, path / "fieldPath")
 
 
@@ -148,15 +152,15 @@ def _check_field_path(text: str, node: Structural, path: Path) -> Iterator[Field
 def _check_expressions(
     rule: Tree, cel_type: CelType, place: _Place, path: Path, costs: _Costs
 ) -> Iterator[FieldError]:
-    variables, at = variables_of(rule, cel_type), path / "rule"
+    variables, expression_path = variables_of(rule, cel_type), path / "rule"
     uses_old = False
     try:
         program = compile_expression(rule["rule"], variables)
     except CompileError as error:
-        yield _wrong(rule, at, f"compilation failed: {error}")
+        yield _expression_error(rule, expression_path, f"compilation failed: {error}")
         return
     if program.cel_type.name != "bool":
-        yield _wrong(rule, at, "cel expression must evaluate to a bool")
+        yield _expression_error(rule, expression_path, "cel expression must evaluate to a bool")
         return
     uses_old = "oldSelf" in program.free
     evaluations = place.cardinality
@@ -164,16 +168,16 @@ def _check_expressions(
         evaluations = MAX_REQUEST // (cel_type.min_size + 1)
     cost = min(program.max_cost * evaluations, MAX_COST)
     if cost > EXPRESSION_LIMIT:
-        yield forbidden(at, _too_costly("estimated rule cost", cost, EXPRESSION_LIMIT))
-    costs.add(at, cost)
+        yield forbidden(expression_path, _too_costly("estimated rule cost", cost, EXPRESSION_LIMIT))
+    costs.add(expression_path, cost)
     if (rule.get("messageExpression") or "").strip():
         yield from _check_message(rule, variables, path / "messageExpression", costs)
     if uses_old and place.uncorrelated is not None:
-        words = "oldSelf cannot be used on the uncorrelatable portion of the schema within "
-        yield invalid(at, rule["rule"], f"{words}{place.uncorrelated}")
+        detail = "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+        yield invalid(expression_path, rule["rule"], f"{detail}{place.uncorrelated}")
     elif not uses_old and rule.get("optionalOldSelf") is not None:
-        words = "may not be set if oldSelf is not used in rule"
-        yield invalid(path / "optionalOldSelf", rule["optionalOldSelf"], words)
+        detail = "may not be set if oldSelf is not used in rule"
+        yield invalid(path / "optionalOldSelf", rule["optionalOldSelf"], detail)
 
 
 def _check_message(
@@ -182,10 +186,10 @@ def _check_message(
     try:
         program = compile_expression(rule["messageExpression"], variables)
     except CompileError as error:
-        yield _wrong(rule, path, f"messageExpression compilation failed: {error}")
+        yield _expression_error(rule, path, f"messageExpression compilation failed: {error}")
         return
     if program.cel_type.name != "string":
-        yield _wrong(rule, path, "messageExpression must evaluate to a string")
+        yield _expression_error(rule, path, "messageExpression must evaluate to a string")
         return
     if program.max_cost > EXPRESSION_LIMIT:
         name = "estimated messageExpression cost"
@@ -196,28 +200,28 @@ def _check_message(
 def _too_costly(name: str, cost: int, limit: int) -> str:
     factor = cost / limit
     if factor > 100:
-        shown = "more than 100x"
+        factor_text = "more than 100x"
     else:
-        shown = f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+        factor_text = f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
     return (
-        f"{name} exceeds budget by factor of {shown} (try simplifying the rule, or adding "
+        f"{name} exceeds budget by factor of {factor_text} (try simplifying the rule, or adding "
         "maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
     )
 
 
-def _wrong(rule: Tree, path: Path, detail: str) -> FieldError:
-    # The value as Go's %#v prints the rule.
+def _expression_error(rule: Tree, path: Path, detail: str) -> FieldError:
+    # The rule as Go's %#v prints it.
     def text(name: str) -> str:
         return json.dumps(rule.get(name) or "", ensure_ascii=False)
 
     reason, old = rule.get("reason"), rule.get("optionalOldSelf")
-    shown = (
+    go_rule = (
         f"apiextensions.ValidationRule{{Rule:{text('rule')}, Message:{text('message')}, "
         f"MessageExpression:{text('messageExpression')}, "
         f"Reason:(*apiextensions.FieldValueErrorReason)({_pointer(reason)}), "
         f"FieldPath:{text('fieldPath')}, OptionalOldSelf:(*bool)({_pointer(old)})}}"
     )
-    return FieldError("invalid", path, f"{shown}: {detail}", OMITTED)
+    return FieldError("invalid", path, f"{go_rule}: {detail}", OMITTED)
 
 
 def _pointer(value: object) -> str:

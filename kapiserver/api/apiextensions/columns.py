@@ -1,4 +1,4 @@
-"""The columns of CustomResourceDefinitions."""
+"""The table columns of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kapiserver.api.types import Tree
 
 def _versions(obj: Tree, _: datetime) -> str:
     served = sorted(
-        one["name"] + ("(storage)" if one["storage"] else "")
-        for one in obj["spec"].get("versions") or ()
-        if one["served"]
+        version["name"] + ("(storage)" if version["storage"] else "")
+        for version in obj["spec"].get("versions") or ()
+        if version["served"]
     )
     return ",".join(served)
 

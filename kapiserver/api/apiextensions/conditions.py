@@ -1,4 +1,4 @@
-"""The conditions of a CustomResourceDefinition: reading them, and a status with one changed.
+"""Conditions of a CustomResourceDefinition: reading and setting them.
 
 Mirrors helpers.go of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
 """
@@ -10,44 +10,45 @@ from kapiserver.api.types import Tree
 
 
 def condition(obj: Tree, type_: str) -> Tree | None:
-    """The condition of that type."""
-    for one in value_at(obj, "status", "conditions") or ():
-        if one["type"] == type_:
-            found: Tree = one
-            return found
+    """Return the condition of that type, or None."""
+    for candidate in value_at(obj, "status", "conditions") or ():
+        if candidate["type"] == type_:
+            match: Tree = candidate
+            return match
     return None
 
 
 def is_true(obj: Tree, type_: str) -> bool:
-    """Whether a condition holds."""
-    found = condition(obj, type_)
-    return found is not None and found["status"] == "True"
+    """Report whether a condition has the status True."""
+    current = condition(obj, type_)
+    return current is not None and current["status"] == "True"
 
 
 def set_condition(
     status: Tree, type_: str, value: str, reason: str, message: str, *, now: str
 ) -> Tree:
-    """A status with a condition as given, which began now unless it was so before."""
-    before = list(status.get("conditions") or ())
-    stated = {
+    """Return a status with the condition set; lastTransitionTime changes only with the condition's
+    status."""
+    conditions = list(status.get("conditions") or ())
+    updated = {
         "type": type_,
         "status": value,
         "lastTransitionTime": now,
         "reason": reason,
         "message": message,
     }
-    for index, one in enumerate(before):
-        if one["type"] == type_:
-            if one["status"] == value:
-                stated["lastTransitionTime"] = one.get("lastTransitionTime") or now
-            before[index] = stated
+    for index, current in enumerate(conditions):
+        if current["type"] == type_:
+            if current["status"] == value:
+                updated["lastTransitionTime"] = current.get("lastTransitionTime") or now
+            conditions[index] = updated
             break
     else:
-        before.append(stated)
-    return {**status, "conditions": before}
+        conditions.append(updated)
+    return {**status, "conditions": conditions}
 
 
 def without_condition(status: Tree, type_: str) -> Tree:
-    """A status without a condition."""
-    left = [one for one in status.get("conditions") or () if one["type"] != type_]
-    return {**status, "conditions": left}
+    """Return a status without the condition."""
+    remaining = [current for current in status.get("conditions") or () if current["type"] != type_]
+    return {**status, "conditions": remaining}

@@ -1,7 +1,7 @@
-"""A CustomResourceDefinition cut down to what must be known of each, schemas left out.
+"""Types for a partial decode of CustomResourceDefinitions, without schemas.
 
-A thousand definitions are read by these at the start of a server, and none of their schemas, which
-are nearly all of their bytes.
+At startup, servers decode every definition to these types and skip the schemas, which are nearly
+all of their bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kapiserver.api.types import Type, field, int64
 
 
 class MetadataSummary(Type):
-    """The identity of a definition, and how far it is on its way out."""
+    """The identity of a definition and its deletion state."""
 
     name: str = field(1)
     uid: str = field(5)
@@ -29,7 +29,7 @@ class MetadataSummary(Type):
 
 
 class VersionSummary(Type):
-    """A version without its schema and its columns."""
+    """A version without its schema and columns."""
 
     name: str = field(1, always=True)
     served: bool = field(2, always=True)
@@ -41,7 +41,7 @@ class VersionSummary(Type):
 
 
 class SpecSummary(Type):
-    """The names and the versions."""
+    """The names and versions."""
 
     group: str = field(1, always=True)
     names: CustomResourceDefinitionNames = field(3)
@@ -52,7 +52,7 @@ class SpecSummary(Type):
 
 
 class DefinitionSummary(Type):
-    """What every server keeps of every definition."""
+    """The part of a definition that servers keep in memory."""
 
     metadata: MetadataSummary = field(1)
     spec: SpecSummary = field(2)

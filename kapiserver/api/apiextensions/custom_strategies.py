@@ -1,4 +1,4 @@
-"""How writes of custom objects behave, by what their definition says.
+"""Strategies of custom objects, from their definition.
 
 Mirrors k8s.io/apiextensions-apiserver/pkg/registry/customresource: strategy.go, status_strategy.go
 and validator.go.
@@ -24,12 +24,12 @@ from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 
 MAX_INT32 = 2**31 - 1
-MOST_PARTS = 10_000
-"""Of an object that is checked at once: each takes about a microsecond."""
-MOST_STEPS = 100_000
-"""Of its rules that are evaluated at once, at 0.1 to 0.3 us each."""
-_STOP = ("not supported", "required", "too long", "too many", "type invalid")
-_NOT_CHECKED = (
+MAX_PARTS = 10_000
+"""The maximum size of an object that is validated at once: each part takes about a microsecond."""
+MAX_STEPS = 100_000
+"""The maximum steps of rules that are evaluated at once, 0.1 to 0.3 us each."""
+_BLOCKING_ERRORS = ("not supported", "required", "too long", "too many", "type invalid")
+_RULES_SKIPPED = (
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation"
 )
@@ -38,7 +38,7 @@ _NOT_CHECKED = (
 class CustomStrategy(Strategy):
     """Writes of the object itself.
 
-    hurried  raises TakesLong for what takes more than some 20 ms
+    fast_only  raises ValidationTakesLong if validation takes more than about 20 ms
     """
 
     allow_unconditional_update = False
@@ -54,7 +54,7 @@ class CustomStrategy(Strategy):
 
     @functools.cached_property
     def slow_strategy(self) -> CustomStrategy:
-        """The same, for when nobody waits."""
+        """The same strategy without a time limit."""
         return CustomStrategy(
             self._schema, has_status=self._has_status, scale=self._scale, fast_only=False
         )
@@ -85,23 +85,25 @@ class CustomStrategy(Strategy):
         return self._check(new, old)
 
     def _check(self, new: Tree, old: Tree | None) -> list[FieldError]:
-        if self._hurried and is_larger_than(new, MOST_PARTS):
+        if self._hurried and is_larger_than(new, MAX_PARTS):
             raise ValidationTakesLong(self.slow_strategy)
-        found = schema_validation.validate(new, self._schema, old)
+        errors = schema_validation.validate(new, self._schema, old)
         if self._scale is not None:
-            found = [*found, *_scale_errors(new, self._scale)]
-        found = [*found, *embedded_resources.check(new, self._schema)]
-        if any(one.type in _STOP for one in found):
-            blocked = [*found, FieldError("invalid", Path("<nil>"), _NOT_CHECKED, None)]
-            return blocked if has_rules(self._schema) else found
+            errors = [*errors, *_scale_errors(new, self._scale)]
+        errors = [*errors, *embedded_resources.check(new, self._schema)]
+        if any(error.type in _BLOCKING_ERRORS for error in errors):
+            blocked = [*errors, FieldError("invalid", Path("<nil>"), _RULES_SKIPPED, None)]
+            return blocked if has_rules(self._schema) else errors
         if not has_rules(self._schema):
-            return found
-        return [*found, *self._broken_rules(new, old)]
+            return errors
+        return [*errors, *self._rule_errors(new, old)]
 
-    def _broken_rules(self, new: Tree, old: Tree | None) -> list[FieldError]:
-        from kapiserver.api.apiextensions.cel_evaluation import OutOfTime  # for kinds with rules
+    def _rule_errors(self, new: Tree, old: Tree | None) -> list[FieldError]:
+        from kapiserver.api.apiextensions.cel_evaluation import (
+            OutOfTime,
+        )  # loaded for kinds with rules
 
-        steps = MOST_STEPS if self._hurried else None
+        steps = MAX_STEPS if self._hurried else None
         try:
             return cel.validate(new, old, self._schema, steps=steps)
         except OutOfTime:
@@ -109,7 +111,7 @@ class CustomStrategy(Strategy):
 
 
 class CustomStatusStrategy(Strategy):
-    """Writes of the status alone: everything else stays as it is stored."""
+    """Writes of the status: everything else is unchanged."""
 
     allow_unconditional_update = False
 
@@ -117,7 +119,7 @@ class CustomStatusStrategy(Strategy):
         self._schema = schema
         self._kind = kind
         names = {"apiVersion", "kind", "metadata", "spec", *schema.properties}
-        self.reset_fields: dict[str, Any] = {f"f:{one}": {} for one in names - {"status"}}
+        self.reset_fields: dict[str, Any] = {f"f:{name}": {} for name in names - {"status"}}
 
     def check_finalizers(self, finalizers: Sequence[str]) -> list[FieldError]:
         return any_finalizers(finalizers)
@@ -125,9 +127,9 @@ class CustomStatusStrategy(Strategy):
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         status = {"status": new["status"]} if "status" in new else {}
         managed = metadata_of(new).get("managedFields")
-        kept = copy_tree({name: value for name, value in old.items() if name != "status"})
+        preserved = copy_tree({name: value for name, value in old.items() if name != "status"})
         new.clear()
-        new.update(kept | status)
+        new.update(preserved | status)
         metadata_of(new).pop("managedFields", None)
         if managed is not None:
             metadata_of(new)["managedFields"] = managed
@@ -144,18 +146,19 @@ class CustomStatusStrategy(Strategy):
 def strategies_of(
     schema: Structural, *, has_status: bool, scale: Tree | None
 ) -> Mapping[str, Strategy]:
-    """The strategies of one version, by subresource; `scale` says where its numbers are."""
+    """Return the strategies of one version, by subresource; `scale` has the paths of its
+    replicas."""
     kind = CustomStrategy(schema, has_status=has_status, scale=scale)
     return {"": kind, "status": CustomStatusStrategy(schema, kind), "scale": kind}
 
 
 def _content(obj: Tree) -> Tree:
-    """What a generation counts the changes of."""
+    """Return the part of an object whose changes a generation counts."""
     return {name: value for name, value in obj.items() if name not in ("metadata", "apiVersion")}
 
 
 def path_of(json_path: str) -> tuple[str, ...]:
-    """The names in a path of dots."""
+    """Return the field names of a simple JSONPath."""
     return tuple(json_path.removeprefix(".").split("."))
 
 
@@ -167,19 +170,19 @@ def _scale_errors(obj: Tree, scale: Tree) -> Iterator[FieldError]:
         if replicas is None:
             continue
         if type(replicas) is not int:
-            found = f"{_shown(replicas)} is of the type {_go(replicas)}"
-            words = f"{text} accessor error: {found}, expected int64"
-            yield invalid(path, 0, words)
+            actual = f"{_go_value(replicas)} is of the type {_go_type(replicas)}"
+            detail = f"{text} accessor error: {actual}, expected int64"
+            yield invalid(path, 0, detail)
         elif replicas < 0:
             yield invalid(path, replicas, "should be a non-negative integer")
         elif replicas > MAX_INT32:
             yield invalid(path, replicas, f"should be less than or equal to {MAX_INT32}")
 
 
-def _shown(value: Any) -> str:
+def _go_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _go(value: Any) -> str:
+def _go_type(value: Any) -> str:
     names = {str: "string", bool: "bool", float: "float64", list: "[]interface {}"}
     return names.get(type(value), "map[string]interface {}")

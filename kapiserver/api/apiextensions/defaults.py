@@ -1,4 +1,4 @@
-"""What is filled in where a CustomResourceDefinition leaves it out.
+"""Defaults of CustomResourceDefinitions.
 
 Mirrors k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/defaults.go.
 """

@@ -1,4 +1,4 @@
-"""Objects of the API within a custom object: that they say what they are, and their metadata.
+"""Validation of embedded resources (x-kubernetes-embedded-resource): kind, apiVersion and metadata.
 
 Mirrors Validate of k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta.
 """
@@ -13,42 +13,42 @@ from kapiserver.api.types import Tree, Value
 
 
 def check(obj: Tree, structural: Structural) -> list[FieldError]:
-    """What is wrong with the objects within an object, whose metadata was read as such."""
-    return _check_below(obj, structural, Path())
+    """Return the errors of the resources embedded in an object."""
+    return _check_children(obj, structural, Path())
 
 
-def _check_below(value: Value, node: Structural, path: Path) -> list[FieldError]:
-    found: list[FieldError] = []
+def _check_children(value: Value, node: Structural, path: Path) -> list[FieldError]:
+    errors: list[FieldError] = []
     if not has_embedded_resources(node):
-        return found
+        return errors
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, child_value in value.items():
             child = node.field(name)
             if child is not None:
-                at = path / name if name in node.properties else path[name]
-                found += _check(one, child, at)
+                child_path = path / name if name in node.properties else path[name]
+                errors += _check(child_value, child, child_path)
     elif isinstance(value, list) and node.items is not None:
-        for index, one in enumerate(value):
-            found += _check(one, node.items, path[index])
-    return found
+        for index, child_value in enumerate(value):
+            errors += _check(child_value, node.items, path[index])
+    return errors
 
 
 def _check(value: Value, node: Structural, path: Path) -> list[FieldError]:
-    found = _check_object(value, path) if node.embedded and isinstance(value, dict) else []
-    return found + _check_below(value, node, path)
+    errors = _check_object(value, path) if node.embedded and isinstance(value, dict) else []
+    return errors + _check_children(value, node, path)
 
 
 def _check_object(obj: Tree, path: Path) -> list[FieldError]:
     version, kind = obj.get("apiVersion"), obj.get("kind")
-    found: list[FieldError] = []
+    errors: list[FieldError] = []
     if not version:
-        found.append(required(path / "apiVersion", ""))
+        errors.append(required(path / "apiVersion", ""))
     elif version.count("/") > 1:
-        words = f"unexpected GroupVersion string: {version}"
-        found.append(invalid(path / "apiVersion", version, words))
+        detail = f"unexpected GroupVersion string: {version}"
+        errors.append(invalid(path / "apiVersion", version, detail))
     if not kind:
-        found.append(required(path / "kind", ""))
-    elif wrong := names.dns1035_label(kind.lower()):
-        words = "may have mixed case, but should otherwise match: "
-        found.append(invalid(path / "kind", kind, words + ",".join(wrong)))
-    return found + validate_embedded_metadata(obj, path)
+        errors.append(required(path / "kind", ""))
+    elif messages := names.dns1035_label(kind.lower()):
+        detail = "may have mixed case, but should otherwise match: "
+        errors.append(invalid(path / "kind", kind, detail + ",".join(messages)))
+    return errors + validate_embedded_metadata(obj, path)

@@ -1,4 +1,4 @@
-"""What server-side apply must know of a custom kind, from its schema.
+"""The schema of a custom kind for server-side apply.
 
 Mirrors how k8s.io/apiserver/pkg/util/managedfields reads the OpenAPI of a custom resource.
 """
@@ -30,7 +30,7 @@ _SCALARS: dict[str, Node] = {
 
 
 def object_node(schema: Structural) -> Node:
-    """The node of a whole object."""
+    """Return the node of a whole object."""
     return _object(schema, is_resource=True)
 
 
@@ -52,10 +52,12 @@ def _object(schema: Structural, *, is_resource: bool) -> Node:
         rest = ANY if schema.values is None else _node(schema.values)
 
     def fields() -> Mapping[str, Node]:
-        found = {name: _node(one) for name, one in schema.properties.items()}
+        nodes = {
+            name: _node(property_schema) for name, property_schema in schema.properties.items()
+        }
         if is_resource:
-            found |= {"apiVersion": STRING, "kind": STRING, "metadata": schema_of(ObjectMeta)}
-        return found
+            nodes |= {"apiVersion": STRING, "kind": STRING, "metadata": schema_of(ObjectMeta)}
+        return nodes
 
     return MapNode(fields, rest=rest, atomic=schema.map_type == "atomic")
 

@@ -1,4 +1,4 @@
-"""The columns of a custom kind's tables, from what its definition says of them.
+"""The table columns of a custom kind, from its additionalPrinterColumns.
 
 Mirrors k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor.
 """
@@ -23,42 +23,42 @@ _AGE: Tree = {
 }
 
 
-def columns_of(declared: Sequence[Tree]) -> Columns:
-    """The columns for `additionalPrinterColumns`; the name and the age where there are none."""
-    return Columns((NAME, *(_column(one) for one in declared or (_AGE,))))
+def columns_of(definitions: Sequence[Tree]) -> Columns:
+    """Return the columns of `additionalPrinterColumns`; name and age if there are none."""
+    return Columns((NAME, *(_column(definition) for definition in definitions or (_AGE,))))
 
 
-def _column(declared: Tree) -> Column:
-    kind = declared["type"]
+def _column(definition: Tree) -> Column:
+    type_ = definition["type"]
     try:
-        cell = _cell(compile_path(declared["jsonPath"]), kind)
+        cell = _cell(compile_path(definition["jsonPath"]), type_)
     except ValueError:  # stored by an older server
-        cell = _nothing
+        cell = _empty_cell
     return Column(
-        declared["name"],
+        definition["name"],
         cell,
-        declared.get("description") or "",
-        type=kind,
-        format=declared.get("format") or "",
-        priority=declared.get("priority") or 0,
+        definition.get("description") or "",
+        type=type_,
+        format=definition.get("format") or "",
+        priority=definition.get("priority") or 0,
     )
 
 
-def _nothing(_obj: Tree, _now: datetime) -> Cell:
+def _empty_cell(_obj: Tree, _now: datetime) -> Cell:
     return None
 
 
-def _cell(find: Callable[[Value], list[Value]], kind: str) -> CellReader:
-    read = _CELLS.get(kind, _no_cell)
+def _cell(find: Callable[[Value], list[Value]], type_: str) -> CellReader:
+    read = _CELLS.get(type_, _unknown_type_cell)
 
     def cell(obj: Tree, now: datetime) -> Cell:
-        found = find(obj)
-        return read(found[0], now) if found else None
+        values = find(obj)
+        return read(values[0], now) if values else None
 
     return cell
 
 
-def _no_cell(_value: Value, _now: datetime) -> Cell:
+def _unknown_type_cell(_value: Value, _now: datetime) -> Cell:
     return None
 
 

@@ -1,7 +1,6 @@
-"""Dropping the fields of a custom object that its schema does not know.
+"""Pruning: removing the unknown fields of a custom object.
 
-Knows no defaults and no rules. Mirrors
-k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
+Knows no defaults and no rules. Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning.
 """
 
 from __future__ import annotations
@@ -10,47 +9,53 @@ from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Tree, Value
 
 _META = frozenset(("apiVersion", "kind", "metadata"))
-_TOLD = 100
-"""How many unknown fields of one object are named."""
+_MAX_REPORTED = 100
+"""The maximum number of unknown fields of an object that are reported."""
 _NONE: frozenset[str] = frozenset()
 
 
 def prune(value: Tree, structural: Structural, unknown: list[str]) -> None:
-    """Drop unknown fields of a whole object, in place; their paths are added to `unknown`."""
-    found = (
-        _skip(value, structural, _META) if structural.preserves else _map(value, structural, _META)
+    """Remove the unknown fields of a whole object, in place, and add their paths to `unknown`."""
+    paths = (
+        _prune_nested(value, structural, _META)
+        if structural.preserves
+        else _prune_map(value, structural, _META)
     )
-    unknown.extend(found or ())
+    unknown.extend(paths or ())
 
 
 def prune_value(value: Value, node: Structural) -> list[str]:
-    """Drop unknown fields of a value that is part of an object, in place; returns their paths."""
+    """Remove the unknown fields of a part of an object, in place, and return their paths."""
     return _prune(value, node) or []
 
 
-# Paths are put together on the way back, so that an object without unknown fields pays nothing.
+# Paths are built on return, so that an object without unknown fields costs nothing.
 
 
 def _prune(value: Value, node: Structural | None) -> list[str] | None:
     if isinstance(value, dict):
         if node is None:
-            return _empty(value)
-        kept = _META if node.embedded else _NONE
-        return _skip(value, node, kept) if node.preserves else _map(value, node, kept)
+            return _clear(value)
+        always_kept = _META if node.embedded else _NONE
+        return (
+            _prune_nested(value, node, always_kept)
+            if node.preserves
+            else _prune_map(value, node, always_kept)
+        )
     if isinstance(value, list):
         if node is not None and node.preserves:
-            return _skip_list(value, node)
-        return _list(value, node.items if node is not None else None)
+            return _prune_nested_list(value, node)
+        return _prune_list(value, node.items if node is not None else None)
     return None
 
 
-def _map(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | None:
+def _prune_map(value: Tree, node: Structural, always_kept: frozenset[str]) -> list[str] | None:
     properties = node.properties
-    found: list[str] | None = None
+    paths: list[str] | None = None
     dropped: list[str] | None = None
-    for name, one in value.items():
+    for name, item in value.items():
         child = properties.get(name)
-        if name in kept:
+        if name in always_kept:
             continue
         if child is None:
             if not node.open:
@@ -58,64 +63,66 @@ def _map(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | Non
                 dropped.append(name)
                 continue
             child = node.values
-        kind = type(one)
+        kind = type(item)
         if kind is dict or kind is list:
-            below = _prune(one, child)
-            if below and (found is None or len(found) < _TOLD):
-                found = (found or []) + _below(name, below)
+            nested = _prune(item, child)
+            if nested and (paths is None or len(paths) < _MAX_REPORTED):
+                paths = (paths or []) + _with_prefix(name, nested)
     if dropped is None:
-        return found
+        return paths
     for name in dropped:
         del value[name]
-    return (found or []) + dropped[:_TOLD]
+    return (paths or []) + dropped[:_MAX_REPORTED]
 
 
-def _skip(value: Tree, node: Structural, kept: frozenset[str]) -> list[str] | None:
-    # Nothing of this object is dropped; what its schema names is looked into.
-    found: list[str] = []
-    for name, one in value.items():
-        if name in kept or not isinstance(one, dict | list):
+def _prune_nested(value: Tree, node: Structural, always_kept: frozenset[str]) -> list[str] | None:
+    # Keeps the unknown fields of this object, but prunes the values of known fields.
+    paths: list[str] = []
+    for name, item in value.items():
+        if name in always_kept or not isinstance(item, dict | list):
             continue
         child = node.properties.get(name)
         if child is not None or node.open:
-            below = _prune(one, child or node.values)
-            if below and len(found) < _TOLD:
-                found += _below(name, below)
-    return found
+            nested = _prune(item, child or node.values)
+            if nested and len(paths) < _MAX_REPORTED:
+                paths += _with_prefix(name, nested)
+    return paths
 
 
-def _skip_list(value: list[Value], node: Structural) -> list[str] | None:
+def _prune_nested_list(value: list[Value], node: Structural) -> list[str] | None:
     items = node.items
     if items is None:
         return None
-    found: list[str] = []
-    for index, one in enumerate(value):
-        below: list[str] | None = None
-        if isinstance(one, dict):
-            below = _skip(one, items, _META if items.embedded else frozenset())
-        elif isinstance(one, list):
-            below = _skip_list(one, items)
-        if below and len(found) < _TOLD:
-            found += _below(f"[{index}]", below)
-    return found
+    paths: list[str] = []
+    for index, item in enumerate(value):
+        nested: list[str] | None = None
+        if isinstance(item, dict):
+            nested = _prune_nested(item, items, _META if items.embedded else frozenset())
+        elif isinstance(item, list):
+            nested = _prune_nested_list(item, items)
+        if nested and len(paths) < _MAX_REPORTED:
+            paths += _with_prefix(f"[{index}]", nested)
+    return paths
 
 
-def _list(value: list[Value], items: Structural | None) -> list[str] | None:
-    found: list[str] | None = None
-    for index, one in enumerate(value):
-        kind = type(one)
+def _prune_list(value: list[Value], items: Structural | None) -> list[str] | None:
+    paths: list[str] | None = None
+    for index, item in enumerate(value):
+        kind = type(item)
         if kind is dict or kind is list:
-            below = _prune(one, items)
-            if below and (found is None or len(found) < _TOLD):
-                found = (found or []) + _below(f"[{index}]", below)
-    return found
+            nested = _prune(item, items)
+            if nested and (paths is None or len(paths) < _MAX_REPORTED):
+                paths = (paths or []) + _with_prefix(f"[{index}]", nested)
+    return paths
 
 
-def _empty(value: Tree) -> list[str]:
-    names = list(value)[:_TOLD]
+def _clear(value: Tree) -> list[str]:
+    names = list(value)[:_MAX_REPORTED]
     value.clear()
     return names
 
 
-def _below(step: str, paths: list[str]) -> list[str]:
-    return [step + path if path.startswith("[") else f"{step}.{path}" for path in paths[:_TOLD]]
+def _with_prefix(step: str, paths: list[str]) -> list[str]:
+    return [
+        step + path if path.startswith("[") else f"{step}.{path}" for path in paths[:_MAX_REPORTED]
+    ]

@@ -1,7 +1,8 @@
-"""Which old value a new one stands in for, and whether they are the same (KEP-4008).
+"""Ratcheting: correlating new values with old ones and comparing them (KEP-4008).
 
-Items of a list of type map are told by their keys, those of plain lists by their place; items of
-sets and atomic lists have no old value. Mirrors k8s.io/apiserver/pkg/cel/common, correlation.go.
+Items of a list of type map are correlated by their keys, those of a plain list by their index;
+items of sets and atomic lists have no old value. Mirrors k8s.io/apiserver/pkg/cel/common,
+correlation.go.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Value
 
 ABSENT: Any = object()
-"""There is no old value."""
+"""The old value if there is none."""
 
 
 class CorrelatedList:
-    """The old items of a list, to be asked for by new ones."""
+    """The old items of a list, looked up by new items."""
 
     __slots__ = ("by_key", "keys", "node", "old")
 
     def __init__(self, old: Value, node: Structural) -> None:
-        known = isinstance(old, list) and node.list_type not in ("set", "atomic")
-        self.old: list[Value] | None = old if known else None
+        is_correlatable = isinstance(old, list) and node.list_type not in ("set", "atomic")
+        self.old: list[Value] | None = old if is_correlatable else None
         self.node = node
         self.keys = node.map_keys if node.list_type == "map" else ()
         self.by_key: dict[Hashable, Value] | None = None
 
     def item(self, index: int, value: Value) -> Value:
-        """The old item that the new one at `index` stands in for, or ABSENT."""
+        """Return the old item that correlates with the new one at `index`, or ABSENT."""
         if self.old is None:
             return ABSENT
         if not self.keys:
             return self.old[index] if index < len(self.old) else ABSENT
         if self.by_key is None:
-            # Of items with the same key the first is known.
-            self.by_key = {self._key(one): one for one in reversed(self.old)}
+            # Of several items with the same key, the first counts.
+            self.by_key = {self._key(old_item): old_item for old_item in reversed(self.old)}
         return self.by_key.get(self._key(value), ABSENT)
 
     def _key(self, value: Value) -> Hashable:
@@ -47,7 +48,7 @@ class CorrelatedList:
 
 
 def is_unchanged(old: Value, new: Value, node: Structural | None) -> bool:
-    """Whether a value is what it was; the order of a list of type map does not matter."""
+    """Report whether a value is unchanged; the order of a list of type map is ignored."""
     if old is new:
         return True
     if type(old) is not type(new):
@@ -63,8 +64,10 @@ def is_unchanged(old: Value, new: Value, node: Structural | None) -> bool:
         if node is not None and node.list_type == "map":
             correlated = CorrelatedList(old, node)
             return all(
-                is_unchanged(correlated.item(index, one), one, items)
-                for index, one in enumerate(new)
+                is_unchanged(correlated.item(index, item), item, items)
+                for index, item in enumerate(new)
             )
-        return all(is_unchanged(before, one, items) for before, one in zip(old, new, strict=True))
+        return all(
+            is_unchanged(old_item, item, items) for old_item, item in zip(old, new, strict=True)
+        )
     return bool(old == new)

@@ -1,4 +1,4 @@
-"""The resources of the apiextensions group, in discovery's order. Knows no type."""
+"""The resources of the apiextensions group, in the order of discovery. Knows no type."""
 
 from __future__ import annotations
 

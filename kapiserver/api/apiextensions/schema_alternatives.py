@@ -1,6 +1,6 @@
-"""allOf, anyOf, oneOf and not of a schema. Mirrors kube-openapi's schema-props validator.
+"""Validation by allOf, anyOf, oneOf and not. Mirrors kube-openapi's schema-props validator.
 
-Where no alternative holds, the findings of the one that got furthest are told.
+If no alternative matches, the findings of the best match are reported.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from kapiserver.api.apiextensions.structural import Structural
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _DEPTH = 16
-"""How deep alternatives are compared."""
+"""The maximum depth to which alternatives are compared."""
 
 
 def steps(node: Structural, kind: type, plan_of: PlanOf) -> list[Step]:
-    """The steps for a node's alternatives, for values of a Python type."""
+    """Return the steps for a node's alternatives, for values of a Python type."""
     any_of = node.schema.get("anyOf")
     if any_of == _INT_OR_STRING and kind in (int, str):
-        any_of = None  # an alternative is met by its type
-    made = (
+        any_of = None  # the type decides it
+    keywords = (
         (_any_of, any_of),
         (_one_of, node.schema.get("oneOf")),
         (_all_of, node.schema.get("allOf")),
     )
-    found = [
-        make(_Plans([Structural(one) for one in schemas], plan_of))
-        for make, schemas in made
+    result = [
+        make_step(_Plans([Structural(schema) for schema in schemas], plan_of))
+        for make_step, schemas in keywords
         if schemas
     ]
     excluded = node.schema.get("not")
     if excluded is not None:
-        found.append(_not(_Plans([Structural(excluded)], plan_of)))
-    return found
+        result.append(_not(_Plans([Structural(excluded)], plan_of)))
+    return result
 
 
 def _any_of(plans: _Plans) -> Step:
     def step(value: Any, old: Any) -> list[Finding] | None:
         failures = []
         for plan in plans.all():
-            found = plan.check_all(value, old)
-            if not found:
+            findings = plan.check_all(value, old)
+            if not findings:
                 return None
-            failures.append(found)
-        told = Finding("whole", "must validate at least one schema (anyOf)")
-        return [told, *_best(plans, failures, value)]
+            failures.append(findings)
+        summary = Finding("whole", "must validate at least one schema (anyOf)")
+        return [summary, *_best_findings(plans, failures, value)]
 
     return step
 
@@ -53,12 +53,12 @@ def _any_of(plans: _Plans) -> Step:
 def _one_of(plans: _Plans) -> Step:
     def step(value: Any, old: Any) -> list[Finding] | None:
         results = [plan.check_all(value, old) or [] for plan in plans.all()]
-        right = sum(not found for found in results)
-        if right == 1:
+        valid = sum(not findings for findings in results)
+        if valid == 1:
             return None
-        how = f"Found {right} valid alternatives" if right else "Found none valid"
-        told = Finding("whole", f"must validate one and only one schema (oneOf). {how}")
-        return [told] if right else [told, *_best(plans, results, value)]
+        count_text = f"Found {valid} valid alternatives" if valid else "Found none valid"
+        summary = Finding("whole", f"must validate one and only one schema (oneOf). {count_text}")
+        return [summary] if valid else [summary, *_best_findings(plans, results, value)]
 
     return step
 
@@ -68,9 +68,9 @@ def _all_of(plans: _Plans) -> Step:
         results = [plan.check_all(value, old) or [] for plan in plans.all()]
         if not any(results):
             return None
-        none = ". None validated" if all(results) else ""
-        told = Finding("whole", f"must validate all the schemas (allOf){none}")
-        return [one for found in results for one in found] + [told]
+        suffix = ". None validated" if all(results) else ""
+        summary = Finding("whole", f"must validate all the schemas (allOf){suffix}")
+        return [finding for findings in results for finding in findings] + [summary]
 
     return step
 
@@ -85,7 +85,7 @@ def _not(plans: _Plans) -> Step:
 
 
 class _Plans:
-    # Made when a value first comes: a schema may nest alternatives deeply.
+    # Made on first use, because a schema may nest alternatives deeply.
     __slots__ = ("made", "nodes", "plan_of")
 
     def __init__(self, nodes: list[Structural], plan_of: PlanOf) -> None:
@@ -99,18 +99,18 @@ class _Plans:
         return self.made
 
 
-def _best(plans: _Plans, failures: list[list[Finding]], value: Any) -> list[Finding]:
-    counts = [_matches(node, value, _DEPTH) for node in plans.nodes]
+def _best_findings(plans: _Plans, failures: list[list[Finding]], value: Any) -> list[Finding]:
+    counts = [_count_matching_fields(node, value, _DEPTH) for node in plans.nodes]
     return failures[counts.index(max(counts))]
 
 
-def _matches(node: Structural, value: Any, depth: int) -> int:
-    # How many of a schema's parts a value has, right or wrong.
+def _count_matching_fields(node: Structural, value: Any, depth: int) -> int:
+    # The number of a schema's fields that a value has, valid or not.
     count = 1
     if depth and isinstance(value, dict):
         for name, child in node.properties.items():
             if name in value:
-                count += _matches(child, value[name], depth - 1)
+                count += _count_matching_fields(child, value[name], depth - 1)
     elif depth and isinstance(value, list) and node.items is not None:
-        count += sum(_matches(node.items, one, depth - 1) for one in value)
+        count += sum(_count_matching_fields(node.items, item, depth - 1) for item in value)
     return count

@@ -1,7 +1,7 @@
-"""Filling in what a custom object leaves out, by the defaults of its schema.
+"""Defaulting of custom objects by the defaults of their schema.
 
-A null where null is no value is dropped, or gives way to the default. Knows no rules. Mirrors
-k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
+A null in a field that is not nullable is dropped or replaced by the default. Knows no rules.
+Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree, Value
 
 
 def apply(value: Tree, structural: Structural) -> None:
-    """Fill in defaults, in place."""
+    """Set the defaults of an object, in place."""
     _apply(value, structural)
 
 
@@ -26,10 +26,10 @@ def _apply(value: Value, node: Structural) -> None:
 
 def _apply_list(value: list[Value], items: Structural) -> None:
     if items.default is not None and not items.nullable and None in value:
-        value[:] = [copy_value(items.default) if one is None else one for one in value]
-    if _is_container(items):
-        for one in value:
-            _apply(one, items)
+        value[:] = [copy_value(items.default) if item is None else item for item in value]
+    if _has_children(items):
+        for item in value:
+            _apply(item, items)
 
 
 def _apply_map(value: Tree, node: Structural) -> None:
@@ -43,13 +43,13 @@ def _apply_map(value: Tree, node: Structural) -> None:
         if name in value:
             _apply(value[name], child)
     if plan.values is not None:
-        for name, one in value.items():
+        for name, item in value.items():
             if name not in node.properties:
-                _apply(one, plan.values)
+                _apply(item, plan.values)
 
 
 def _drop_nulls(value: Tree, node: Structural) -> None:
-    for name in [name for name, one in value.items() if one is None]:
+    for name in [name for name, item in value.items() if item is None]:
         child = node.field(name)
         if child is None or child.nullable:
             continue
@@ -61,9 +61,9 @@ def _drop_nulls(value: Tree, node: Structural) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which fields have defaults, and in which there can be others.
+    """The fields that have defaults, and the fields whose values may have some.
 
-    values  the schema of a map's values, where there can be defaults or nulls in them
+    values  the schema of a map's values, if they may have defaults or nulls
     """
 
     defaults: tuple[tuple[str, Value], ...]
@@ -73,24 +73,24 @@ class _Plan:
 
 def _plan(node: Structural) -> _Plan:
     fields = node.properties.items()
-    values = node.values if node.values is not None and _is_container(node.values) else None
+    values = node.values if node.values is not None and _has_children(node.values) else None
     plan = node.compiled["defaults"] = _Plan(
         tuple((name, child.default) for name, child in fields if child.default is not None),
-        tuple((name, child) for name, child in fields if _is_container(child)),
+        tuple((name, child) for name, child in fields if _has_children(child)),
         values,
     )
     return plan
 
 
-def _is_container(node: Structural) -> bool:
+def _has_children(node: Structural) -> bool:
     schema = node.schema
     return any(schema.get(name) for name in ("properties", "items", "additionalProperties"))
 
 
 def copy_value(value: Value) -> Value:
-    """A copy that may be changed."""
+    """Return a deep copy of a value."""
     if isinstance(value, dict):
-        return {name: copy_value(one) for name, one in value.items()}
+        return {name: copy_value(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [copy_value(one) for one in value]
+        return [copy_value(item) for item in value]
     return value

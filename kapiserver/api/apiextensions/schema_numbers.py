@@ -1,4 +1,4 @@
-"""Bounds of numbers in a schema. Mirrors kube-openapi's number validator."""
+"""Validation of numbers by a schema. Mirrors kube-openapi's number validator."""
 
 from __future__ import annotations
 
@@ -14,30 +14,35 @@ _FLOAT32_MAX = 3.4028235677973366e38
 _SAFE_INTEGER = 1 << 53
 
 
-def steps(node: Structural, form: str) -> list[Step]:
-    """The steps for the numbers of a node of a format: their range and what it allows of it."""
-    schema, kind = node.schema, node.type
+def steps(node: Structural, format_name: str) -> list[Step]:
+    """Return the steps for a node's numbers: the range of their format, and the limits of the
+    schema."""
+    schema, type_ = node.schema, node.type
     bounds = [
         (name, schema[name]) for name in ("multipleOf", "maximum", "minimum") if name in schema
     ]
     bounds = [(name, bound) for name, bound in bounds if bound is not None]
-    if kind not in ("integer", "number") and not bounds:
+    if type_ not in ("integer", "number") and not bounds:
         return []
-    words = f"of type {kind} with format {form}" if form else f"of type {kind} (default format)"
+    description = (
+        f"of type {type_} with format {format_name}"
+        if format_name
+        else f"of type {type_} (default format)"
+    )
 
     def step(value: Any, _: Any) -> list[Finding] | None:
-        found = []
-        if not _fits(value, kind, form):
-            found.append(Finding("range", f"Checked value must be {words}"))
+        findings = []
+        if not _fits(value, type_, format_name):
+            findings.append(Finding("range", f"Checked value must be {description}"))
         for name, bound in bounds:
-            exact = _fits(bound, kind, form)
-            if not exact:
-                found.append(Finding("range", f"{_TITLES[name]} value must be {words}"))
-            whole = exact and isinstance(value, int)
-            told = _CHECKS[name](value, int(bound) if whole else float(bound), schema)
-            if told:
-                found.append(Finding("invalid", told, value))
-        return found
+            is_exact = _fits(bound, type_, format_name)
+            if not is_exact:
+                findings.append(Finding("range", f"{_TITLES[name]} value must be {description}"))
+            is_whole = is_exact and isinstance(value, int)
+            message = _CHECKS[name](value, int(bound) if is_whole else float(bound), schema)
+            if message:
+                findings.append(Finding("invalid", message, value))
+        return findings
 
     return [step]
 
@@ -49,11 +54,11 @@ _TITLES = {
 }
 
 
-def _fits(value: Any, kind: str, form: str) -> bool:
-    if kind == "integer":
-        low, high = _RANGES.get(form, _INT64)
+def _fits(value: Any, type_: str, format_name: str) -> bool:
+    if type_ == "integer":
+        low, high = _RANGES.get(format_name, _INT64)
         return value == int(value) and bool(low <= value <= high)
-    if form == "float":
+    if format_name == "float":
         return bool(abs(value) <= _FLOAT32_MAX)
     return True
 
@@ -71,24 +76,24 @@ def _minimum(value: Any, bound: Any, schema: Any) -> str:
 
 
 def _multiple(value: Any, factor: Any, _: Any) -> str:
-    told = f"should be a multiple of {go_number(factor)}"
+    message = f"should be a multiple of {go_number(factor)}"
     if factor == 0:
-        return told
+        return message
     if isinstance(factor, int):
-        return told if value % factor else ""
+        return message if value % factor else ""
     quotient = 1 / factor * value if factor < 1 else value / factor
     if math.isinf(quotient) or math.isnan(quotient):
-        return told
+        return message
     nearest = round(quotient)
-    near = abs(quotient - nearest) < 1e-9 * max(1.0, abs(quotient))
-    return "" if near and abs(nearest) < _SAFE_INTEGER else told
+    is_near = abs(quotient - nearest) < 1e-9 * max(1.0, abs(quotient))
+    return "" if is_near and abs(nearest) < _SAFE_INTEGER else message
 
 
 _CHECKS = {"multipleOf": _multiple, "maximum": _maximum, "minimum": _minimum}
 
 
 def go_number(value: Any) -> str:
-    """A number as Go's `%v` prints it."""
+    """Format a number as Go's `%v` does."""
     if isinstance(value, int):
         return str(value)
     if value.is_integer() and abs(value) < 1e21:

@@ -1,8 +1,8 @@
-"""What a schema's node checks of a value, step by step, and what the steps find.
+"""Validation plans: the steps that validate values of a schema node, and their findings.
 
-A plan has, for each Python type, the few steps that can find something wrong with a value of it,
-mostly none. Findings have paths relative to their value: a right object pays nothing for paths.
-Knows no keyword of a schema.
+A plan has, for each Python type, the few steps that can find an error in a value of it, mostly
+none. Findings have paths relative to their value, so that a valid object costs no paths. Knows no
+keyword of a schema.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kapiserver.api.types import Value
 
 @dataclass(slots=True)
 class Finding:
-    """What is wrong with a value, as long as its path is not complete.
+    """An error of a value, while its path is incomplete.
 
-    form   which kind of error: a key of `schema_validation.FORMS`
-    words  what the message says beside the path
-    name   the path below the value at hand: `.spec.list[0]`
+    form   the kind of error: a key of `schema_validation.FORMS`
+    words  the message without the path
+    name   the path relative to the current value: `.spec.list[0]`
     """
 
     form: str
@@ -32,7 +32,7 @@ class Finding:
 
 
 Step: TypeAlias = Callable[[Any, Any], list[Finding] | None]
-"""Takes the value and the old one (or ABSENT); what it returns is the caller's."""
+"""Takes the value and the old value (or ABSENT); the caller owns the returned list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,20 +43,21 @@ class Plan:
     steps: dict[type, tuple[Step, ...]]
 
     def check(self, value: Value, old: Value) -> list[Finding] | None:
-        """What is wrong with a value; nothing where it is as it was."""
-        found = self.check_all(value, old)
-        if found and old is not ABSENT and is_unchanged(old, value, self.node):
+        """Return the findings of a value; None if it is unchanged."""
+        findings = self.check_all(value, old)
+        if findings and old is not ABSENT and is_unchanged(old, value, self.node):
             return None
-        return found
+        return findings
 
     def check_all(self, value: Value, old: Value) -> list[Finding] | None:
-        """What is wrong with a value, be it as it was or not; its parts may be as they were."""
-        found: list[Finding] | None = None
+        """Return the findings of a value even if it is unchanged; unchanged parts of it have
+        none."""
+        findings: list[Finding] | None = None
         for step in self.steps.get(type(value), ()):
-            more = step(value, old)
-            if more:
-                found = more if found is None else found + more
-        return found
+            step_findings = step(value, old)
+            if step_findings:
+                findings = step_findings if findings is None else findings + step_findings
+        return findings
 
 
 PlanOf: TypeAlias = Callable[[Structural], Plan]

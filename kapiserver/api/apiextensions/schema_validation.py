@@ -1,7 +1,7 @@
-"""Whether a custom object is what its schema says, in kube-openapi's words.
+"""Validation of custom objects by their schema, with kube-openapi's messages.
 
-Each node of a schema becomes a plan when a value first reaches it. What is unchanged is not
-reported (ratcheting, KEP-4008). Knows no rules written in CEL. Mirrors
+Each node of a schema becomes a plan when a value first reaches it. Errors of unchanged values are
+not reported (ratcheting, KEP-4008). Knows no CEL rules. Mirrors
 k8s.io/kube-openapi/pkg/validation/validate and k8s.io/apiextensions-apiserver/pkg/apiserver.
 """
 
@@ -32,29 +32,29 @@ FORMS: dict[str, tuple[ErrorType, str]] = {
     "range": ("invalid", "{words} in {name}"),
 }
 _WITHOUT_PATH = ("whole", "range")
-"""Findings that kube-apiserver reports of no field."""
-_NOWHERE = "<nil>"
+"""Findings that kube-apiserver reports without a field."""
+_ROOT_PATH = "<nil>"
 
-_KINDS: dict[type, str] = {
+_TYPE_NAMES: dict[type, str] = {
     str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object",
 }  # fmt: skip
-_FORMAT_OF_KIND = {int: "int64", float: "float64"}
+_DEFAULT_FORMATS = {int: "int64", float: "float64"}
 _SAFE_INTEGER = 1 << 53
 
 
 def validate(
     obj: Tree, structural: Structural, old: Tree | None = None, path: Path | None = None
 ) -> list[FieldError]:
-    """What the schema says against an object, `[]` where it is right.
+    """Return the errors of an object by its schema; empty if it is valid.
 
-    old  the object before the write: what is unchanged is not reported
+    old  the object before the write: errors of unchanged values are not reported
     """
     plan = plan_of(structural)
-    found = plan.check(obj, ABSENT)
-    if found and old is not None:
-        # Mostly nothing is wrong: what was there before is looked after only then.
-        found = plan.check(obj, old)
-    errors = [_error(finding, path) for finding in found or ()]
+    findings = plan.check(obj, ABSENT)
+    if findings and old is not None:
+        # Most objects are valid; old values matter only for those that are not.
+        findings = plan.check(obj, old)
+    errors = [_error(finding, path) for finding in findings or ()]
     unique = list({str(error): error for error in errors}.values())
     duplicates = list_types.check(obj, structural, path)
     if duplicates and (old is None or not list_types.check(old, structural, path)):
@@ -63,30 +63,32 @@ def validate(
 
 
 def validate_value(value: Value, node: Structural, path: Path) -> list[FieldError]:
-    """What a schema says against a value that is part of an object, such as a default."""
-    found = plan_of(node).check(value, ABSENT) or ()
-    return list({str(error): error for error in (_error(one, path) for one in found)}.values())
+    """Return the errors of a value that is part of an object, such as a default."""
+    findings = plan_of(node).check(value, ABSENT) or ()
+    return list(
+        {str(error): error for error in (_error(finding, path) for finding in findings)}.values()
+    )
 
 
 def plan_of(node: Structural) -> Plan:
-    """The plan of a node, made once."""
+    """Return the plan of a node, made once."""
     plan: Plan | None = node.compiled.get("plan")
     if plan is None:
-        steps = {kind: tuple(_steps(node, kind)) for kind in (*_KINDS, type(None))}
+        steps = {kind: tuple(_steps(node, kind)) for kind in (*_TYPE_NAMES, type(None))}
         plan = node.compiled["plan"] = Plan(node, steps)
     return plan
 
 
 def _error(finding: Finding, path: Path | None) -> FieldError:
     name = finding.name.removeprefix(".")
-    kind, form = FORMS[finding.form]
+    error_type, template = FORMS[finding.form]
     quoted = json.dumps(name, ensure_ascii=False)
-    detail = form.format(name=name, words=finding.words, quoted=quoted)
+    detail = template.format(name=name, words=finding.words, quoted=quoted)
     base = path.text if path is not None else ""
     if finding.form in _WITHOUT_PATH:
-        return FieldError(kind, Path(base or _NOWHERE), detail, finding.value)
-    joined = f"{base}.{name}" if base and name else base or name or _NOWHERE
-    return FieldError(kind, Path(joined), detail, finding.value)
+        return FieldError(error_type, Path(base or _ROOT_PATH), detail, finding.value)
+    full_name = f"{base}.{name}" if base and name else base or name or _ROOT_PATH
+    return FieldError(error_type, Path(full_name), detail, finding.value)
 
 
 def _steps(node: Structural, kind: type) -> list[Step]:
@@ -106,14 +108,14 @@ def _steps(node: Structural, kind: type) -> list[Step]:
 
 
 def types_of(node: Structural) -> tuple[str, ...]:
-    """The types whose values a node allows; none for any."""
+    """Return the types that a node allows; empty for any."""
     if node.int_or_string:
         return ("integer", "string")
     return (node.type,) if node.type else ()
 
 
 def format_of(node: Structural) -> str:
-    """The format of a node's values, empty where it means nothing to their type."""
+    """Return the format of a node's values; empty if it does not apply to their type."""
     name = str(node.schema.get("format") or "")
     types = types_of(node)
     kind = types[0] if len(types) == 1 else ""
@@ -127,28 +129,33 @@ def _null_step(node: Structural) -> Step | None:
     types = types_of(node)
     if not types or node.nullable:
         return None
-    return _always("type", f'must be of type {",".join(types)}: "null"', "null")
+    return _constant_step("type", f'must be of type {",".join(types)}: "null"', "null")
 
 
-def _always(form: str, words: str, value: Value) -> Step:
+def _constant_step(form: str, words: str, value: Value) -> Step:
     return lambda _value, _old: [Finding(form, words, value)]
 
 
 def _type_step(node: Structural, kind: type) -> Step | None:
-    types, name, actual = types_of(node), format_of(node), _KINDS[kind]
+    types, name, actual = types_of(node), format_of(node), _TYPE_NAMES[kind]
     if not types and not name:
         return None
-    fits = actual in types or (kind is int and "number" in types)
-    if name and kind not in (str, list) and not fits and not (kind is float and "integer" in types):
-        shown = _FORMAT_OF_KIND.get(kind, "")
-        return _always("type", f'must be of type {name}: "{shown}"', shown)
+    is_valid = actual in types or (kind is int and "number" in types)
+    if (
+        name
+        and kind not in (str, list)
+        and not is_valid
+        and not (kind is float and "integer" in types)
+    ):
+        format_shown = _DEFAULT_FORMATS.get(kind, "")
+        return _constant_step("type", f'must be of type {name}: "{format_shown}"', format_shown)
     numeric = "integer" in types or "number" in types
-    if fits or (name and not numeric and kind in (str, list)):
+    if is_valid or (name and not numeric and kind in (str, list)):
         return None
-    wrong = _always("type", f'must be of type {",".join(types)}: "{actual}"', actual)
+    type_error = _constant_step("type", f'must be of type {",".join(types)}: "{actual}"', actual)
     if kind is float and "integer" in types:
-        return lambda value, old: None if _is_whole(value) else wrong(value, old)
-    return wrong
+        return lambda value, old: None if _is_whole(value) else type_error(value, old)
+    return type_error
 
 
 def _is_whole(value: float) -> bool:
@@ -156,15 +163,17 @@ def _is_whole(value: float) -> bool:
 
 
 def _length_step(node: Structural) -> Step | None:
-    most, least = node.schema.get("maxLength"), node.schema.get("minLength")
-    if most is None and least is None:
+    max_length, min_length = node.schema.get("maxLength"), node.schema.get("minLength")
+    if max_length is None and min_length is None:
         return None
 
     def step(value: str, _: Value) -> list[Finding] | None:
-        if most is not None and len(value) > most:
-            return [Finding("too long", f"may not be more than {pluralize(most, 'byte')}", value)]
-        if least is not None and len(value) < least:
-            return [Finding("invalid", f"should be at least {least} chars long", value)]
+        if max_length is not None and len(value) > max_length:
+            return [
+                Finding("too long", f"may not be more than {pluralize(max_length, 'byte')}", value)
+            ]
+        if min_length is not None and len(value) < min_length:
+            return [Finding("invalid", f"should be at least {min_length} chars long", value)]
         return None
 
     return step
@@ -189,10 +198,10 @@ def _format_step(node: Structural) -> Step | None:
         return None
 
     def step(value: str, _: Value) -> list[Finding] | None:
-        if formats.matches(name, value):
+        if formats.has_format(name, value):
             return None
-        shown = json.dumps(value, ensure_ascii=False)
-        return [Finding("type", f"must be of type {name}: {shown}", value)]
+        value_shown = json.dumps(value, ensure_ascii=False)
+        return [Finding("type", f"must be of type {name}: {value_shown}", value)]
 
     return step
 
@@ -201,16 +210,18 @@ def _enum_step(node: Structural) -> Step | None:
     allowed = node.schema.get("enum")
     if not allowed:
         return None
-    names = {one for one in allowed if isinstance(one, str)}
-    shown = [one if isinstance(one, str) else json.dumps(one) for one in allowed]
-    words = "supported values: " + ", ".join(json.dumps(one, ensure_ascii=False) for one in shown)
+    names = {option for option in allowed if isinstance(option, str)}
+    option_texts = [option if isinstance(option, str) else json.dumps(option) for option in allowed]
+    message = "supported values: " + ", ".join(
+        json.dumps(option, ensure_ascii=False) for option in option_texts
+    )
 
     def step(value: Value, _: Value) -> list[Finding] | None:
         if isinstance(value, str):
-            fits = value in names
+            is_valid = value in names
         else:
-            fits = value is not None and any(_equal(value, one) for one in allowed)
-        return None if fits else [Finding("enum", words, value)]
+            is_valid = value is not None and any(_equal(value, option) for option in allowed)
+        return None if is_valid else [Finding("enum", message, value)]
 
     return step
 
@@ -223,90 +234,101 @@ def _equal(value: Value, other: Value) -> bool:
 
 def _items_step(node: Structural) -> Step | None:
     items, schema = node.items, node.schema
-    least, most = schema.get("minItems"), schema.get("maxItems")
-    if items is None and least is None and most is None:
+    min_items, max_items = schema.get("minItems"), schema.get("maxItems")
+    if items is None and min_items is None and max_items is None:
         return None
     plan: Plan | None = None
 
     def step(value: list[Value], old: Value) -> list[Finding] | None:
         nonlocal plan
-        found: list[Finding] = []
+        findings: list[Finding] = []
         if items is not None and value:
             plan = plan or plan_of(items)
             steps = plan.steps
             correlated = None if old is ABSENT else CorrelatedList(old, node)
-            for index, one in enumerate(value):
-                if steps.get(type(one), ()):
-                    was = ABSENT if correlated is None else correlated.item(index, one)
-                    below = plan.check(one, was)
-                    if below:
-                        found += _below(f"[{index}]", below)
-                        if len(found) > MAX_FINDINGS:
+            for index, item in enumerate(value):
+                if steps.get(type(item), ()):
+                    old_item = ABSENT if correlated is None else correlated.item(index, item)
+                    item_findings = plan.check(item, old_item)
+                    if item_findings:
+                        findings += _with_prefix(f"[{index}]", item_findings)
+                        if len(findings) > MAX_FINDINGS:
                             break
-        if least is not None and len(value) < least:
-            found.append(Finding("invalid", f"should have at least {least} items", len(value)))
-        if most is not None and len(value) > most:
-            found.append(
-                Finding("too many", f"must have at most {pluralize(most, 'item')}", len(value))
+        if min_items is not None and len(value) < min_items:
+            findings.append(
+                Finding("invalid", f"should have at least {min_items} items", len(value))
             )
-        return found
+        if max_items is not None and len(value) > max_items:
+            findings.append(
+                Finding("too many", f"must have at most {pluralize(max_items, 'item')}", len(value))
+            )
+        return findings
 
     return step
 
 
-def _below(step: str, found: list[Finding] | None) -> list[Finding]:
-    for finding in found or ():
+def _with_prefix(step: str, findings: list[Finding] | None) -> list[Finding]:
+    for finding in findings or ():
         finding.name = step + finding.name
-    return found or []
+    return findings or []
 
 
 def _object_step(node: Structural) -> Step | None:
     schema = node.schema
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    min_properties, max_properties = schema.get("minProperties"), schema.get("maxProperties")
     required = tuple(schema.get("required") or ())
-    closed = schema.get("additionalProperties") is False
-    if not (node.properties or node.values or required or closed) and least is most is None:
+    is_closed = schema.get("additionalProperties") is False
+    if (
+        not (node.properties or node.values or required or is_closed)
+        and min_properties is max_properties is None
+    ):
         return None
     plans: dict[str, Plan] = {}
 
     def step(value: Tree, old: Value) -> list[Finding] | None:
-        if least is not None and len(value) < least:
-            return [Finding("invalid", f"should have at least {least} properties", len(value))]
-        if most is not None and len(value) > most:
-            return [Finding("too many", f"must have at most {pluralize(most, 'item')}", len(value))]
-        found: list[Finding] | None = None
-        before = old if isinstance(old, dict) else None
-        for name, one in value.items():
+        if min_properties is not None and len(value) < min_properties:
+            return [
+                Finding("invalid", f"should have at least {min_properties} properties", len(value))
+            ]
+        if max_properties is not None and len(value) > max_properties:
+            return [
+                Finding(
+                    "too many", f"must have at most {pluralize(max_properties, 'item')}", len(value)
+                )
+            ]
+        findings: list[Finding] | None = None
+        old_fields = old if isinstance(old, dict) else None
+        for name, field_value in value.items():
             plan = plans.get(name) or _child_plan(node, name, plans)
             if plan is None:
-                if closed:
-                    found = found or []
-                    found.append(Finding("invalid", "is a forbidden property", name, f".{name}"))
+                if is_closed:
+                    findings = findings or []
+                    findings.append(Finding("invalid", "is a forbidden property", name, f".{name}"))
                 continue
-            steps = plan.steps.get(type(one), ())
+            steps = plan.steps.get(type(field_value), ())
             if not steps:
                 continue
-            was = ABSENT if before is None else before.get(name, ABSENT)
-            if was is ABSENT and len(steps) == 1:
-                below = steps[0](one, was)  # as plan.check, without two calls
+            old_value = ABSENT if old_fields is None else old_fields.get(name, ABSENT)
+            if old_value is ABSENT and len(steps) == 1:
+                field_findings = steps[0](field_value, old_value)  # plan.check inlined
             else:
-                below = plan.check(one, was)
-            if below:
-                found = found or []
-                found += _below(f".{name}", below)
-                if len(found) > MAX_FINDINGS:
+                field_findings = plan.check(field_value, old_value)
+            if field_findings:
+                findings = findings or []
+                findings += _with_prefix(f".{name}", field_findings)
+                if len(findings) > MAX_FINDINGS:
                     break
         for name in required:
             if name not in value:
-                found = found or []
-                found.append(Finding("required", "", "", f".{name}"))
-        return found
+                findings = findings or []
+                findings.append(Finding("required", "", "", f".{name}"))
+        return findings
 
     return step
 
 
 def _child_plan(node: Structural, name: str, plans: dict[str, Plan]) -> Plan | None:
-    # Only names of the schema are kept: those of a map's entries are its users'.
+    # Caches the plans of declared fields only: clients choose the keys of maps.
     child = node.properties.get(name)
     if child is not None:
         plan = plans[name] = plan_of(child)

@@ -1,7 +1,6 @@
-"""Base classes for values of a JSON schema that have several shapes, such as a schema or a bool.
+"""Values of several shapes in JSON schemas; each version declares their messages.
 
-Each version declares their messages. Knows no schema. Mirrors the JSON forms of
-k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
+Knows no schema. Mirrors the JSON forms of k8s.io/apiextensions-apiserver/pkg/apis/apiextensions.
 """
 
 from __future__ import annotations

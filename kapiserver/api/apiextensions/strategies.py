@@ -1,4 +1,4 @@
-"""How writes of CustomResourceDefinitions behave.
+"""Strategies of CustomResourceDefinitions.
 
 Mirrors k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition.
 """
@@ -17,9 +17,9 @@ from kapiserver.api.accessors import (
 from kapiserver.api.apiextensions import schema_warnings
 from kapiserver.api.apiextensions.conditions import set_condition
 from kapiserver.api.apiextensions.validation.definitions import (
-    changed_definition,
-    changed_status,
-    definition,
+    validate_definition,
+    validate_definition_update,
+    validate_status_update,
 )
 from kapiserver.api.errors import FieldError
 from kapiserver.api.key_order import reorder_keys
@@ -29,17 +29,19 @@ from kapiserver.api.strategy import StatusStrategy, Strategy, ValidationTakesLon
 from kapiserver.api.types import Tree
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-"""Holds a definition until its objects are gone."""
+"""The finalizer that keeps a definition until its objects are deleted."""
 
 
-MOST_PARTS = 2_000
-"""Of a definition that is checked at once: rules take 16 us each eight characters."""
+MAX_PARTS = 2_000
+"""The maximum size of a definition that is validated at once: CEL rules take 16 us per 8
+characters."""
 
 
 class DefinitionStrategy(Strategy):
-    """Remembers in which versions objects were ever stored; goes after its objects.
+    """Records the storage versions in status.storedVersions; adds the cleanup finalizer on
+    deletion.
 
-    hurried  raises TakesLong for what takes more than some 20 ms
+    fast_only  raises ValidationTakesLong if validation takes more than about 20 ms
     """
 
     allow_unconditional_update = False
@@ -58,38 +60,38 @@ class DefinitionStrategy(Strategy):
             "storedVersions": None,
         }
         metadata_of(obj)["generation"] = 1
-        _note_stored_version(obj)
+        _record_stored_version(obj)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         copy_field(new, old, "status")
         changed = new.get("spec") != old.get("spec")
         metadata_of(new)["generation"] = generation_of(old) + changed
-        _note_stored_version(new)
+        _record_stored_version(new)
 
     def validate(self, obj: Tree) -> list[FieldError]:
-        self._look_at(obj)
-        return list(definition(obj))
+        self._check_size(obj)
+        return list(validate_definition(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
-        self._look_at(new)
-        return list(changed_definition(new, old))
+        self._check_size(new)
+        return list(validate_definition_update(new, old))
 
-    def _look_at(self, obj: Tree) -> None:
-        if self._hurried and is_larger_than(obj["spec"], MOST_PARTS):
-            raise ValidationTakesLong(_UNHURRIED)
+    def _check_size(self, obj: Tree) -> None:
+        if self._hurried and is_larger_than(obj["spec"], MAX_PARTS):
+            raise ValidationTakesLong(_SLOW)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return schema_warnings.warnings(new, old)
 
     def pending_finalizers(self, obj: Tree) -> list[str]:
-        found = finalizers_of(obj)
-        return found if is_terminating(obj) else [*found, CLEANUP]
+        finalizers = finalizers_of(obj)
+        return finalizers if is_terminating(obj) else [*finalizers, CLEANUP]
 
     def begin_deletion(self, new: Tree, old: Tree) -> None:
         if is_terminating(old):
             return
         metadata = metadata_of(new)
-        # As kube-apiserver does it here, it is no change of the definition.
+        # As in kube-apiserver, the deletion does not change the generation.
         metadata["generation"] = generation_of(old)
         metadata.pop("deletionGracePeriodSeconds", None)
         if CLEANUP not in finalizers_of(new):
@@ -105,7 +107,7 @@ class DefinitionStrategy(Strategy):
         )
 
 
-def _note_stored_version(obj: Tree) -> None:
+def _record_stored_version(obj: Tree) -> None:
     status = obj["status"]
     stored = status.get("storedVersions") or []
     for version in obj["spec"].get("versions") or ():
@@ -115,9 +117,11 @@ def _note_stored_version(obj: Tree) -> None:
             return
 
 
-_DEFINITION, _UNHURRIED = DefinitionStrategy(), DefinitionStrategy(fast_only=False)
+_DEFINITION, _SLOW = DefinitionStrategy(), DefinitionStrategy(fast_only=False)
 
 STRATEGIES = {
     "customresourcedefinitions": _DEFINITION,
-    "customresourcedefinitions/status": StatusStrategy(_DEFINITION, validate_status=changed_status),
+    "customresourcedefinitions/status": StatusStrategy(
+        _DEFINITION, validate_status=validate_status_update
+    ),
 }

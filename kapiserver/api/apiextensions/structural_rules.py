@@ -1,8 +1,9 @@
-"""What makes a schema one that the server can prune, default and check by.
+"""Validation of a schema: it must be structural, so that the server can prune, default and
+validate.
 
-Three parts, the later only where the earlier found nothing: what no schema may say, what makes it
-structural (the value of every field is declared outside of allOf, anyOf, oneOf and not, which only
-restrict it), and defaults that the schema itself allows. Knows no rules written in CEL. Mirrors
+Three parts, each only if the previous ones found no error: keywords that no schema may use; the
+rules of structural schemas (every value is specified outside of allOf, anyOf, oneOf and not, which
+only restrict it); and defaults that are valid by the schema. Knows no CEL rules. Mirrors
 ValidateCustomResourceDefinitionOpenAPISchema, ValidateStructural and ValidateDefaults of
 k8s.io/apiextensions-apiserver.
 """
@@ -31,18 +32,18 @@ _ALTERNATIVES = ("allOf", "oneOf", "anyOf")
 
 
 def check(schema: Tree, path: Path) -> list[FieldError]:
-    """What keeps a schema from being structural."""
-    found = []
+    """Return the errors that keep a schema from being structural."""
+    errors = []
     if schema.get("nullable"):
-        found.append(forbidden(path / "nullable", "nullable cannot be true at the root"))
-    found += _check_plain(schema, path, _Place(is_root=True))
+        errors.append(forbidden(path / "nullable", "nullable cannot be true at the root"))
+    errors += _check_schema(schema, path, _Place(is_root=True))
     structural = sorted(_check_structural(schema, path), key=str)
-    if found or structural:
-        return [*found, *structural]
+    if errors or structural:
+        return [*errors, *structural]
     return list(_check_defaults(Structural(schema), path, in_metadata=False, is_root=True))
 
 
-# What no schema may say.
+# Keywords that no schema may use.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,75 +51,75 @@ class _Place:
     is_root: bool = False
     in_metadata: bool = False
     no_defaults: str = ""
-    """Why there may be no default; empty where there may be one."""
+    """Why a default is not allowed; empty if it is."""
 
 
-def _check_plain(schema: Tree, path: Path, place: _Place) -> Iterator[FieldError]:
+def _check_schema(schema: Tree, path: Path, place: _Place) -> Iterator[FieldError]:
     yield from _check_keywords(schema, path, place)
     if schema.get("uniqueItems"):
-        words = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        yield forbidden(path / "uniqueItems", words)
+        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        yield forbidden(path / "uniqueItems", detail)
     values, properties = schema.get("additionalProperties"), schema.get("properties") or {}
     if values is not None and properties and values is not True:
-        words = "additionalProperties and properties are mutual exclusive"
-        yield forbidden(path / "additionalProperties", words)
-    for below, at, where in _plain_children(schema, path, place):
-        yield from _check_plain(below, at, where)
+        detail = "additionalProperties and properties are mutual exclusive"
+        yield forbidden(path / "additionalProperties", detail)
+    for child, child_path, child_place in _children(schema, path, place):
+        yield from _check_schema(child, child_path, child_place)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
-        at = path / "x-kubernetes-preserve-unknown-fields"
-        yield invalid(at, False, "must be true or undefined")
+        child_path = path / "x-kubernetes-preserve-unknown-fields"
+        yield invalid(child_path, False, "must be true or undefined")
     yield from schema_lists.check(schema, path)
 
 
 def _check_keywords(schema: Tree, path: Path, place: _Place) -> Iterator[FieldError]:
-    kind = schema.get("type") or ""
-    if kind and kind not in _TYPES:
-        yield not_supported(path / "type", kind, _TYPES)
+    type_ = schema.get("type") or ""
+    if type_ and type_ not in _TYPES:
+        yield not_supported(path / "type", type_, _TYPES)
     if schema.get("default") is not None and place.no_defaults:
         yield forbidden(path / "default", f"must not be set {place.no_defaults}")
     for name in _UNSUPPORTED:
         if schema.get(name) not in (None, "", {}):
             yield forbidden(path / name, f"{name} is not supported")
-    if kind == "null":
-        words = "type cannot be set to null, use nullable as an alternative"
-        yield forbidden(path / "type", words)
+    if type_ == "null":
+        detail = "type cannot be set to null, use nullable as an alternative"
+        yield forbidden(path / "type", detail)
     if isinstance(schema.get("items"), list):
         yield forbidden(path / "items", "items must be a schema object and not an array")
     if place.in_metadata and schema.get("x-kubernetes-embedded-resource"):
-        at = path / "x-kubernetes-embedded-resource"
-        yield forbidden(at, "must not be used inside of resource meta")
+        keyword_path = path / "x-kubernetes-embedded-resource"
+        yield forbidden(keyword_path, "must not be used inside of resource meta")
 
 
-def _plain_children(schema: Tree, path: Path, place: _Place) -> Iterator[tuple[Tree, Path, _Place]]:
+def _children(schema: Tree, path: Path, place: _Place) -> Iterator[tuple[Tree, Path, _Place]]:
     inner = replace(place, is_root=False)
     values = schema.get("additionalProperties")
     if isinstance(values, dict):
         reason = "inside additionalProperties applying to object metadata"
-        where = replace(inner, no_defaults=reason) if place.in_metadata else inner
-        yield values, path / "additionalProperties", where
-    for name, below in (schema.get("properties") or {}).items():
-        where = inner
+        child_place = replace(inner, no_defaults=reason) if place.in_metadata else inner
+        yield values, path / "additionalProperties", child_place
+    for name, child in (schema.get("properties") or {}).items():
+        child_place = inner
         if name in _META and (place.is_root or schema.get("x-kubernetes-embedded-resource")):
             reason = f"in top-level {name}" if place.is_root else inner.no_defaults
-            where = replace(inner, in_metadata=True, no_defaults=reason)
-        yield below, (path / "properties")[name], where
-    yield from ((below, at, inner) for below, at in _alternatives(schema, path))
+            child_place = replace(inner, in_metadata=True, no_defaults=reason)
+        yield child, (path / "properties")[name], child_place
+    yield from ((child, child_path, inner) for child, child_path in _alternatives(schema, path))
     items = schema.get("items")
     if isinstance(items, dict):
         yield items, path / "items", inner
-    for index, below in enumerate(items if isinstance(items, list) else ()):
-        yield below, (path / "items")[index], inner
+    for index, child in enumerate(items if isinstance(items, list) else ()):
+        yield child, (path / "items")[index], inner
 
 
 def _alternatives(schema: Tree, path: Path) -> Iterator[tuple[Tree, Path]]:
     if schema.get("not") is not None:
         yield schema["not"], path / "not"
     for name in _ALTERNATIVES:
-        for index, below in enumerate(schema.get(name) or ()):
-            yield below, (path / name)[index]
+        for index, child in enumerate(schema.get(name) or ()):
+            yield child, (path / name)[index]
 
 
-# What makes a schema structural.
+# The rules of structural schemas.
 
 
 def _check_structural(schema: Tree, path: Path) -> Iterator[FieldError]:
@@ -134,20 +135,20 @@ _TYPE_WORDS = {
 
 
 def _check_node(schema: Tree, path: Path, level: str) -> Iterator[FieldError]:
-    kind, items = schema.get("type") or "", schema.get("items")
+    type_, items = schema.get("type") or "", schema.get("items")
     values, properties = schema.get("additionalProperties"), schema.get("properties") or {}
-    if kind == "array" and items is None:
+    if type_ == "array" and items is None:
         yield required(path / "items", "must be specified")
     if isinstance(items, dict):
         yield from _check_node(items, path / "items", "item")
-    for name, below in properties.items():
-        yield from _check_node(below, (path / "properties")[name], "field")
+    for name, child in properties.items():
+        yield from _check_node(child, (path / "properties")[name], "field")
     if values is not None and level == "root":
         yield forbidden(path / "additionalProperties", "must not be used at the root")
     if isinstance(values, dict):
         yield from _check_node(values, path / "additionalProperties", "field")
     yield from _check_extensions(schema, path)
-    yield from _check_restrictions(schema, path, _declaring(schema, path))
+    yield from _check_restrictions(schema, path, _int_or_string_paths(schema, path))
     yield from _check_type(schema, path, level)
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     yield from _check_metadata(properties, path / "properties", level, embedded)
@@ -164,42 +165,50 @@ def _check_extensions(schema: Tree, path: Path) -> Iterator[FieldError]:
         return
     for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
         if schema.get(name):
-            words = "must be false if x-kubernetes-int-or-string is true"
-            yield invalid(path / name, True, words)
+            detail = "must be false if x-kubernetes-int-or-string is true"
+            yield invalid(path / name, True, detail)
 
 
 def _check_type(schema: Tree, path: Path, level: str) -> Iterator[FieldError]:
-    kind, at = schema.get("type") or "", path / "type"
+    type_, type_path = schema.get("type") or "", path / "type"
     embedded = schema.get("x-kubernetes-embedded-resource")
-    free = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
-    if embedded and kind != "object":
-        words = "must be object if x-kubernetes-embedded-resource is true"
-        yield invalid(at, kind, words) if kind else required(at, words)
-    elif not kind and not any(schema.get(name) for name in free):
-        yield required(at, _TYPE_WORDS[level])
+    untyped_keywords = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+    if embedded and type_ != "object":
+        detail = "must be object if x-kubernetes-embedded-resource is true"
+        yield invalid(type_path, type_, detail) if type_ else required(type_path, detail)
+    elif not type_ and not any(schema.get(name) for name in untyped_keywords):
+        yield required(type_path, _TYPE_WORDS[level])
     if embedded and schema.get("additionalProperties") is not None:
-        words = "must not be used if x-kubernetes-embedded-resource is set"
-        yield forbidden(path / "additionalProperties", words)
-    if level == "root" and kind not in ("", "object"):
-        yield invalid(at, kind, "must be object at the root")
+        detail = "must not be used if x-kubernetes-embedded-resource is set"
+        yield forbidden(path / "additionalProperties", detail)
+    if level == "root" and type_ not in ("", "object"):
+        yield invalid(type_path, type_, "must be object at the root")
 
 
 def _check_metadata(
     properties: Tree, path: Path, level: str, embedded: bool
 ) -> Iterator[FieldError]:
     if level == "root" or embedded:
-        for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
-            if name in properties and (properties[name].get("type") or "") != kind:
+        for name, expected in (
+            ("kind", "string"),
+            ("apiVersion", "string"),
+            ("metadata", "object"),
+        ):
+            if name in properties and (properties[name].get("type") or "") != expected:
                 actual = properties[name].get("type") or ""
-                yield invalid(path[name] / "type", actual, f"must be {kind}")
+                yield invalid(path[name] / "type", actual, f"must be {expected}")
     metadata = properties.get("metadata")
     if level == "root" and metadata is not None:
-        rest = {name: one for name, one in metadata.items() if name not in ("type", "default")}
-        if (rest.get("properties") or {}).keys() <= {"name", "generateName"}:
-            rest.pop("properties", None)
-        if rest.keys() - {"example"}:
-            words = "must not specify anything other than name and generateName, but metadata is "
-            yield forbidden(path["metadata"], f"{words}implicitly specified")
+        other_keywords = {
+            name: keyword_value
+            for name, keyword_value in metadata.items()
+            if name not in ("type", "default")
+        }
+        if (other_keywords.get("properties") or {}).keys() <= {"name", "generateName"}:
+            other_keywords.pop("properties", None)
+        if other_keywords.keys() - {"example"}:
+            detail = "must not specify anything other than name and generateName, but metadata is "
+            yield forbidden(path["metadata"], f"{detail}implicitly specified")
 
 
 _NESTED_FORBIDDEN = (
@@ -220,29 +229,29 @@ _NESTED_FORBIDDEN = (
 )
 
 
-def _declaring(schema: Tree, path: Path) -> tuple[Path, ...]:
-    # Where an int or a string may be declared although it only restricts.
+def _int_or_string_paths(schema: Tree, path: Path) -> tuple[Path, ...]:
+    # Paths in which int-or-string types may be specified although they only restrict.
     first = (schema.get("allOf") or [{}])[0]
-    found = [path / "anyOf"] if schema.get("anyOf") == _INT_OR_STRING else []
+    paths = [path / "anyOf"] if schema.get("anyOf") == _INT_OR_STRING else []
     if first.get("anyOf") == _INT_OR_STRING:
-        found.append((path / "allOf")[0] / "anyOf")
-    return tuple(at[index] for at in found for index in (0, 1))
+        paths.append((path / "allOf")[0] / "anyOf")
+    return tuple(branch[index] for branch in paths for index in (0, 1))
 
 
 def _check_restrictions(
     schema: Tree, path: Path, declaring: tuple[Path, ...]
 ) -> Iterator[FieldError]:
-    # What only restricts a value, and in it, all the way down, what would declare one.
-    for below, at in _alternatives(schema, path):
-        if at not in declaring:
-            yield from _check_nested(below, at, declaring)
+    # Checks the restrictions of a value, and in them, recursively, for specifications.
+    for child, child_path in _alternatives(schema, path):
+        if child_path not in declaring:
+            yield from _check_nested(child, child_path, declaring)
     pattern = schema.get("pattern")
     if pattern:
         try:
             linear_regex.compile_pattern(pattern)
         except linear_regex.InvalidPattern as error:
-            words = f"must be a valid regular expression, but isn't: {error}"
-            yield invalid(path / "pattern", pattern, words)
+            detail = f"must be a valid regular expression, but isn't: {error}"
+            yield invalid(path / "pattern", pattern, detail)
 
 
 def _check_nested(
@@ -253,22 +262,22 @@ def _check_nested(
     if isinstance(items, dict):
         yield from _check_nested(items, path / "items")
     properties = schema.get("properties") or {}
-    for name, below in properties.items():
-        yield from _check_nested(below, (path / "properties")[name])
-    for name, words in _NESTED_FORBIDDEN:
+    for name, child in properties.items():
+        yield from _check_nested(child, (path / "properties")[name])
+    for name, detail in _NESTED_FORBIDDEN:
         if schema.get(name) not in (None, "", False, []):
-            yield forbidden(path / name, words)
+            yield forbidden(path / name, detail)
     if "metadata" in properties:
-        at = (path / "properties")["metadata"]
-        yield forbidden(at, "must not be specified in a nested context")
+        metadata_path = (path / "properties")["metadata"]
+        yield forbidden(metadata_path, "must not be specified in a nested context")
 
 
 def _check_complete(
     nested: Tree, schema: Tree | None, path: Path, nested_path: Path
 ) -> Iterator[FieldError]:
-    # What is restricted must be declared.
-    for below, at in _alternatives(nested, nested_path):
-        yield from _check_declared(below, schema, path, at)
+    # Every restricted value must be specified.
+    for child, child_path in _alternatives(nested, nested_path):
+        yield from _check_declared(child, schema, path, child_path)
 
 
 def _check_declared(
@@ -280,16 +289,18 @@ def _check_declared(
     yield from _check_complete(nested, schema, path, nested_path)
     items = nested.get("items")
     if isinstance(items, dict):
-        known = schema.get("items")
-        declared = known if isinstance(known, dict) else None
-        yield from _check_declared(items, declared, path / "items", nested_path / "items")
-    fields = schema.get("properties") or {}
-    for name, below in (nested.get("properties") or {}).items():
-        at = (nested_path / "properties")[name]
-        yield from _check_declared(below, fields.get(name), (path / "properties")[name], at)
+        items_schema = schema.get("items")
+        declared_items = items_schema if isinstance(items_schema, dict) else None
+        yield from _check_declared(items, declared_items, path / "items", nested_path / "items")
+    properties = schema.get("properties") or {}
+    for name, child in (nested.get("properties") or {}).items():
+        child_path = (nested_path / "properties")[name]
+        yield from _check_declared(
+            child, properties.get(name), (path / "properties")[name], child_path
+        )
 
 
-# Defaults that the schema itself allows.
+# Defaults that are valid by the schema.
 
 
 def _check_defaults(
@@ -297,17 +308,19 @@ def _check_defaults(
 ) -> Iterator[FieldError]:
     embedded = node.embedded or is_root
     if node.default is not None:
-        at = path / "default"
+        child_path = path / "default"
         if not (in_metadata and not node.embedded) and _has_unknown(node):
-            yield invalid(at, node.default, "must not have unknown fields")
-        yield from schema_validation.validate_value(node.default, node, at)
+            yield invalid(child_path, node.default, "must not have unknown fields")
+        yield from schema_validation.validate_value(node.default, node, child_path)
     if node.items is not None:
-        inside = in_metadata and not embedded
-        yield from _check_defaults(node.items, path / "items", in_metadata=inside, is_root=False)
+        child_in_metadata = in_metadata and not embedded
+        yield from _check_defaults(
+            node.items, path / "items", in_metadata=child_in_metadata, is_root=False
+        )
     for name, child in node.properties.items():
-        inside = name in _META if embedded else in_metadata
-        at = (path / "properties")[name]
-        yield from _check_defaults(child, at, in_metadata=inside, is_root=False)
+        child_in_metadata = name in _META if embedded else in_metadata
+        child_path = (path / "properties")[name]
+        yield from _check_defaults(child, child_path, in_metadata=child_in_metadata, is_root=False)
 
 
 def _has_unknown(node: Structural) -> bool:

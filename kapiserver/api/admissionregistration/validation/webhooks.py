@@ -17,7 +17,7 @@ from kapiserver.api.core.validation.common import validate_format
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.types import Tree
-from kapiserver.api.webhooks import client_config
+from kapiserver.api.webhooks import validate_client_config
 
 _NO_SIDE_EFFECTS = ("None", "NoneOnDryRun")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun", "Some", "Unknown")
@@ -112,7 +112,7 @@ def _validate_webhook(webhook: Tree, effects: Sequence[str], path: Path) -> Iter
     reinvocation = webhook.get("reinvocationPolicy")
     if reinvocation is not None and reinvocation not in REINVOCATION_POLICIES:
         yield not_supported(path / "reinvocationPolicy", reinvocation, REINVOCATION_POLICIES)
-    yield from client_config(webhook.get("clientConfig") or {}, path / "clientConfig")
+    yield from validate_client_config(webhook.get("clientConfig") or {}, path / "clientConfig")
 
 
 def _validate_qualified_name(name: str, path: Path) -> Iterator[FieldError]:

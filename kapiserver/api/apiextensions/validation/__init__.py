@@ -1,1 +1,1 @@
-"""The rules for CustomResourceDefinitions."""
+"""Validation of CustomResourceDefinitions."""

@@ -1,4 +1,4 @@
-"""Whether a definition in a group of the Kubernetes community says that it was approved.
+"""API approval of definitions in groups of the Kubernetes community.
 
 Mirrors api_approval.go of k8s.io/apiextensions-apiserver/pkg/apihelpers.
 """
@@ -15,19 +15,18 @@ _WHERE = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def is_protected(group: str) -> bool:
-    """Whether a group is the community's."""
+    """Report whether a group belongs to the Kubernetes community."""
     return group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
 
 
 def approval_of(obj: Tree) -> tuple[str, str] | None:
-    """How it stands with the approval, as the reason of a condition and its message; None where
-    none is needed."""
+    """Return reason and message of the approval condition; None if no approval is needed."""
     if not is_protected(obj["spec"]["group"]):
         return None
     text = annotations_of(obj).get(ANNOTATION)
     if not text:
-        words = f'protected groups must have approval annotation "{ANNOTATION}", {_WHERE}'
-        return ("MissingAnnotation", words)
+        message = f'protected groups must have approval annotation "{ANNOTATION}", {_WHERE}'
+        return ("MissingAnnotation", message)
     if text.startswith("unapproved"):
         return ("UnapprovedAnnotation", f'not approved: "{text}"')
     try:
@@ -36,8 +35,8 @@ def approval_of(obj: Tree) -> tuple[str, str] | None:
         address = urlsplit("")
     if address.scheme and address.netloc:
         return ("ApprovedAnnotation", f"approved in {text}")
-    words = (
+    message = (
         f'protected groups must have approval annotation "{ANNOTATION}" with either a URL or a '
         f'reason starting with "unapproved", {_WHERE}'
     )
-    return ("InvalidAnnotation", words)
+    return ("InvalidAnnotation", message)

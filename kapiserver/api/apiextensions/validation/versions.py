@@ -1,4 +1,4 @@
-"""The rules for what one version of a definition says: schema, subresources, columns, fields."""
+"""Validation of one version of a definition: schema, subresources, columns, selectable fields."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 COLUMN_FORMATS = (
     "byte", "date", "date-time", "double", "float", "int32", "int64", "password",
 )  # fmt: skip
-MOST_FIELDS = 8
-MOST_WARNING = 256
+MAX_SELECTABLE_FIELDS = 8
+MAX_WARNING = 256
 _SELECTABLE = ("string", "boolean", "integer")
 
-_AT_ROOT = {
+_ROOT_KEYWORDS = {
     "description": "Description",
     "type": "Type",
     "format": "Format",
@@ -40,148 +40,153 @@ _AT_ROOT = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
 }
-"""What a schema may say of the whole object where its status is written by itself, and Go's names
-of that."""
+"""Keywords that a schema may use at its root if there is a status subresource, with Go's names."""
 
 
-def schema(found: Tree, path: Path, *, has_status: bool, known: bool) -> Iterator[FieldError]:
-    """The rules for a schema; `known`: it was there before, and its rules were looked at then."""
+def validate_schema(
+    schema: Tree, path: Path, *, has_status: bool, known: bool
+) -> Iterator[FieldError]:
+    """Yield the errors of a schema; `known` if an old version has it, so that its rules are
+    valid."""
     if has_status:
-        yield from _root(found, path)
-    problems = structural_rules.check(found, path)
+        yield from _root(schema, path)
+    problems = structural_rules.check(schema, path)
     yield from problems
     if not problems and not known:
-        yield from cel.check_rules(structural.compile(found), path)
+        yield from cel.check_rules(structural.compile(schema), path)
 
 
-def _root(found: Tree, path: Path) -> Iterator[FieldError]:
-    kind = found.get("type") or ""
-    if kind and kind != "object":
-        words = (
+def _root(schema: Tree, path: Path) -> Iterator[FieldError]:
+    type_ = schema.get("type") or ""
+    if type_ and type_ != "object":
+        detail = (
             'only "object" is allowed as the type at the root of the schema if the status '
             "subresource is enabled"
         )
-        yield invalid(path / "type", kind, words)
+        yield invalid(path / "type", type_, detail)
     elif any(
-        one not in (None, "", False, [], {}) and name not in _AT_ROOT for name, one in found.items()
+        value not in (None, "", False, [], {}) and name not in _ROOT_KEYWORDS
+        for name, value in schema.items()
     ):
-        allowed = " ".join(_AT_ROOT.values())
-        words = (
+        allowed = " ".join(_ROOT_KEYWORDS.values())
+        detail = (
             f"only [{allowed}] fields are allowed at the root of the schema if the status "
             "subresource is enabled"
         )
-        yield invalid(path, found, words)
+        yield invalid(path, schema, detail)
 
 
-def deprecation(version: Tree, path: Path) -> Iterator[FieldError]:
-    """The rules for the warning of a version."""
+def validate_deprecation(version: Tree, path: Path) -> Iterator[FieldError]:
+    """Yield the errors of the deprecation warning of a version."""
     text = version.get("deprecationWarning")
     if text is None:
         return
     if not version.get("deprecated"):
         yield invalid(path, text, "can only be set for deprecated versions")
         return
-    if len(text.encode()) > MOST_WARNING:
-        yield invalid(path, text, f"must be <= {MOST_WARNING} characters long")
+    if len(text.encode()) > MAX_WARNING:
+        yield invalid(path, text, f"must be <= {MAX_WARNING} characters long")
     if not text:
         yield invalid(path, text, "must not be an empty string")
-    for index, one in enumerate(text):
-        if not one.isprintable():
-            at = len(text[:index].encode())
-            words = (
+    for index, character in enumerate(text):
+        if not character.isprintable():
+            byte_index = len(text[:index].encode())
+            detail = (
                 "must only contain printable UTF-8 characters; non-printable character found at "
-                f"index {at}"
+                f"index {byte_index}"
             )
-            yield invalid(path, text, words)
+            yield invalid(path, text, detail)
             return
 
 
-def subresources(found: Tree, path: Path) -> Iterator[FieldError]:
-    """The rules for where the numbers of a scale are."""
-    scale = found.get("scale")
+def validate_subresources(subresources: Tree, path: Path) -> Iterator[FieldError]:
+    """Yield the errors of the paths of a scale subresource."""
+    scale = subresources.get("scale")
     if scale is None:
         return
-    for name, below in (("specReplicasPath", "spec"), ("statusReplicasPath", "status")):
-        at, text = path / f"scale.{name}", scale.get(name) or ""
-        problems = list(_simple(text, at))
+    for name, parent in (("specReplicasPath", "spec"), ("statusReplicasPath", "status")):
+        field_path, text = path / f"scale.{name}", scale.get(name) or ""
+        problems = list(_simple_path(text, field_path))
         if not text:
-            yield required(at)
+            yield required(field_path)
         elif problems:
             yield from problems
-        elif not text.startswith(f".{below}."):
-            yield invalid(at, text, f"should be a json path under .{below}")
-    text, at = scale.get("labelSelectorPath") or "", path / "scale.labelSelectorPath"
+        elif not text.startswith(f".{parent}."):
+            yield invalid(field_path, text, f"should be a json path under .{parent}")
+    text, field_path = scale.get("labelSelectorPath") or "", path / "scale.labelSelectorPath"
     if text:
-        problems = list(_simple(text, at))
+        problems = list(_simple_path(text, field_path))
         if problems:
             yield from problems
         elif not text.startswith((".spec.", ".status.")):
-            yield invalid(at, text, "should be a json path under either .spec or .status")
+            yield invalid(field_path, text, "should be a json path under either .spec or .status")
 
 
-def _simple(text: str, path: Path) -> Iterator[FieldError]:
+def _simple_path(text: str, path: Path) -> Iterator[FieldError]:
     if text and text[0] != ".":
         yield invalid(path, text, "must be a simple json path starting with .")
 
 
-def columns(found: Sequence[Tree], path: Path) -> Iterator[FieldError]:
-    """The rules for printer columns."""
-    for index, one in enumerate(found):
-        at = path[index]
-        if not one["name"]:
-            yield required(at / "name")
-        words = f"must be one of {','.join(COLUMN_TYPES)}"
-        if not one["type"]:
-            yield required(at / "type", words)
-        elif one["type"] not in COLUMN_TYPES:
-            yield invalid(at / "type", one["type"], words)
-        if one.get("format") and one["format"] not in COLUMN_FORMATS:
-            words = f"must be one of {','.join(COLUMN_FORMATS)}"
-            yield invalid(at / "format", one["format"], words)
-        if not one["jsonPath"]:
-            yield required(at / "JSONPath")
+def validate_columns(columns: Sequence[Tree], path: Path) -> Iterator[FieldError]:
+    """Yield the errors of printer columns."""
+    for index, column in enumerate(columns):
+        column_path = path[index]
+        if not column["name"]:
+            yield required(column_path / "name")
+        detail = f"must be one of {','.join(COLUMN_TYPES)}"
+        if not column["type"]:
+            yield required(column_path / "type", detail)
+        elif column["type"] not in COLUMN_TYPES:
+            yield invalid(column_path / "type", column["type"], detail)
+        if column.get("format") and column["format"] not in COLUMN_FORMATS:
+            detail = f"must be one of {','.join(COLUMN_FORMATS)}"
+            yield invalid(column_path / "format", column["format"], detail)
+        if not column["jsonPath"]:
+            yield required(column_path / "JSONPath")
         else:
-            yield from _simple(one["jsonPath"], at / "JSONPath")
+            yield from _simple_path(column["jsonPath"], column_path / "JSONPath")
 
 
-def selectable_fields(found: Sequence[Tree], schema: Tree, path: Path) -> Iterator[FieldError]:
-    """The rules for the fields that selectors know."""
-    seen: set[str] = set()
-    for index, one in enumerate(found):
-        text, at = one.get("jsonPath") or "", path[index] / "jsonPath"
+def validate_selectable_fields(
+    fields: Sequence[Tree], schema: Tree, path: Path
+) -> Iterator[FieldError]:
+    """Yield the errors of selectable fields."""
+    paths: set[str] = set()
+    for index, field_entry in enumerate(fields):
+        text, field_path = field_entry.get("jsonPath") or "", path[index] / "jsonPath"
         if not text:
-            yield required(at)
+            yield required(field_path)
             continue
         steps = text.removeprefix(".").split(".")
-        problem, field = _looked_up(text, steps, schema)
+        problem, field_schema = _field_schema(text, steps, schema)
         if problem:
-            yield invalid(at, text, f"is an invalid path: {problem}")
+            yield invalid(field_path, text, f"is an invalid path: {problem}")
             continue
         if steps[0] == "metadata":
-            yield invalid(at, text, "must not point to fields in metadata")
-        if (field.get("type") or "") not in _SELECTABLE:
+            yield invalid(field_path, text, "must not point to fields in metadata")
+        if (field_schema.get("type") or "") not in _SELECTABLE:
             yield invalid(
-                at,
+                field_path,
                 text,
                 "must point to a field of type string, boolean or integer. Enum string fields and "
                 "strings with formats are allowed.",
             )
-        if text in seen:
-            yield duplicate(at, text)
-        seen.add(text)
-    if len(seen) > MOST_FIELDS:
-        yield too_many(path, len(seen), MOST_FIELDS)
+        if text in paths:
+            yield duplicate(field_path, text)
+        paths.add(text)
+    if len(paths) > MAX_SELECTABLE_FIELDS:
+        yield too_many(path, len(paths), MAX_SELECTABLE_FIELDS)
 
 
-def _looked_up(text: str, steps: Sequence[str], schema: Tree) -> tuple[str, Tree]:
-    """What is wrong with a path, or the schema of what it leads to."""
+def _field_schema(text: str, steps: Sequence[str], schema: Tree) -> tuple[str, Tree]:
+    """Return the error of a path, and the schema of its field."""
     if not text.startswith("."):
         return f"expected [ or . but got: {text}", {}
     for step in steps:
         if "[" in step:
             return "array notation is not allowed", {}
-        below = (schema.get("properties") or {}).get(step)
-        if below is None:
+        child = (schema.get("properties") or {}).get(step)
+        if child is None:
             return "does not refer to a valid field", {}
-        schema = below
+        schema = child
     return "", schema

@@ -34,16 +34,16 @@ NEGATIVE = "must be greater than or equal to 0"
 
 def created(obj):
     """A copy as it would be stored."""
-    found = defaulted(obj)
-    strategy(f"{obj['kind'].lower()}s").prepare_for_create(found)
-    return found
+    stored = defaulted(obj)
+    strategy(f"{obj['kind'].lower()}s").prepare_for_create(stored)
+    return stored
 
 
 def job(**spec):
     """A job with more in its spec."""
-    found = copy.deepcopy(JOB)
-    found["spec"].update(spec)
-    return found
+    copied = copy.deepcopy(JOB)
+    copied["spec"].update(spec)
+    return copied
 
 
 def true(*types):

@@ -62,42 +62,42 @@ class _Entry:
 def linearizable(history: Sequence[Operation], model: Model, initial: State) -> bool:
     """Whether some order explains every outcome and never puts an operation after one that was
     called when it had returned already."""
-    head = _listed(history)
-    left = sum(operation.returned is not None for operation in history)
+    head = _linked_list(history)
+    unexplained = sum(operation.returned is not None for operation in history)
     states: frozenset[State] = frozenset((initial,))
-    done = 0
-    tried: set[tuple[int, frozenset[State]]] = set()
-    taken: list[tuple[_Entry, frozenset[State]]] = []
+    explained = 0
+    visited: set[tuple[int, frozenset[State]]] = set()
+    applied: list[tuple[_Entry, frozenset[State]]] = []
     entry = head.after
-    while left:
+    while unexplained:
         if entry is None or entry.operation is None:  # somebody returned who was not taken
-            if not taken:
+            if not applied:
                 return False
-            entry, states = taken.pop()
-            done &= ~entry.bit
+            entry, states = applied.pop()
+            explained &= ~entry.bit
             if entry.partner is not None:
                 entry.partner.come_back()
-                left += 1
+                unexplained += 1
             entry.come_back()
             entry = entry.after
             continue
         operation = entry.operation
-        then = frozenset(after for state in states for after in model(state, operation))
-        if not then or (done | entry.bit, then) in tried:
+        next_states = frozenset(after for state in states for after in model(state, operation))
+        if not next_states or (explained | entry.bit, next_states) in visited:
             entry = entry.after
             continue
-        tried.add((done | entry.bit, then))
-        taken.append((entry, states))
-        states, done = then, done | entry.bit
+        visited.add((explained | entry.bit, next_states))
+        applied.append((entry, states))
+        states, explained = next_states, explained | entry.bit
         entry.leave()
         if entry.partner is not None:
             entry.partner.leave()
-            left -= 1
+            unexplained -= 1
         entry = head.after
     return True
 
 
-def _listed(history: Sequence[Operation]) -> _Entry:
+def _linked_list(history: Sequence[Operation]) -> _Entry:
     moments: list[tuple[float, int, _Entry]] = []
     for number, operation in enumerate(history):
         call = _Entry(operation, 1 << number)
@@ -133,39 +133,39 @@ def register(state: Stored, operation: Operation) -> Iterable[Stored]:
     An outcome of None: nobody heard; the operation did what it could, or was refused.
     """
     if operation.outcome is None:
-        return _unheard(state, operation)
-    what, version, value = operation.outcome
-    if what == "absent":
+        return _next_states_without_outcome(state, operation)
+    status, version, value = operation.outcome
+    if status == "absent":
         return (state,) if state is None else ()
-    if what == "exists":
+    if status == "exists":
         return () if state is None else (state,)
     if operation.kind == "create":
         return ((version, operation.argument),) if state is None else ()
     if state is None:
         return ()
     if operation.kind == "get":
-        same = state[1] == value and state[0] in (None, version)
-        return ((version, value),) if same else ()
+        is_current = state[1] == value and state[0] in (None, version)
+        return ((version, value),) if is_current else ()
     if operation.kind == "delete":
         return (None,)
-    wanted, expected = operation.argument
-    if what == "conflict":
+    value_put, expected = operation.argument
+    if status == "conflict":
         return (state,) if expected is not None and state[0] != expected else ()
     if expected is not None and state[0] not in (None, expected):
         return ()
-    if state[1] == wanted:
-        return ((version, wanted),) if state[0] in (None, version) else ()
-    return ((version, wanted),) if state[0] is None or version > state[0] else ()
+    if state[1] == value_put:
+        return ((version, value_put),) if state[0] in (None, version) else ()
+    return ((version, value_put),) if state[0] is None or version > state[0] else ()
 
 
-def _unheard(state: Stored, operation: Operation) -> Iterable[Stored]:
+def _next_states_without_outcome(state: Stored, operation: Operation) -> Iterable[Stored]:
     if operation.kind == "create":
         return ((None, operation.argument),) if state is None else (state,)
     if state is None or operation.kind == "get":
         return (state,)
     if operation.kind == "delete":
         return (state, None)
-    wanted, expected = operation.argument
-    if state[1] == wanted or (expected is not None and state[0] not in (None, expected)):
+    value_put, expected = operation.argument
+    if state[1] == value_put or (expected is not None and state[0] not in (None, expected)):
         return (state,)
-    return (state, (None, wanted))
+    return (state, (None, value_put))

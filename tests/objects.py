@@ -65,9 +65,9 @@ GONE = object()
 def resource(name):
     """The resource of that plural name."""
     for group in SCHEME.groups:
-        for found in SCHEME.resources(group.name):
-            if found.name == name:
-                return found
+        for candidate in SCHEME.resources(group.name):
+            if candidate.name == name:
+                return candidate
     raise KeyError(name)
 
 
@@ -82,32 +82,32 @@ def refused(name, new, old=None):
     kind = strategy(name)
     if old is None:
         return texts(merge_errors(kind.validate(new), list(kind.declarative_rules.errors(new))))
-    found = kind.validate_update(new, old)
-    return texts(merge_errors(found, list(kind.declarative_rules.errors(new, old))))
+    all_errors = kind.validate_update(new, old)
+    return texts(merge_errors(all_errors, list(kind.declarative_rules.errors(new, old))))
 
 
 def defaulted(obj):
     """A copy with all defaults."""
-    found = copy.deepcopy(obj)
-    SCHEME.default(found)
-    return found
+    copied = copy.deepcopy(obj)
+    SCHEME.default(copied)
+    return copied
 
 
 def changed(obj, path="", value=GONE):
     """A copy with one value changed: `spec/containers/0/name`."""
-    found = copy.deepcopy(obj)
-    at = found
+    copied = copy.deepcopy(obj)
+    parent = copied
     *steps, last = path.split("/") if path else [""]
     for step in steps:
-        at = at[int(step)] if isinstance(at, list) else at.setdefault(step, {})
+        parent = parent[int(step)] if isinstance(parent, list) else parent.setdefault(step, {})
     if not last:
-        return found
-    key = int(last) if isinstance(at, list) else last
+        return copied
+    key = int(last) if isinstance(parent, list) else last
     if value is GONE:
-        del at[key]
+        del parent[key]
     else:
-        at[key] = copy.deepcopy(value)
-    return found
+        parent[key] = copy.deepcopy(value)
+    return copied
 
 
 def texts(errors):

@@ -24,28 +24,28 @@ def offenders(path: Path) -> list[str]:
     """Each rule that a module breaks, as a line to print."""
     text = path.read_text()
     tree = ast.parse(text)
-    found = []
+    problems = []
     lines = text.count("\n")
     if lines > MODULE_LINES and not _is_declarations(tree):
-        found.append(f"{path}: {lines} lines, at most {MODULE_LINES}")
+        problems.append(f"{path}: {lines} lines, at most {MODULE_LINES}")
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > FUNCTION_LINES:
-                where = f"{path}:{node.lineno}: {node.name}"
-                found.append(f"{where} has {length} lines, at most {FUNCTION_LINES}")
-    return found
+                location = f"{path}:{node.lineno}: {node.name}"
+                problems.append(f"{location} has {length} lines, at most {FUNCTION_LINES}")
+    return problems
 
 
 def main() -> int:
-    found = [
+    problems = [
         line
         for folder in ("kapiserver", "tests")
         for path in sorted((ROOT / folder).rglob("*.py"))
         for line in offenders(path)
     ]
-    print("\n".join(found) if found else "sizes: ok")
-    return 1 if found else 0
+    print("\n".join(problems) if problems else "sizes: ok")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ async def _create(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
         return response.status, await response.json()
 
 
-class _Counted:
+class _PredictableIdentifiers:
     """Identifiers that a test foresees."""
 
     def __init__(self) -> None:
@@ -57,7 +57,9 @@ def test_clock_and_identifiers() -> None:
     """Timestamps follow the clock that a test passes, uids and names its identifiers."""
 
     async def run() -> None:
-        async with _client(clock=ManualClock(1_000_000_000.0), identifiers=_Counted()) as client:
+        async with _client(
+            clock=ManualClock(1_000_000_000.0), identifiers=_PredictableIdentifiers()
+        ) as client:
             status, created = await _create(*client)
         assert status == 201
         metadata = created["metadata"]
@@ -89,7 +91,7 @@ def test_filters() -> None:
     asyncio.run(run())
 
 
-class _Nothing:
+class _ReadOnly:
     """Allows nothing but reading."""
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
@@ -105,20 +107,20 @@ def test_authorizer() -> None:
     """An authorizer that a test passes decides alone."""
 
     async def run() -> None:
-        async with _client(authorizer=_Nothing()) as client:
-            status, answer = await _create(*client)
+        async with _client(authorizer=_ReadOnly()) as client:
+            status, status_body = await _create(*client)
         assert status == 403
-        assert answer["message"].endswith('in the namespace "default": read only')
+        assert status_body["message"].endswith('in the namespace "default": read only')
 
     asyncio.run(run())
 
 
-class _Fails:
+class _Failing:
     """Fails requests before or after their handler."""
 
-    def __init__(self, *, before: Exception | None, after: Exception | None) -> None:
-        self._before = before
-        self._after = after
+    def __init__(self, *, error_before: Exception | None, error_after: Exception | None) -> None:
+        self._before = error_before
+        self._after = error_after
 
     async def before(self, request: Request) -> None:
         if self._before is not None and request.info.verb == "create":
@@ -129,17 +131,18 @@ class _Fails:
             raise self._after
 
 
-@pytest.mark.parametrize(("before", "written"), [(True, 0), (False, 1)])
-def test_faults(before: bool, written: int) -> None:
+@pytest.mark.parametrize(("fails_before", "objects"), [(True, 0), (False, 1)])
+def test_faults(fails_before: bool, objects: int) -> None:
     """A fault answers instead of the handler, or hides from the client what it wrote."""
-    faults = _Fails(
-        before=TooManyRequests() if before else None, after=None if before else TooManyRequests()
+    faults = _Failing(
+        before=TooManyRequests() if fails_before else None,
+        after=None if fails_before else TooManyRequests(),
     )
 
     async def run() -> None:
         async with _client(faults=faults) as (session, url):
             assert (await _create(session, url))[0] == 429
-            assert await _count(session, url) == written
+            assert await _count(session, url) == objects
 
     asyncio.run(run())
 
@@ -148,7 +151,7 @@ def test_dropped_connection() -> None:
     """A fault may cut the connection after the write."""
 
     async def run() -> None:
-        async with _client(faults=_Fails(before=None, after=DropConnection())) as (session, url):
+        async with _client(faults=_Failing(before=None, after=DropConnection())) as (session, url):
             with pytest.raises(aiohttp.ClientConnectionError):
                 await _create(session, url)
             assert await _count(session, url) == 1

@@ -47,21 +47,21 @@ def test_verbs(options: dict[str, Any]) -> None:
     async def run() -> None:
         async with connected(**options) as (_, client):
             maps = config_maps(client)
-            made = await maps.create(
+            created = await maps.create(
                 {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "1"}}
             )
-            assert await maps.get("x") == made
-            made["data"]["b"] = "2"
-            updated = await maps.update(made)
+            assert await maps.get("x") == created
+            created["data"]["b"] = "2"
+            updated = await maps.update(created)
             assert updated["data"] == {"a": "1", "b": "2"}
             patched = await maps.patch("x", {"data": {"a": None}})
             assert patched["data"] == {"b": "2"}
             config = {"kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"c": "3"}}
             applied = await maps.apply(config, manager="me")
             assert applied["data"] == {"b": "2", "c": "3"}
-            listed = await maps.list(fieldSelector="metadata.name=x")
-            assert listed["items"] == [applied]
-            await maps.delete("x", {"preconditions": {"uid": made["metadata"]["uid"]}})
+            listing = await maps.list(fieldSelector="metadata.name=x")
+            assert listing["items"] == [applied]
+            await maps.delete("x", {"preconditions": {"uid": created["metadata"]["uid"]}})
             with pytest.raises(StatusError, match='configmaps "x" not found') as caught:
                 await maps.get("x")
             assert (caught.value.code, caught.value.reason) == (404, "NotFound")
@@ -82,12 +82,14 @@ def test_custom_kinds(options: dict[str, Any]) -> None:
             group, name = crd["spec"]["group"], crd["metadata"]["name"]
             async for event in definitions.follow(fieldSelector=f"metadata.name={name}"):
                 conditions = event.object["status"].get("conditions") or []
-                if any(one["type"] == "Established" for one in conditions):
+                if any(condition["type"] == "Established" for condition in conditions):
                     break
             widgets = client.resource(f"{group}/v1", "widgets", namespace="default")
-            made = await widgets.create({"kind": "Widget", "metadata": {"name": "a"}, "spec": spec})
-            assert (made["spec"], await widgets.get("a")) == (spec, made)
-            changed = await widgets.update({**made, "spec": {"replicas": 3}})
+            created = await widgets.create(
+                {"kind": "Widget", "metadata": {"name": "a"}, "spec": spec}
+            )
+            assert (created["spec"], await widgets.get("a")) == (spec, created)
+            changed = await widgets.update({**created, "spec": {"replicas": 3}})
             config = {"kind": "Widget", "metadata": {"name": "a"}, "spec": {"color": "red"}}
             applied = await widgets.apply(config, manager="me")
             assert applied["spec"] == {**changed["spec"], "color": "red"}
@@ -109,32 +111,34 @@ def test_follow(options: dict[str, Any]) -> None:
             maps = config_maps(client)
             await maps.create({"kind": "ConfigMap", "metadata": {"name": "x"}})
             events = maps.follow(fieldSelector="metadata.name=x")
-            seen = [await _told(events)]
+            observed = [await _next_event(events)]
             await maps.patch("x", {"data": {"a": "1"}})
-            seen.append(await _told(events))
+            observed.append(await _next_event(events))
             await maps.delete("x")
-            seen.append(await _told(events))
-            assert seen == ["ADDED x", "MODIFIED x", "DELETED x"]
+            observed.append(await _next_event(events))
+            assert observed == ["ADDED x", "MODIFIED x", "DELETED x"]
             await events.aclose()
 
     asyncio.run(run())
 
 
-async def _told(events: AsyncIterator[Event]) -> str:
+async def _next_event(events: AsyncIterator[Event]) -> str:
     event = await asyncio.wait_for(anext(events), 60)
     return f"{event.type} {event.object['metadata']['name']}"
 
 
-def kept_at(path: Path, port: int = 0) -> Config:
+def config_at(path: Path, port: int = 0) -> Config:
     """A server over a file."""
     return Config(
         secure_port=None, insecure_port=port, shutdown_timeout=1, storage=f"sqlite:{path}"
     )
 
 
-async def meanwhile(path: Path, act: Callable[[Resource], Awaitable[None]]) -> None:
+async def change_through_other_server(
+    path: Path, act: Callable[[Resource], Awaitable[None]]
+) -> None:
     """Change what is in the file by way of another server, and forget how it was before."""
-    async with serve(kept_at(path)) as running, Client(running.url) as client:
+    async with serve(config_at(path)) as running, Client(running.url) as client:
         await act(config_maps(client))
         kv = running.app.kv
         await kv.compact(await kv.current_revision())
@@ -153,21 +157,21 @@ def test_pages(tmp_path: Path, expired: Any) -> None:
         await maps.create({"kind": "ConfigMap", "metadata": {"name": "m9"}})
 
     async def run() -> list[list[str]]:
-        await meanwhile(path, fill)
+        await change_through_other_server(path, fill)
         async with AsyncExitStack() as server:
             port = free_port()
-            running = await server.enter_async_context(serve(kept_at(path, port)))
+            running = await server.enter_async_context(serve(config_at(path, port)))
             client = await server.enter_async_context(Client(running.url))
             pages = config_maps(client).pages(
                 limit=3, expired=expired, fieldSelector="metadata.name!=kube-root-ca.crt"
             )
-            found = [_names(await anext(pages))]
+            names = [_names(await anext(pages))]
             await server.aclose()
-            await meanwhile(path, change)
-            running = await server.enter_async_context(serve(kept_at(path, port)))
+            await change_through_other_server(path, change)
+            running = await server.enter_async_context(serve(config_at(path, port)))
             await client.__aenter__()
             server.push_async_exit(client)
-            return found + [_names(page) async for page in pages]
+            return names + [_names(page) async for page in pages]
 
     if expired == "raise":
         with pytest.raises(StatusError) as caught:
@@ -175,15 +179,15 @@ def test_pages(tmp_path: Path, expired: Any) -> None:
         assert caught.value.code == 410
         return
     pages = asyncio.run(run())
-    first, rest = pages[0], [name for page in pages[1:] for name in page]
+    first, names_after = pages[0], [name for page in pages[1:] for name in page]
     if expired == "continue":
-        assert first + rest == ["m0", "m1", "m2", "m3", "m4", "m9"]
+        assert first + names_after == ["m0", "m1", "m2", "m3", "m4", "m9"]
     else:
-        assert rest == ["m0", "m1", "m2", "m3", "m4", "m9"]
+        assert names_after == ["m0", "m1", "m2", "m3", "m4", "m9"]
 
 
 def _names(page: dict[str, Any]) -> list[str]:
-    return [one["metadata"]["name"] for one in page["items"]]
+    return [item["metadata"]["name"] for item in page["items"]]
 
 
 def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
@@ -198,18 +202,21 @@ def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
     async def run() -> None:
         async with AsyncExitStack() as server:
             port = free_port()
-            running = await server.enter_async_context(serve(kept_at(path, port)))
+            running = await server.enter_async_context(serve(config_at(path, port)))
             async with Client(running.url, again_seconds=0.05) as client:
                 maps = config_maps(client)
                 await maps.create({"kind": "ConfigMap", "metadata": {"name": "a"}})
                 await maps.create({"kind": "ConfigMap", "metadata": {"name": "b"}})
                 events = maps.follow(fieldSelector="metadata.name!=kube-root-ca.crt")
-                assert {await _told(events), await _told(events)} == {"ADDED a", "ADDED b"}
+                assert {await _next_event(events), await _next_event(events)} == {
+                    "ADDED a",
+                    "ADDED b",
+                }
                 await server.aclose()
-                await meanwhile(path, change)
-                await server.enter_async_context(serve(kept_at(path, port)))
-                told = {await _told(events) for _ in range(3)}
-                assert told == {"DELETED a", "MODIFIED b", "ADDED c"}
+                await change_through_other_server(path, change)
+                await server.enter_async_context(serve(config_at(path, port)))
+                observed = {await _next_event(events) for _ in range(3)}
+                assert observed == {"DELETED a", "MODIFIED b", "ADDED c"}
                 await events.aclose()
 
     asyncio.run(run())
@@ -218,10 +225,10 @@ def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
 @asynccontextmanager
 async def json_only() -> AsyncIterator[tuple[str, list[str]]]:
     """A server as old ones are, that takes and gives JSON; the Content-Types it was sent."""
-    sent: list[str] = []
+    content_types: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        sent.append(request.content_type)
+        content_types.append(request.content_type)
         if "cbor" in request.content_type:
             return web.json_response({"kind": "Status", "code": 415}, status=415)
         return web.json_response(json.loads(await request.read()))
@@ -233,7 +240,7 @@ async def json_only() -> AsyncIterator[tuple[str, list[str]]]:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     port = runner.addresses[0][1]
-    yield f"http://127.0.0.1:{port}", sent
+    yield f"http://127.0.0.1:{port}", content_types
     await runner.cleanup()
 
 
@@ -242,19 +249,19 @@ def test_fallback() -> None:
 
     async def run() -> None:
         options: dict[str, Any] = {"gates": Gates(prefer_cbor=True)}
-        async with json_only() as (url, sent), Client(url, **options) as client:
+        async with json_only() as (url, content_types), Client(url, **options) as client:
             obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
             assert await config_maps(client).create(obj) == obj
             await config_maps(client).create(obj)
             await client.resource("v1", "secrets", namespace="default").create(obj)
             cbor, plain = "application/cbor", "application/json"
-            assert sent == [cbor, plain, plain, cbor, plain]
-            sent.clear()
+            assert content_types == [cbor, plain, plain, cbor, plain]
+            content_types.clear()
             await config_maps(client).update(obj)
             for _ in range(2):
                 await config_maps(client).apply(obj, manager="me")
             apply = "application/apply-patch"
-            assert sent == [cbor, plain, f"{apply}+cbor", f"{apply}+yaml", f"{apply}+yaml"]
+            assert content_types == [cbor, plain, f"{apply}+cbor", f"{apply}+yaml", f"{apply}+yaml"]
 
     asyncio.run(run())
 
@@ -275,10 +282,10 @@ def test_gates(options: dict[str, Any], body: str, apply: str) -> None:
 
     async def run() -> None:
         obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
-        async with json_only() as (url, sent), Client(url, **options) as client:
+        async with json_only() as (url, content_types), Client(url, **options) as client:
             await config_maps(client).create(obj)
             await config_maps(client).apply(obj, manager="me")
-            assert (sent[0], sent[-2 if apply == "cbor" else -1]) == (
+            assert (content_types[0], content_types[-2 if apply == "cbor" else -1]) == (
                 f"application/{body}",
                 f"application/apply-patch+{apply}",
             )

@@ -140,9 +140,9 @@ async def reads(s: Session) -> None:
 
 
 async def updates(s: Session) -> None:
-    made = await s.note(s.maps.create(config_map("a", data={"x": "1"})))
-    await s.note(s.maps.update({**made, "data": {"x": "2"}}))
-    await s.note(s.maps.update({**made, "data": {"x": "3"}}))
+    created = await s.note(s.maps.create(config_map("a", data={"x": "1"})))
+    await s.note(s.maps.update({**created, "data": {"x": "2"}}))
+    await s.note(s.maps.update({**created, "data": {"x": "3"}}))
     await s.note(s.maps.update(config_map("a", data={"y": "1"}), fieldManager="other"))
     await s.note(s.maps.update(config_map("a", data={"y": "2"}), dryRun="All"))
     await s.note(s.maps.update(config_map("zz")))
@@ -195,8 +195,8 @@ async def applies(s: Session) -> None:
 
 
 async def deletes(s: Session) -> None:
-    made = await s.note(s.maps.create(config_map("a")))
-    uid = made["metadata"]["uid"]
+    created = await s.note(s.maps.create(config_map("a")))
+    uid = created["metadata"]["uid"]
     await s.note(s.maps.delete("a", {"preconditions": {"uid": "x"}}))
     await s.note(s.maps.delete("a", {"preconditions": {"resourceVersion": "1"}}))
     await s.note(s.maps.delete("a", {"propagationPolicy": "x"}))
@@ -204,9 +204,9 @@ async def deletes(s: Session) -> None:
     await s.note(s.maps.delete("a", dryRun="All"))
     await s.note(s.maps.delete("a", {"preconditions": {"uid": uid}}))
     await s.note(s.maps.delete("a"))
-    held = config_map("held")
-    held["metadata"]["finalizers"] = ["example.com/x"]
-    await s.note(s.maps.create(held))
+    finalized = config_map("held")
+    finalized["metadata"]["finalizers"] = ["example.com/x"]
+    await s.note(s.maps.create(finalized))
     await s.note(s.maps.delete("held", {"propagationPolicy": "Foreground"}))
     await s.maps.patch("held", {"metadata": {"finalizers": None}})
     await s.note(s.maps.get("held"))
@@ -254,9 +254,9 @@ async def reviews(s: Session) -> None:
     own = s.client.resource(authorization, "selfsubjectaccessreviews")
     await s.note(own.create({"spec": spec}))
     await s.note(own.create({"spec": {}}))
-    who = s.client.resource("authentication.k8s.io/v1", "selfsubjectreviews")
-    await s.note(who.create({}))
-    await s.note(who.get("x"))
+    reviews_of_self = s.client.resource("authentication.k8s.io/v1", "selfsubjectreviews")
+    await s.note(reviews_of_self.create({}))
+    await s.note(reviews_of_self.get("x"))
 
 
 async def custom(s: Session) -> None:
@@ -295,8 +295,8 @@ def transcripts() -> Any:
             internal = running.app.server.client(UNSECURED, user_agent=AGENT)
             return {
                 case.__name__: [
-                    await play(case, each, f"{way}-{case.__name__}")
-                    for way, each in (("http", client), ("internal", internal))
+                    await play(case, item, f"{kind}-{case.__name__}")
+                    for kind, item in (("http", client), ("internal", internal))
                 ]
                 for case in CASES
             }
@@ -309,7 +309,8 @@ async def establish(client: AnyClient) -> None:
     await definitions.create(WIDGETS)
     async for event in definitions.follow():
         if any(
-            one["type"] == "Established" for one in event.object["status"].get("conditions") or []
+            condition["type"] == "Established"
+            for condition in event.object["status"].get("conditions") or []
         ):
             return
 

@@ -23,24 +23,30 @@ def _modules() -> list[str]:
 def _named_paths(text: str) -> set[str]:
     """What stands in backquotes and looks like a path of the project."""
     quoted = re.findall(r"`([^`\s]+)`", text)
-    return {one.rstrip("/") for one in quoted if re.fullmatch(r"[\w./*-]+(\.py|/)", one)}
+    return {
+        text_part.rstrip("/")
+        for text_part in quoted
+        if re.fullmatch(r"[\w./*-]+(\.py|/)", text_part)
+    }
 
 
 def test_paths_in_architecture_exist() -> None:
     """Every path that ARCHITECTURE.md names is there."""
     for name in _named_paths((ROOT / "ARCHITECTURE.md").read_text()):
-        found = (ROOT / name).exists() or (PACKAGE / name).exists()
-        assert found, f"ARCHITECTURE.md names {name}, which is not there"
+        is_present = (ROOT / name).exists() or (PACKAGE / name).exists()
+        assert is_present, f"ARCHITECTURE.md names {name}, which is not there"
 
 
 def test_every_module_is_named() -> None:
     """ARCHITECTURE.md names every module, or the folder of a group, handlers or filters."""
     named = _named_paths((ROOT / "ARCHITECTURE.md").read_text())
     folders = [
-        one for one in named if one == "controllers" or ("/" in one and not one.endswith(".py"))
+        item
+        for item in named
+        if item == "controllers" or ("/" in item and not item.endswith(".py"))
     ]
     for module in _modules():
-        covered = module in named or any(module.startswith(f"{one}/") for one in folders)
+        covered = module in named or any(module.startswith(f"{folder}/") for folder in folders)
         assert covered, f"ARCHITECTURE.md does not name {module}"
 
 
@@ -62,7 +68,7 @@ def test_readme_names_the_commands() -> None:
 def test_dependencies_have_lower_bounds() -> None:
     """Every run-time dependency says the oldest version it works with."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert all(">=" in one for one in project["dependencies"])
+    assert all(">=" in requirement for requirement in project["dependencies"])
 
 
 def test_compose_file() -> None:

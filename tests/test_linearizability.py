@@ -15,19 +15,19 @@ def get(called, returned, version=None, value=""):
 
 
 def create(called, returned, value, version=None, *, exists=False):
-    heard = version is not None or exists
-    outcome = ("exists" if exists else "ok", version, value) if heard else None
-    return Operation("create", called, returned if heard else None, value, outcome)
+    has_outcome = version is not None or exists
+    outcome = ("exists" if exists else "ok", version, value) if has_outcome else None
+    return Operation("create", called, returned if has_outcome else None, value, outcome)
 
 
-def put(called, returned, value, expected=None, version=None, what="ok"):
-    heard = version is not None or what != "ok"
-    outcome = (what, version, value) if heard else None
-    return Operation("put", called, returned if heard else None, (value, expected), outcome)
+def put(called, returned, value, expected=None, version=None, status="ok"):
+    has_outcome = version is not None or status != "ok"
+    outcome = (status, version, value) if has_outcome else None
+    return Operation("put", called, returned if has_outcome else None, (value, expected), outcome)
 
 
-def delete(called, returned, what="ok"):
-    return Operation("delete", called, returned, None, (what, None, ""))
+def delete(called, returned, status="ok"):
+    return Operation("delete", called, returned, None, (status, None, ""))
 
 
 POSSIBLE = [
@@ -35,7 +35,7 @@ POSSIBLE = [
     ("absent at first", [get(0, 1), create(2, 3, "a", 5), get(4, 5, 5, "a")]),
     ("concurrent reads may differ", [create(0, 9, "a", 5), get(1, 2), get(3, 4, 5, "a")]),
     ("either of two writers wins", [
-        create(0, 1, "a", 5), put(2, 9, "b", 5, 6), put(2, 9, "c", 5, what="conflict"),
+        create(0, 1, "a", 5), put(2, 9, "b", 5, 6), put(2, 9, "c", 5, status="conflict"),
         get(10, 11, 6, "b")]),
     ("a create among creates", [
         create(0, 9, "a", 5), create(0, 9, "b", exists=True), get(10, 11, 5, "a")]),
@@ -59,7 +59,7 @@ IMPOSSIBLE = [
     ("a lost update", [
         create(0, 1, "a", 5), put(2, 9, "b", 5, 6), put(2, 9, "c", 5, 7)]),
     ("a conflict without a reason", [
-        create(0, 1, "a", 5), put(2, 3, "b", 5, what="conflict")]),
+        create(0, 1, "a", 5), put(2, 3, "b", 5, status="conflict")]),
     ("a write forgotten", [create(0, 1, "a", 5), get(2, 3)]),
     ("a delete forgotten", [create(0, 1, "a", 5), delete(2, 3), get(4, 5, 5, "a")]),
     ("nothing to delete", [create(0, 1, "a", 5), delete(2, 3, "absent")]),
@@ -82,17 +82,17 @@ def test_possible(name, history):
 def test_impossible(name, history):
     """Histories that no order explains are found, also amid what has nothing to do with it."""
     assert not linearizable(history, register, None)
-    late = [get(100 + n, 200 + n, 5, "z") for n in range(3)]
-    assert not linearizable([*history, *late], register, None)
+    unrelated = [get(100 + n, 200 + n, 5, "z") for n in range(3)]
+    assert not linearizable([*history, *unrelated], register, None)
 
 
-def by_trying(history):
+def brute_force(history):
     """The same question answered by trying every order of every part of the unheard."""
-    heard = [one for one in history if one.returned is not None]
-    unheard = [one for one in history if one.returned is None]
-    for count in range(len(unheard) + 1):
-        for some in itertools.combinations(unheard, count):
-            for order in itertools.permutations([*heard, *some]):
+    finished = [operation for operation in history if operation.returned is not None]
+    pending = [operation for operation in history if operation.returned is None]
+    for count in range(len(pending) + 1):
+        for performed in itertools.combinations(pending, count):
+            for order in itertools.permutations([*finished, *performed]):
                 if _in_time(order) and _allowed(order):
                     return True
     return False
@@ -121,7 +121,7 @@ _values = st.sampled_from("ab")
 def operations(draw):
     called, lasts = draw(_moments)
     returned, version, value = called + lasts, draw(_versions), draw(_values)
-    what = draw(st.sampled_from("gcpduUx"))
+    letter = draw(st.sampled_from("gcpduUx"))
     return {
         "g": get(called, returned, version, value),
         "c": create(called, returned, value, version),
@@ -129,12 +129,12 @@ def operations(draw):
         "d": delete(called, returned),
         "u": put(called, returned, value, draw(st.none() | _versions)),
         "U": create(called, returned, value),
-        "x": put(called, returned, value, version, what="conflict"),
-    }[what]
+        "x": put(called, returned, value, version, status="conflict"),
+    }[letter]
 
 
 @settings(max_examples=300)
 @given(st.lists(operations(), max_size=5))
 def test_as_trying_everything(history):
     """It says of every small history what trying all orders says."""
-    assert linearizable(history, register, None) is by_trying(history)
+    assert linearizable(history, register, None) is brute_force(history)

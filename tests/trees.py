@@ -126,32 +126,36 @@ def objects(scheme: Scheme, kind: GroupVersionKind) -> st.SearchStrategy[Tree]:
 def trees(draw: st.DrawFn, type_: type[Type], depth: int = 0) -> Tree:
     """Canonical trees of a type, as its Protobuf decoder gives them: an empty list is absent or
     null, kinds do not name themselves."""
-    optional = [one for one in _named(type_) if not _stands(one)]
-    most = 6 if depth < 2 else 3 if depth < _WIDE_DEPTH else 1 if depth < MAX_DEPTH else 0
-    chosen = draw(st.lists(st.sampled_from(optional), max_size=most)) if optional and most else []
-    names = {one.field.name for one in chosen}
-    found: Tree = {}
-    for one in _named(type_):
-        field = one.field
-        if _stands(one) or field.name in names:
+    optional = [flat for flat in _fields(type_) if not _is_required(flat)]
+    max_fields = 6 if depth < 2 else 3 if depth < _WIDE_DEPTH else 1 if depth < MAX_DEPTH else 0
+    drawn = (
+        draw(st.lists(st.sampled_from(optional), max_size=max_fields))
+        if optional and max_fields
+        else []
+    )
+    names = {flat.field.name for flat in drawn}
+    tree: Tree = {}
+    for flat in _fields(type_):
+        field = flat.field
+        if _is_required(flat) or field.name in names:
             value = draw(_values(field.shape, depth))
-            if not _omitted(one, value):
-                found[field.name] = value
-    return found
+            if not _omitted(flat, value):
+                tree[field.name] = value
+    return tree
 
 
-def _named(type_: type[Type]) -> list[FlatField]:
+def _fields(type_: type[Type]) -> list[FlatField]:
     heads = ("kind", "apiVersion") if issubclass(type_, Kind) else ()
-    return [one for one in type_.flat_fields() if one.field.name not in heads]
+    return [flat for flat in type_.flat_fields() if flat.field.name not in heads]
 
 
-def _stands(flat: FlatField) -> bool:
+def _is_required(flat: FlatField) -> bool:
     # In every canonical tree: `always`, and structs that are no pointers.
     field = flat.field
     struct = isinstance(field.shape, Message) and not issubclass(
         field.shape.type, scalar_types.StringList
     )
-    pointer = field.pointer or any(one.pointer for one in flat.embedded_in)
+    pointer = field.pointer or any(flat_parent.pointer for flat_parent in flat.embedded_in)
     return field.options.always or (struct and not pointer)
 
 
@@ -159,7 +163,7 @@ def _omitted(flat: FlatField, value: Value) -> bool:
     field = flat.field
     if field.options.omit_zero:
         return value is None or value == _zero(field.shape)
-    if field.pointer or _stands(flat):
+    if field.pointer or _is_required(flat):
         return field.pointer and value is None and not field.options.always
     return not value
 
@@ -169,9 +173,9 @@ def _zero(shape: Shape) -> Value:
     if issubclass(shape.type, ScalarType):
         return shape.type.canonical(None)
     return {
-        one.field.name: _zero(one.field.shape) if isinstance(one.field.shape, Message) else None
-        for one in _named(shape.type)
-        if _stands(one)
+        flat.field.name: _zero(flat.field.shape) if isinstance(flat.field.shape, Message) else None
+        for flat in _fields(shape.type)
+        if _is_required(flat)
     }
 
 
@@ -183,31 +187,33 @@ def _values(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
             return _variants(shape.type, depth)
         leaf = leaf_of(shape.type)
         return LEAVES[leaf] if leaf else trees(shape.type, depth + 1)
-    few = 3 if depth < MAX_DEPTH else 0
+    list_size = 3 if depth < MAX_DEPTH else 0
     if isinstance(shape, ListOf):
         # Only a list that must be there is asked for when it is empty: it is null then.
-        return st.lists(_values(shape.item, depth + 1), max_size=few).map(lambda one: one or None)
+        return st.lists(_values(shape.item, depth + 1), max_size=list_size).map(
+            lambda drawn_items: drawn_items or None
+        )
     assert isinstance(shape, MapOf)
-    entries = st.dictionaries(TEXTS, _values(shape.value, depth + 1), max_size=few)
-    return entries.map(lambda one: dict(sorted(one.items())) or None)
+    entries = st.dictionaries(TEXTS, _values(shape.value, depth + 1), max_size=list_size)
+    return entries.map(lambda drawn_items: dict(sorted(drawn_items.items())) or None)
 
 
 def _variants(type_: type[Variant], depth: int) -> st.SearchStrategy[Any]:
-    values = st.one_of(_values(one.shape, depth + 1) for one in type_.fields())
+    values = st.one_of(_values(member.shape, depth + 1) for member in type_.fields())
     return values.map(lambda value: {} if value is None else value)
 
 
 def leaf_of(type_: type[Type]) -> type[ScalarType] | None:
     """The Leaf of the tables above that a type is, or is derived from."""
-    return next((one for one in type_.__mro__ if one in _FILLED_LEAVES), None)
+    return next((base for base in type_.__mro__ if base in _FILLED_LEAVES), None)
 
 
 def filled(type_: type[Type], *, above: tuple[type[Type], ...] = ()) -> Tree:
     """A canonical tree with every field set, except where a type holds itself."""
     return {
-        one.field.name: _filled(one.field.shape, (*above, type_))
-        for one in _named(type_)
-        if _message(one.field.shape) not in (*above, type_)
+        flat.field.name: _filled(flat.field.shape, (*above, type_))
+        for flat in _fields(type_)
+        if _message(flat.field.shape) not in (*above, type_)
     }
 
 

@@ -98,9 +98,9 @@ ROWS = (
 
 
 def _print(name: str, figures: Figures, figure: str = "", reference: float | None = None) -> None:
-    shown = ", ".join(f"{key} {value:,.3g}" for key, value in figures.items())
+    line = ", ".join(f"{key} {value:,.3g}" for key, value in figures.items())
     ratio = f"{reference / figures[figure]:.1f}" if reference and figures.get(figure) else ""
-    print(f"| {name} | {shown} | {reference or ''} | {ratio} |", flush=True)
+    print(f"| {name} | {line} | {reference or ''} | {ratio} |", flush=True)
 
 
 def _starts(folder: Path, below: Store, options: argparse.Namespace) -> None:
@@ -113,11 +113,11 @@ def _starts(folder: Path, below: Store, options: argparse.Namespace) -> None:
 
 def _first_lists(folder: Path, below: Store, options: argparse.Namespace) -> None:
     for medium, accept in (("JSON", JSON), ("protobuf", PROTOBUF)):
-        found = []
+        rows = []
         for _ in range(options.repeats):
             with server(folder, below, options.server) as (target, _started):
-                found.append(asyncio.run(measures.first_list(target, accept=accept)))
-        _print(f"first list of a fresh server, {medium}", measures.median(found))
+                rows.append(asyncio.run(measures.first_list(target, accept=accept)))
+        _print(f"first list of a fresh server, {medium}", measures.median(rows))
     with server(folder, below, options.server) as (target, _started):
         for accept in (JSON, PROTOBUF, JSON):
             for query in ("?", "?limit=500"):
@@ -136,27 +136,27 @@ def main() -> None:
     )
     parser.add_argument("--server", nargs="*", default=[], help="more flags for `serve`")
     options = parser.parse_args()
-    wanted = [one for one in options.only.split(",") if one]
-    rows = [row for row in ROWS if not wanted or row.name.split()[0].strip(",") in wanted]
-    listed = any(row.name.startswith("list") for row in rows)
+    selected = [name_part for name_part in options.only.split(",") if name_part]
+    rows = [row for row in ROWS if not selected or row.name.split()[0].strip(",") in selected]
+    has_lists = any(row.name.startswith("list") for row in rows)
     print("| work | measured (median) | kube-apiserver 1.20.2 | times less |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch, store(options.storage, Path(scratch)) as below:
-        if not wanted or "start" in wanted:
+        if not selected or "start" in selected:
             _starts(Path(scratch), below, options)
         with server(Path(scratch), below, options.server) as (target, _started):
-            if listed or "first" in wanted:
+            if has_lists or "first" in selected:
                 _print("seed pods", asyncio.run(measures.seed_pods(target, options.objects)))
                 _print("memory with pods", measures.memory(target), "MiB", 879)
             for number, row in enumerate(rows):
-                found = [
+                runs = [
                     asyncio.run(row.run(target, options.seconds)) for _ in range(options.repeats)
                 ]
-                _print(row.name, measures.median(found), row.figure, row.reference)
+                _print(row.name, measures.median(runs), row.figure, row.reference)
                 follows = rows[number + 1].name if number + 1 < len(rows) else ""
                 if row.name.startswith("list") and not follows.startswith("list"):
                     _print("memory after lists", measures.memory(target), "MiB", 879)
             _print("memory at the end", measures.memory(target))
-        if not wanted or "first" in wanted:
+        if not selected or "first" in selected:
             _first_lists(Path(scratch), below, options)
 
 

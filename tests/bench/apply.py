@@ -41,10 +41,10 @@ def pod(containers: int = 3, variables: int = 19) -> dict[str, Any]:
             "volumes": [{"name": f"volume-{n}", "emptyDir": {}} for n in range(6)],
             "containers": [
                 {
-                    "name": f"container-{one}",
+                    "name": f"container-{number}",
                     "image": "registry.example/team/image:1.27",
                     "args": ["--verbose", "--port=8080"],
-                    "ports": [{"name": f"p{one}", "containerPort": 8080 + one}],
+                    "ports": [{"name": f"p{number}", "containerPort": 8080 + number}],
                     "env": [
                         {"name": f"VARIABLE_NUMBER_{n}", "value": f"a value of the variable {n}"}
                         for n in range(variables)
@@ -55,7 +55,7 @@ def pod(containers: int = 3, variables: int = 19) -> dict[str, Any]:
                     ],
                     "readinessProbe": {"httpGet": {"path": "/ready", "port": 8080}},
                 }
-                for one in range(containers)
+                for number in range(containers)
             ],
         },
     }
@@ -71,65 +71,65 @@ class Way:
     query: str = "fieldManager=bench&force=true"
 
 
-async def send(app: App, way: Way, turn: int, path: str = f"{PATH}/big") -> Response:
+async def send(app: App, variant: Way, index: int, path: str = f"{PATH}/big") -> Response:
     """The answer to one request."""
-    data = way.body(turn)
+    data = variant.body(index)
 
     async def read_body(limit: int) -> bytes:
         return data
 
-    query = parse_query(way.query if way.media.startswith("application/apply") else "")
-    answer = await app.handle(
+    query = parse_query(variant.query if variant.media.startswith("application/apply") else "")
+    response = await app.handle(
         Request(
-            method=way.method,
+            method=variant.method,
             path=path,
             query=query,
-            headers={"Content-Type": way.media, "Accept": "application/json"},
-            info=parse_request_info(way.method, path, query),
+            headers={"Content-Type": variant.media, "Accept": "application/json"},
+            info=parse_request_info(variant.method, path, query),
             read_body=read_body,
             user=User(name="admin", groups=(MASTERS,)),
         )
     )
-    assert isinstance(answer, Response)
-    assert answer.status in (200, 201), answer.body
-    return answer
+    assert isinstance(response, Response)
+    assert response.status in (200, 201), response.body
+    return response
 
 
-async def cost(app: App, way: Way) -> float:
+async def cost(app: App, variant: Way) -> float:
     """CPU microseconds of one such request."""
-    for turn in range(SIZE):
-        await send(app, way, turn)
-    least = float("inf")
+    for index in range(SIZE):
+        await send(app, variant, index)
+    fastest = float("inf")
     for batch in range(BATCHES):
-        begin = time.thread_time()
-        for turn in range(SIZE):
-            await send(app, way, batch * SIZE + turn)
-        least = min(least, time.thread_time() - begin)
-    return least / SIZE * 1e6
+        start = time.thread_time()
+        for index in range(SIZE):
+            await send(app, variant, batch * SIZE + index)
+        fastest = min(fastest, time.thread_time() - start)
+    return fastest / SIZE * 1e6
 
 
-def ways(stored: dict[str, Any]) -> dict[str, Way]:
+def variants(stored: dict[str, Any]) -> dict[str, Way]:
     """All of them, for a pod as the server answered it."""
 
-    def changed(tree: dict[str, Any], turn: int) -> dict[str, Any]:
+    def changed(tree: dict[str, Any], index: int) -> dict[str, Any]:
         tree = copy.deepcopy(tree)
-        tree["metadata"]["labels"]["label-0"] = f"value-{turn}"
+        tree["metadata"]["labels"]["label-0"] = f"value-{index}"
         return tree
 
     stored["metadata"].pop("resourceVersion")
     config = pod()
-    same, same_config = orjson.dumps(stored), orjson.dumps(config)
+    bodies, same_config = orjson.dumps(stored), orjson.dumps(config)
     as_yaml, as_cbor = yaml.safe_dump(config).encode(), cbor.encode_value(config)
-    turns = [orjson.dumps(changed(stored, turn)) for turn in range(BATCHES * SIZE)]
-    applied = [orjson.dumps(changed(config, turn)) for turn in range(BATCHES * SIZE)]
+    turns = [orjson.dumps(changed(stored, index)) for index in range(BATCHES * SIZE)]
+    applied = [orjson.dumps(changed(config, index)) for index in range(BATCHES * SIZE)]
     apply = "application/apply-patch+yaml"
     return {
-        "update, unchanged": Way("PUT", "application/json", lambda _: same),
-        "update, changed": Way("PUT", "application/json", lambda turn: turns[turn]),
+        "update, unchanged": Way("PUT", "application/json", lambda _: bodies),
+        "update, changed": Way("PUT", "application/json", lambda index: turns[index]),
         "apply, unchanged": Way("PATCH", apply, lambda _: same_config),
         "apply, unchanged, CBOR": Way("PATCH", "application/apply-patch+cbor", lambda _: as_cbor),
         "apply, unchanged, YAML": Way("PATCH", apply, lambda _: as_yaml),
-        "apply, changed": Way("PATCH", apply, lambda turn: applied[turn]),
+        "apply, changed": Way("PATCH", apply, lambda index: applied[index]),
     }
 
 
@@ -141,11 +141,11 @@ async def main() -> None:
         make = Way("POST", "application/json", lambda _: orjson.dumps(account))
         await send(app, make, 0, "/api/v1/namespaces/default/serviceaccounts")
         first = Way("PATCH", "application/apply-patch+yaml", lambda _: orjson.dumps(pod()))
-        answer = await send(app, first, 0)
-        assert isinstance(answer.body, bytes)
-        print(f"a pod of {len(answer.body)} bytes, {len(orjson.dumps(pod()))} of them applied")
-        for name, way in ways(orjson.loads(answer.body)).items():
-            print(f"{name:24} {await cost(app, way):8.0f} us")
+        response = await send(app, first, 0)
+        assert isinstance(response.body, bytes)
+        print(f"a pod of {len(response.body)} bytes, {len(orjson.dumps(pod()))} of them applied")
+        for name, variant in variants(orjson.loads(response.body)).items():
+            print(f"{name:24} {await cost(app, variant):8.0f} us")
     finally:
         await app.kv.close()
 

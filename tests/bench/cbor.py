@@ -25,13 +25,13 @@ BATCHES, SIZE = 7, 100
 
 def cost(act: Callable[[], object]) -> float:
     """CPU microseconds of one call."""
-    least = 1e9
+    fastest = 1e9
     for _ in range(BATCHES):
-        before = time.process_time()
+        start = time.process_time()
         for _ in range(SIZE):
             act()
-        least = min(least, time.process_time() - before)
-    return least / SIZE * 1e6
+        fastest = min(fastest, time.process_time() - start)
+    return fastest / SIZE * 1e6
 
 
 def custom_kinds() -> CustomKinds:
@@ -41,12 +41,17 @@ def custom_kinds() -> CustomKinds:
     spec = {**free, "properties": {"containers": containers}}
     schema = {"type": "object", "properties": {"spec": spec}}
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
-    one = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     tree = {
         "kind": "CustomResourceDefinition",
         "apiVersion": "apiextensions.k8s.io/v1",
         "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [one]},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version],
+        },
         "status": {"acceptedNames": names},
     }
     return CustomKinds([Definition(tree, lambda: tree)])
@@ -58,11 +63,11 @@ def main() -> None:
     scheme.custom = custom_kinds()
     codecs = CodecFactory(scheme)
     both = [codecs.serializer_for(media) for media in (JSON, CBOR)]
-    one = pod(1, 5)
-    widget = {**one, "apiVersion": "example.com/v1", "kind": "Widget"}
+    obj = pod(1, 5)
+    widget = {**obj, "apiVersion": "example.com/v1", "kind": "Widget"}
     print(f"{'':24}{'JSON':>8}{'CBOR':>8}{'ratio':>8}")
     tree: Tree = {}
-    for name, source in (("pod", one), ("custom object", widget)):
+    for name, source in (("pod", obj), ("custom object", widget)):
         tree = codecs.serializer_for(JSON).decode(orjson.dumps(source)).object
         encoded = [form.encode(tree) for form in both]
         _print(f"{name}, encode", [cost(partial(form.encode, tree)) for form in both])
@@ -70,7 +75,7 @@ def main() -> None:
         _print(f"{name}, decode", [cost(partial(form.decode, data)) for form, data in pairs])
         _print(f"{name}, bytes", [float(len(data)) for data in encoded])
     without_cbor = CodecFactory(codecs.scheme, [JSON])
-    costs = [cost(partial(encode_for_storage, each, tree)) for each in (without_cbor, codecs)]
+    costs = [cost(partial(encode_for_storage, factory, tree)) for factory in (without_cbor, codecs)]
     _print("custom object, stored", costs)
 
 

@@ -53,13 +53,13 @@ class Churn:
         self.alive.append(name)
 
     async def _send(
-        self, connection: Connection, method: str, place: str, body: object = None
+        self, connection: Connection, method: str, path: str, body: object = None
     ) -> None:
-        begin = time.perf_counter()
-        answer = await connection.request(method, place, body)
-        if answer.status not in (200, 201):
-            raise SystemExit(f"{method} {place}: {answer.status} {answer.body[:300]!r}")
-        self.latencies.append(time.perf_counter() - begin)
+        start = time.perf_counter()
+        response = await connection.request(method, path, body)
+        if response.status not in (200, 201):
+            raise SystemExit(f"{method} {path}: {response.status} {response.body[:300]!r}")
+        self.latencies.append(time.perf_counter() - start)
         self.written += 1
 
 
@@ -76,31 +76,31 @@ async def churn(
         await ensure_namespace(opened[0])
         await spread(opened, range(objects), lambda connection, _: state.create(connection))
         free: asyncio.Queue[Connection] = asyncio.Queue()
-        for one in opened:
-            free.put_nowait(one)
+        for stack_connection in opened:
+            free.put_nowait(stack_connection)
 
         async def write(number: int) -> None:
             connection = await free.get()
             await _TURN[number % len(_TURN)](state, connection)
             free.put_nowait(connection)
 
-        begin = time.perf_counter()
+        start = time.perf_counter()
         number = 0
         for sample in range(int(minutes * 60 / every)):
             with Window(target.pids) as window:
                 async with asyncio.TaskGroup() as writes:
-                    until = (sample + 1) * every
-                    while (at := number / rate) < until:
-                        await asyncio.sleep(max(0.0, begin + at - time.perf_counter()))
+                    deadline = (sample + 1) * every
+                    while (at := number / rate) < deadline:
+                        await asyncio.sleep(max(0.0, start + at - time.perf_counter()))
                         writes.create_task(write(number))
                         number += 1
-            _print(state, file, target, (time.perf_counter() - begin) / 60, window)
+            _print(state, file, target, (time.perf_counter() - start) / 60, window)
 
 
 def _print(state: Churn, file: Path, target: Target, minute: float, window: Window) -> None:
     latencies, state.latencies = sorted(state.latencies), []
     wal = Path(f"{file}-wal")
-    found = (
+    values = (
         minute,
         state.written,
         file.stat().st_size / 1e6,
@@ -110,8 +110,8 @@ def _print(state: Churn, file: Path, target: Target, minute: float, window: Wind
         latencies[len(latencies) // 2] * 1e3,
         latencies[int(len(latencies) * 0.99)] * 1e3,
     )
-    shown = (f"{one:.0f}" if isinstance(one, int) else f"{one:.1f}" for one in found)
-    print("| " + " | ".join(shown) + " |", flush=True)
+    cells = (f"{figure:.0f}" if isinstance(figure, int) else f"{figure:.1f}" for figure in values)
+    print("| " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> None:

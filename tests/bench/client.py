@@ -81,12 +81,12 @@ class Connection:
         return Answer(int(lines[0].split()[1]), await self.reader.readexactly(length))
 
     async def _chunks(self) -> bytes:
-        found = []
+        chunks = []
         while size := int((await self.reader.readline()).split(b";")[0], 16):
-            found.append(await self.reader.readexactly(size))
+            chunks.append(await self.reader.readexactly(size))
             await self.reader.readexactly(2)
         await self.reader.readline()
-        return b"".join(found)
+        return b"".join(chunks)
 
     def close(self) -> None:
         self.writer.close()
@@ -100,8 +100,8 @@ async def connections(target: Target, count: int) -> AsyncIterator[list[Connecti
     try:
         yield list(opened)
     finally:
-        for one in opened:
-            one.close()
+        for connection in opened:
+            connection.close()
 
 
 async def spread(
@@ -110,10 +110,10 @@ async def spread(
     work: Callable[[Connection, Item], Awaitable[None]],
 ) -> None:
     """Do the work for every item, one at a time on each connection."""
-    waiting = iter(items)
+    queue = iter(items)
 
     async def run(connection: Connection) -> None:
-        for item in waiting:
+        for item in queue:
             await work(connection, item)
 
-    await asyncio.gather(*[run(one) for one in over])
+    await asyncio.gather(*[run(opened_connection) for opened_connection in over])

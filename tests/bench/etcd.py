@@ -77,17 +77,17 @@ class Store:
         return len((await self._store.range(PREFIX)).items)
 
     async def replay(self, after: int) -> int:
-        seen: asyncio.Queue[KVEvent] = asyncio.Queue()
-        watch = self._store.watch(PREFIX, after=Revision(after), sink=_Sink(seen))
+        events: asyncio.Queue[KVEvent] = asyncio.Queue()
+        watch = self._store.watch(PREFIX, after=Revision(after), sink=_Sink(events))
         for _ in range(KEYS):
-            await seen.get()
+            await events.get()
         watch.cancel()
         return KEYS
 
 
 class _Sink:
-    def __init__(self, seen: asyncio.Queue[KVEvent]) -> None:
-        self._seen = seen
+    def __init__(self, events: asyncio.Queue[KVEvent]) -> None:
+        self._seen = events
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
         for event in batch:
@@ -130,8 +130,8 @@ class Models:
         count = 0
         request = self._client.watch_create(PREFIX, END, start_revision=after + 1)
         async with asyncio.timeout(5), request as stream:
-            async for answer in stream:
-                count += len(answer.events or ())
+            async for response in stream:
+                count += len(response.events or ())
                 if count >= KEYS:
                     break
         return count
@@ -152,8 +152,8 @@ class Raw(Models):
         await super().__aexit__()
 
     async def _call(self, method: str, body: object) -> Any:
-        async with self._client.call_rpc(method, orjson.dumps(body), raw=True) as answer:
-            return orjson.loads(await answer.read())
+        async with self._client.call_rpc(method, orjson.dumps(body), raw=True) as response:
+            return orjson.loads(await response.read())
 
     async def get(self, key: str) -> object:
         (pair,) = (await self._call("/kv/range", {"key": _text(key)}))["kvs"]
@@ -164,8 +164,8 @@ class Raw(Models):
         await anext(self._live)
 
     async def range(self) -> int:
-        answer = await self._call("/kv/range", {"key": _text(PREFIX), "range_end": _text(END)})
-        return len([(b64decode(one["key"]), b64decode(one["value"])) for one in answer["kvs"]])
+        response = await self._call("/kv/range", {"key": _text(PREFIX), "range_end": _text(END)})
+        return len([(b64decode(kv["key"]), b64decode(kv["value"])) for kv in response["kvs"]])
 
     async def replay(self, after: int) -> int:
         count = 0
@@ -177,15 +177,15 @@ class Raw(Models):
 
     async def _watch(self, start: int) -> AsyncIterator[int]:
         """How many events each message has."""
-        wanted = {"key": _text(PREFIX), "range_end": _text(END), "start_revision": str(start)}
-        body = orjson.dumps({"create_request": wanted})
-        async with self._client.call_rpc("/watch", body, raw=True) as answer:
-            left = b""
-            async for chunk in answer.content.iter_any():
-                *lines, left = (left + chunk).split(b"\n")
+        request = {"key": _text(PREFIX), "range_end": _text(END), "start_revision": str(start)}
+        body = orjson.dumps({"create_request": request})
+        async with self._client.call_rpc("/watch", body, raw=True) as response:
+            buffer = b""
+            async for chunk in response.content.iter_any():
+                *lines, buffer = (buffer + chunk).split(b"\n")
                 for line in lines:
                     events = orjson.loads(line)["result"].get("events", ())
-                    pairs = [one["kv"] for one in events]
+                    pairs = [event_item["kv"] for event_item in events]
                     yield len([(b64decode(p["key"]), b64decode(p["value"])) for p in pairs])
 
 
@@ -212,12 +212,12 @@ class Grpc:
         self._live.cancel()
         await self._channel.close()
 
-    def _unary(self, method: str, asked: str, answered: str) -> Any:
-        request = self._messages[asked]
+    def _unary(self, method: str, request_type: str, response_type: str) -> Any:
+        request = self._messages[request_type]
         call = self._channel.unary_unary(
             f"/etcdserverpb.{method}",
             request_serializer=request.SerializeToString,
-            response_deserializer=self._messages[answered].FromString,
+            response_deserializer=self._messages[response_type].FromString,
         )
         return lambda **fields: call(request(**fields))
 
@@ -230,8 +230,8 @@ class Grpc:
         await self._live.read()
 
     async def range(self) -> int:
-        answer = await self._range(key=PREFIX.encode(), range_end=END.encode())
-        return len([(pair.key, pair.value) for pair in answer.kvs])
+        response = await self._range(key=PREFIX.encode(), range_end=END.encode())
+        return len([(pair.key, pair.value) for pair in response.kvs])
 
     async def replay(self, after: int) -> int:
         stream, count = self._watch(after + 1), 0
@@ -282,11 +282,11 @@ def _messages() -> dict[str, Any]:
     for name, fields in _FIELDS.items():
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
-            made = message.field.add(name=field, number=number)
-            made.label = kinds.LABEL_REPEATED if field in _MANY else kinds.LABEL_OPTIONAL
-            made.type = plain.get(kind, kinds.TYPE_MESSAGE)
+            field_proto = message.field.add(name=field, number=number)
+            field_proto.label = kinds.LABEL_REPEATED if field in _MANY else kinds.LABEL_OPTIONAL
+            field_proto.type = plain.get(kind, kinds.TYPE_MESSAGE)
             if kind not in plain:
-                made.type_name = f".bench.{kind}"
+                field_proto.type_name = f".bench.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
@@ -301,49 +301,49 @@ def _text(key: str) -> str:
 
 async def _cost(work: Callable[[], Awaitable[object]]) -> float:
     """CPU microseconds of this process."""
-    begin = time.process_time()
+    start = time.process_time()
     await work()
-    return (time.process_time() - begin) * 1e6
+    return (time.process_time() - start) * 1e6
 
 
-async def measure(way: Way, name: str, calls: int, since: int) -> dict[str, float | None]:
+async def measure(store: Way, name: str, calls: int, revision: int) -> dict[str, float | None]:
     """The figures of one way; None for what it cannot do."""
 
     async def gets() -> None:
         for number in range(calls):
-            await way.get(f"{PREFIX}{number:06}")
+            await store.get(f"{PREFIX}{number:06}")
 
     async def puts() -> None:
         for number in range(calls):
-            await way.put(f"{PREFIX}{name}-{number}")
+            await store.put(f"{PREFIX}{name}-{number}")
 
     async def all_keys() -> None:
-        assert await way.range() >= KEYS
+        assert await store.range() >= KEYS
 
     async def all_events() -> None:
-        assert await way.replay(since) >= KEYS
+        assert await store.replay(revision) >= KEYS
 
-    works = {"get": gets, "put": puts, "range": all_keys, "replay": all_events}
-    found: dict[str, float | None] = {}
-    for work_name, work in works.items():
+    workloads = {"get": gets, "put": puts, "range": all_keys, "replay": all_events}
+    costs: dict[str, float | None] = {}
+    for work_name, work in workloads.items():
         try:
             async with asyncio.timeout(120):
                 cost = await _cost(work)
-            found[work_name] = cost / (calls if work_name in ("get", "put") else KEYS)
+            costs[work_name] = cost / (calls if work_name in ("get", "put") else KEYS)
         except Exception:
-            found[work_name] = None
-    return found
+            costs[work_name] = None
+    return costs
 
 
 @asynccontextmanager
 async def _filled(url: str) -> AsyncIterator[int]:
     """10,000 keys, and the revision before them."""
-    async with Store(url) as way:
-        since = await way._store.current_revision()
+    async with Store(url) as store:
+        revision = await store._store.current_revision()
         for first in range(0, KEYS, 50):
             names = [f"{PREFIX}{number:06}" for number in range(first, first + 50)]
-            await asyncio.gather(*(way.put(one) for one in names))
-    yield since
+            await asyncio.gather(*(store.put(name) for name in names))
+    yield revision
 
 
 async def main(calls: int) -> None:
@@ -351,7 +351,7 @@ async def main(calls: int) -> None:
     member = Member(etcd=etcd)
     member.start()
     member.wait()
-    ways = {
+    store_classes = {
         "etcd3-py, its models": Models,
         "etcd3-py, call_rpc": Raw,
         "kapiserver": Store,
@@ -360,13 +360,16 @@ async def main(calls: int) -> None:
     print(f"etcd {version(etcd)}; CPU us of the client; range and replay: a key, an event")
     print(f"{'':22}{'get':>10}{'put':>10}{'range':>10}{'replay':>10}")
     try:
-        async with _filled(member.url) as since:
-            for name, way in ways.items():
+        async with _filled(member.url) as revision:
+            for name, store_class in store_classes.items():
                 with contextlib.suppress(ImportError):
-                    async with way(member.url) as opened:  # type: ignore[attr-defined]
-                        found = await measure(opened, name.replace(" ", ""), calls, since)
-                    shown = [f"{one:10.1f}" if one else f"{'fails':>10}" for one in found.values()]
-                    print(f"{name:22}{''.join(shown)}", flush=True)
+                    async with store_class(member.url) as opened:  # type: ignore[attr-defined]
+                        costs = await measure(opened, name.replace(" ", ""), calls, revision)
+                    cells = [
+                        f"{figure:10.1f}" if figure else f"{'fails':>10}"
+                        for figure in costs.values()
+                    ]
+                    print(f"{name:22}{''.join(cells)}", flush=True)
     finally:
         member.remove()
 

@@ -89,8 +89,8 @@ class Turns:
                 continue
             frame = sys._current_frames()[self._main]
             lines = [
-                f"{Path(one.filename).name}:{one.lineno} {one.name}"
-                for one in traceback.extract_stack(frame)
+                f"{Path(frame_summary.filename).name}:{frame_summary.lineno} {frame_summary.name}"
+                for frame_summary in traceback.extract_stack(frame)
             ]
             if number == self._number:
                 self.stacks.setdefault(number, collections.Counter())[
@@ -100,19 +100,19 @@ class Turns:
     def take(self) -> dict:
         """What has happened since the last time."""
         turns, self.turns = sorted(self.turns, reverse=True), []
-        found: dict = {
+        figures: dict = {
             "cpu ms": [round(cpu * 1e3, 1) for cpu, _, _ in turns[:5]],
-            "gc ms": [round(one * 1e3, 1) for one in sorted(self._collections)[-3:]],
+            "gc ms": [round(collection * 1e3, 1) for collection in sorted(self._collections)[-3:]],
             "wall ms": sorted((round(wall * 1e3, 1) for _, wall, _ in turns), reverse=True)[:3],
         }
-        found["stacks"] = [
+        figures["stacks"] = [
             (round(cpu * 1e3, 1), self.stacks.get(number, collections.Counter()).most_common(3))
             for cpu, _, number in turns
             if cpu > self.over
         ]
         self.stacks.clear()
         self._collections.clear()
-        return found
+        return figures
 
 
 async def _serve(arguments: list[str], over: float) -> None:
@@ -140,7 +140,9 @@ async def _serve(arguments: list[str], over: float) -> None:
 
 
 @contextlib.contextmanager
-def held(folder: Path, below: Store, over: float) -> Iterator[tuple[Target, Callable[[], dict]]]:
+def blocked_turns(
+    folder: Path, below: Store, over: float
+) -> Iterator[tuple[Target, Callable[[], dict]]]:
     """A server that counts its turns, and what asks it for them."""
     port = free_port()
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
@@ -174,23 +176,25 @@ def held(folder: Path, below: Store, over: float) -> Iterator[tuple[Target, Call
 
 async def _list(target: Target, accept: str, query: str, headers: str) -> int:
     async with connections(target, 1) as (connection,):
-        place, token, size = path("pods", namespace="bench-list") + query, "", 0
+        path_query, token, size = path("pods", namespace="bench-list") + query, "", 0
         while True:
-            more = f"&continue={token}" if token else ""
-            answer = await connection.request("GET", place + more, accept=accept + headers)
-            assert answer.status == 200, answer.body[:300]
-            size += len(answer.body)
+            continue_query = f"&continue={token}" if token else ""
+            response = await connection.request(
+                "GET", path_query + continue_query, accept=accept + headers
+            )
+            assert response.status == 200, response.body[:300]
+            size += len(response.body)
             paged = "limit=" in query and accept in (JSON, PROTOBUF)
-            token = measures.continue_token(answer, accept) if paged else ""
+            token = measures.continue_token(response, accept) if paged else ""
             if not token:
                 return size
 
 
-def _show(name: str, found: dict, size: float = 0.0) -> None:
-    longest = " ".join(f"{one:.0f}" for one in found["cpu ms"])
-    rest = f"{longest} | {found['gc ms']} | {found['wall ms']}"
-    print(f"| {name} | {size / 1e6:.1f} | {rest} |", flush=True)
-    for cpu, stacks in found["stacks"]:
+def _show(name: str, figures: dict, size: float = 0.0) -> None:
+    longest = " ".join(f"{milliseconds:.0f}" for milliseconds in figures["cpu ms"])
+    columns = f"{longest} | {figures['gc ms']} | {figures['wall ms']}"
+    print(f"| {name} | {size / 1e6:.1f} | {columns} |", flush=True)
+    for cpu, stacks in figures["stacks"]:
         print(f"    {cpu} ms")
         for stack, count in stacks:
             print(f"      {count:3d} {stack}")
@@ -221,7 +225,7 @@ def main() -> None:
         for name, accept, query in LISTS:
             if options.only and options.only not in name:
                 continue
-            with held(folder, below, options.over) as (target, take):
+            with blocked_turns(folder, below, options.over) as (target, take):
                 take()  # the start itself, when nobody is served yet
                 time.sleep(options.rest_seconds)
                 _show("after the start", take())

@@ -40,17 +40,19 @@ async def _loop(
     latencies: list[float] = []
     async with connections(target, count) as opened:
 
-        async def run(connection: Connection, until: float) -> None:
-            while (begin := time.perf_counter()) < until:
+        async def run(connection: Connection, deadline: float) -> None:
+            while (start := time.perf_counter()) < deadline:
                 await send(connection)
-                latencies.append(time.perf_counter() - begin)
+                latencies.append(time.perf_counter() - start)
 
-        until = time.perf_counter() + 0.5
-        await asyncio.gather(*[run(one, until) for one in opened])
+        deadline = time.perf_counter() + 0.5
+        await asyncio.gather(*[run(opened_connection, deadline) for opened_connection in opened])
         latencies.clear()
         with Window(target.pids, target.store_pids) as window:
-            until = time.perf_counter() + seconds
-            await asyncio.gather(*[run(one, until) for one in opened])
+            deadline = time.perf_counter() + seconds
+            await asyncio.gather(
+                *[run(opened_connection, deadline) for opened_connection in opened]
+            )
     latencies.sort()
     return {
         "per s": len(latencies) / window.wall,
@@ -69,8 +71,8 @@ async def get(target: Target, seconds: float, *, resource: str, accept: str, cou
         await create_pod(connection, 7, name="one")
 
     async def send(connection: Connection) -> None:
-        answer = await connection.request("GET", path(resource, "one"), accept=accept)
-        assert answer.status == 200, answer
+        response = await connection.request("GET", path(resource, "one"), accept=accept)
+        assert response.status == 200, response
 
     return await _loop(target, count, seconds, send)
 
@@ -84,8 +86,8 @@ async def create(target: Target, seconds: float, *, count: int) -> Figures:
 
     async def send(connection: Connection) -> None:
         body = template.replace(b"@NAME@", b"c-%d" % next(numbers))
-        answer = await connection.request("POST", path("configmaps"), body)
-        assert answer.status == 201, answer
+        response = await connection.request("POST", path("configmaps"), body)
+        assert response.status == 201, response
 
     return await _loop(target, count, seconds, send)
 
@@ -105,8 +107,8 @@ async def put(target: Target, seconds: float, *, count: int) -> Figures:
         number = next(numbers)
         body = configmap(f"put-{number % 200}")
         body["data"]["level"] = f"{time.time_ns()}"
-        answer = await connection.request("PUT", path("configmaps", f"put-{number % 200}"), body)
-        assert answer.status == 200, answer
+        response = await connection.request("PUT", path("configmaps", f"put-{number % 200}"), body)
+        assert response.status == 200, response
 
     return await _loop(target, count, seconds, send)
 
@@ -128,11 +130,11 @@ async def seed_pods(target: Target, count: int) -> Figures:
     }
 
 
-def continue_token(answer: Answer, accept: str) -> str:
+def continue_token(response: Answer, accept: str) -> str:
     if accept == JSON:
-        return orjson.loads(answer.body)["metadata"].get("continue", "")
+        return orjson.loads(response.body)["metadata"].get("continue", "")
     # A list's metadata stands first in it, behind a tag of one byte.
-    raw = protobuf.read_envelope(answer.body).raw
+    raw = protobuf.read_envelope(response.body).raw
     length, at = read_varint(raw, 1)
     return message_decoder(ListMeta)(raw[at : at + length]).get("continue", "")
 
@@ -140,16 +142,16 @@ def continue_token(answer: Answer, accept: str) -> str:
 async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Figures:
     """LIST of all seeded pods, whole; or in pages when the query has a limit."""
     async with connections(target, 1) as (connection,):
-        place = path("pods", namespace=_LISTED) + query
+        url = path("pods", namespace=_LISTED) + query
         size = 0
         with Window(target.pids, target.store_pids) as window:
             token = ""
             while True:
-                more = f"&continue={token}" if token else ""
-                answer = await connection.request("GET", place + more, accept=accept)
-                assert answer.status == 200, answer.body[:300]
-                size += len(answer.body)
-                token = continue_token(answer, accept) if "limit=" in query else ""
+                continue_query = f"&continue={token}" if token else ""
+                response = await connection.request("GET", url + continue_query, accept=accept)
+                assert response.status == 200, response.body[:300]
+                size += len(response.body)
+                token = continue_token(response, accept) if "limit=" in query else ""
                 if not token:
                     break
     return {
@@ -169,11 +171,11 @@ async def first_list(target: Target, *, accept: str) -> Figures:
     assert pings.stdin is not None
     assert pings.stdout is not None
     assert await pings.stdout.readline() == b"READY\n"
-    found = await list_pods(target, 0, accept=accept, query="")
+    figures = await list_pods(target, 0, accept=accept, query="")
     pings.stdin.close()
-    waited = orjson.loads(await pings.stdout.readline())
+    ping_times = orjson.loads(await pings.stdout.readline())
     await pings.wait()
-    return {**found, **waited, "MiB": resident_mib(target.pids)}
+    return {**figures, **ping_times, "MiB": resident_mib(target.pids)}
 
 
 def _of_store(target: Target, **figures: float) -> Figures:
@@ -197,11 +199,11 @@ async def _watchers(
         for number in range(10):
             body = configmap(f"w-{number}")
             await connection.request("POST", path("configmaps", namespace=_WATCHED), body)
-        answer = await connection.request("GET", path("configmaps", namespace=_WATCHED))
-    revision = orjson.loads(answer.body)["metadata"]["resourceVersion"]
-    place = f"{path('configmaps', namespace=_WATCHED)}?watch=1&resourceVersion={revision}"
+        response = await connection.request("GET", path("configmaps", namespace=_WATCHED))
+    revision = orjson.loads(response.body)["metadata"]["resourceVersion"]
+    url = f"{path('configmaps', namespace=_WATCHED)}?watch=1&resourceVersion={revision}"
     process = await asyncio.create_subprocess_exec(
-        program, target.host, str(target.port), place, str(count), str(seconds), target.ca_file,
+        program, target.host, str(target.port), url, str(count), str(seconds), target.ca_file,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "TOKEN": target.token},
     )  # fmt: skip
@@ -217,47 +219,49 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
     marks: list[int] = []
     async with _watchers(target, count, seconds) as process, connections(target, 8) as opened:
         free: asyncio.Queue[Connection] = asyncio.Queue()
-        for one in opened:
-            free.put_nowait(one)
+        for opened_connection in opened:
+            free.put_nowait(opened_connection)
 
         async def change(number: int) -> None:
             connection = await free.get()
             body = configmap(f"w-{number % 10}")
             marks.append(time.time_ns())
             body["data"]["level"] = f"TS={marks[-1]};"
-            place = path("configmaps", f"w-{number % 10}", namespace=_WATCHED)
-            answer = await connection.request("PUT", place, body)
-            assert answer.status == 200, answer
+            url = path("configmaps", f"w-{number % 10}", namespace=_WATCHED)
+            response = await connection.request("PUT", url, body)
+            assert response.status == 200, response
             free.put_nowait(connection)
 
         with Window(target.pids, target.store_pids) as window:
-            begin = time.perf_counter()
+            start = time.perf_counter()
             tasks = []
             for number in range(int(rate * seconds)):
-                await asyncio.sleep(max(0.0, begin + number / rate - time.perf_counter()))
+                await asyncio.sleep(max(0.0, start + number / rate - time.perf_counter()))
                 tasks.append(asyncio.create_task(change(number)))
-            await asyncio.sleep(max(0.0, begin + seconds - time.perf_counter()))
+            await asyncio.sleep(max(0.0, start + seconds - time.perf_counter()))
         await asyncio.gather(*tasks)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"%d %d\n" % (len(marks), sum(marks) % (1 << 64)))
-        seen = orjson.loads(await process.stdout.readline())
+        received = orjson.loads(await process.stdout.readline())
     return {
-        "server us": window.server / max(1, seen["in_window"]) * 1e6,
+        "server us": window.server / max(1, received["in_window"]) * 1e6,
         "server %": 100 * window.server / window.wall,
-        "in the window %": 100 * seen["in_window"] / (count * len(marks)),
-        "delivered %": 100 * seen["events"] / (count * len(marks)),
-        "watchers with each event once %": 100 * seen["whole"] / count,
-        "p50 ms": seen["p50_us"] / 1e3,
-        "p99 ms": seen["p99_us"] / 1e3,
-        "last ms": seen["max_us"] / 1e3,
+        "in the window %": 100 * received["in_window"] / (count * len(marks)),
+        "delivered %": 100 * received["events"] / (count * len(marks)),
+        "watchers with each event once %": 100 * received["whole"] / count,
+        "p50 ms": received["p50_us"] / 1e3,
+        "p99 ms": received["p99_us"] / 1e3,
+        "last ms": received["max_us"] / 1e3,
     }
 
 
 def memory(target: Target) -> Figures:
     """Resident memory now."""
-    found = {"MiB": resident_mib(target.pids)}
-    return {**found, "etcd MiB": resident_mib(target.store_pids)} if target.store_pids else found
+    figures = {"MiB": resident_mib(target.pids)}
+    return (
+        {**figures, "etcd MiB": resident_mib(target.store_pids)} if target.store_pids else figures
+    )
 
 
 def median(rows: list[Figures]) -> Figures:

@@ -13,14 +13,14 @@ NAMESPACE = "bench"
 
 def configmap(name: str, size: int = 1024) -> dict:
     """A ConfigMap whose compact JSON has `size` bytes."""
-    found = {
+    obj = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": name, "labels": {"app": "bench", "tier": "backend"}},
         "data": {"app.properties": "", "level": "info"},
     }
-    found["data"]["app.properties"] = ("key=value;" * 400)[: size - len(orjson.dumps(found))]
-    return found
+    obj["data"]["app.properties"] = ("key=value;" * 400)[: size - len(orjson.dumps(obj))]
+    return obj
 
 
 def _toleration(condition: str) -> dict:
@@ -133,8 +133,13 @@ def pod_status(number: int) -> dict:
     return {
         "phase": "Running",
         "conditions": [
-            {"type": one, "status": "True", "lastProbeTime": None, "lastTransitionTime": moment}
-            for one in conditions
+            {
+                "type": condition,
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": moment,
+            }
+            for condition in conditions
         ],
         "hostIP": f"10.1.{number % 200}.1",
         "podIP": address,
@@ -159,16 +164,16 @@ def pod_status(number: int) -> dict:
 
 def path(resource: str, name: str = "", *, namespace: str = NAMESPACE) -> str:
     """The URL path of a resource of the core group, or of one object."""
-    found = f"/api/v1/namespaces/{namespace}/{resource}"
-    return f"{found}/{name}" if name else found
+    url = f"/api/v1/namespaces/{namespace}/{resource}"
+    return f"{url}/{name}" if name else url
 
 
 async def ensure_namespace(connection: Connection, name: str = NAMESPACE) -> None:
     """Create the namespace unless it is there."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    answer = await connection.request("POST", "/api/v1/namespaces", body)
-    if answer.status not in (201, 409):
-        raise SystemExit(f"namespace {name}: {answer.status} {answer.body[:200]!r}")
+    response = await connection.request("POST", "/api/v1/namespaces", body)
+    if response.status not in (201, 409):
+        raise SystemExit(f"namespace {name}: {response.status} {response.body[:200]!r}")
 
 
 _owners: dict[tuple[int, str, str], str] = {}
@@ -181,11 +186,11 @@ async def _uid_of_owner(connection: Connection, number: int, namespace: str) -> 
     name = owner_of(number)
     key = (connection.target.pids[0], namespace, name)
     if key not in _owners:
-        place = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
-        answer = await connection.request("POST", place, replica_set(name))
-        if answer.status == 409:
-            answer = await connection.request("GET", f"{place}/{name}")
-        _owners[key] = orjson.loads(answer.body)["metadata"]["uid"]
+        url = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
+        response = await connection.request("POST", url, replica_set(name))
+        if response.status == 409:
+            response = await connection.request("GET", f"{url}/{name}")
+        _owners[key] = orjson.loads(response.body)["metadata"]["uid"]
     return _owners[key]
 
 
@@ -195,13 +200,13 @@ async def create_pod(
     """Create a pod, then write its status as a kubelet would; nothing if it is there."""
     uid = await _uid_of_owner(connection, number, namespace)
     body = pod(number, name or f"pod-{number:05d}", uid)
-    answer = await connection.request("POST", path("pods", namespace=namespace), body)
-    if answer.status == 409:
+    response = await connection.request("POST", path("pods", namespace=namespace), body)
+    if response.status == 409:
         return
-    if answer.status != 201:
-        raise SystemExit(f"pod {number}: {answer.status} {answer.body[:300]!r}")
+    if response.status != 201:
+        raise SystemExit(f"pod {number}: {response.status} {response.body[:300]!r}")
     body["status"] = pod_status(number)
-    place = path("pods", body["metadata"]["name"], namespace=namespace) + "/status"
-    answer = await connection.request("PUT", place, body)
-    if answer.status != 200:
-        raise SystemExit(f"status of pod {number}: {answer.status} {answer.body[:300]!r}")
+    url = path("pods", body["metadata"]["name"], namespace=namespace) + "/status"
+    response = await connection.request("PUT", url, body)
+    if response.status != 200:
+        raise SystemExit(f"status of pod {number}: {response.status} {response.body[:300]!r}")

@@ -21,23 +21,25 @@ def main() -> None:
     port, token, ca_file = sys.argv[1:4]
     context = ssl.create_default_context(cafile=ca_file)
     connection = http.client.HTTPSConnection("127.0.0.1", int(port), timeout=60, context=context)
-    took = []
+    latencies = []
 
     def ping() -> None:
-        begin = time.perf_counter()
+        start = time.perf_counter()
         connection.request("GET", "/livez", headers={"Authorization": f"Bearer {token}"})
         connection.getresponse().read()
-        took.append((time.perf_counter() - begin) * 1e3)
+        latencies.append((time.perf_counter() - start) * 1e3)
 
     for _ in range(20):
         ping()
-    took.clear()
+    latencies.clear()
     sys.stdout.write("READY\n")
     sys.stdout.flush()
     while not select.select([sys.stdin], [], [], PAUSE_SECONDS)[0]:
         ping()
-    took.sort()
-    print(json.dumps({"longest ms": took[-1], "p99 ms": took[int(len(took) * 0.99)]}))
+    latencies.sort()
+    print(
+        json.dumps({"longest ms": latencies[-1], "p99 ms": latencies[int(len(latencies) * 0.99)]})
+    )
 
 
 if __name__ == "__main__":

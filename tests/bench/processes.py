@@ -20,14 +20,14 @@ def tree(pids: Sequence[int]) -> list[int]:
             except OSError:
                 continue
             children.setdefault(parent, []).append(int(folder.name))
-    found: list[int] = []
-    waiting = list(pids)
-    while waiting:
-        pid = waiting.pop()
-        if pid not in found:
-            found.append(pid)
-            waiting += children.get(pid, [])
-    return found
+    pids_found: list[int] = []
+    queue = list(pids)
+    while queue:
+        pid = queue.pop()
+        if pid not in pids_found:
+            pids_found.append(pid)
+            queue += children.get(pid, [])
+    return pids_found
 
 
 def cpu_seconds(pids: Sequence[int]) -> float:
@@ -56,7 +56,9 @@ def resident_mib(pids: Sequence[int]) -> float:
 
 
 def _busy_seconds() -> float:
-    fields = [int(one) for one in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    fields = [
+        int(jiffies) for jiffies in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    ]
     return (sum(fields) - fields[3] - fields[4] - fields[7]) / _TICKS
 
 
@@ -83,7 +85,7 @@ class Window:
         traceback: TracebackType | None,
     ) -> None:
         self.wall, self.server, self.store, self.machine = (
-            after - before for before, after in zip(self._begin, self._now(), strict=True)
+            after - earlier for earlier, after in zip(self._begin, self._now(), strict=True)
         )
 
     def _now(self) -> tuple[float, float, float, float]:

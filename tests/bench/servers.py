@@ -65,12 +65,12 @@ def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Targe
         "--token-auth-file", str(folder / "tokens.csv"),
         "--kubeconfig-out", str(folder / "kubeconfig"), *below.flags, *flags,
     ]  # fmt: skip
-    begin = time.perf_counter()
+    start = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         wait_ready(process, port)
         started = {
-            "wall s": time.perf_counter() - begin,
+            "wall s": time.perf_counter() - start,
             "server s": cpu_seconds([process.pid]),
             "MiB": resident_mib([process.pid]),
         }

@@ -33,18 +33,18 @@ def decode_any(data: bytes) -> None:
     media = MEDIA[data[0] % len(MEDIA)]
     kind = KINDS[data[1] % len(KINDS)]
     try:
-        found = CODECS.limited_serializer_for(media).decode(data[2:], defaults=kind).object
+        tree = CODECS.limited_serializer_for(media).decode(data[2:], defaults=kind).object
     except CodecError:
         return
     for form in (JSON, CBOR, PROTOBUF):
         serializer = CODECS.serializer_for(form)
         try:
-            written = serializer.encode(found)
+            encoded = serializer.encode(tree)
         except CodecError as error:
             if form is PROTOBUF and "does not implement" in str(error):
                 continue
-            raise AssertionError(f"{form.name} cannot write {found!r}: {error}") from error
-        serializer.decode(written)
+            raise AssertionError(f"{form.name} cannot write {tree!r}: {error}") from error
+        serializer.decode(encoded)
 
 
 _TEMPLATE = {"metadata": {}, "spec": {"containers": [{"name": "c"}]}}

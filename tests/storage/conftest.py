@@ -80,7 +80,7 @@ Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
 BACKENDS: dict[str, Opening] = {
     "memory": _memory,
     "file": _file,
-    **{f"etcd-{version(each)}": _over(each) for each in programs()},
+    **{f"etcd-{version(program)}": _over(program) for program in programs()},
 }
 
 
@@ -103,7 +103,7 @@ def store(
     """A fresh store of each backend; what must hold in it is checked after the test."""
     opened = opening(clock, tmp_path)
     store = runner.run(opened.__aenter__())
-    since = runner.run(store.current_revision())
+    start_revision = runner.run(store.current_revision())
     yield store
-    runner.run(check_store(store, since))
+    runner.run(check_store(store, start_revision))
     runner.run(opened.__aexit__(None, None, None))

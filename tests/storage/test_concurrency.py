@@ -15,9 +15,9 @@ CLIENTS = 1000
 async def test_a_thousand_clients(store: KV) -> None:
     """1,000 clients that create, read, list, update and delete all finish without an error, and
     watches see each write once, in order."""
-    begin = await store.current_revision()
+    start_revision = await store.current_revision()
     early, late = Recorder(), Recorder()
-    store.watch("/clients/", after=begin, sink=early)
+    store.watch("/clients/", after=start_revision, sink=early)
 
     async def client(number: int) -> None:
         key = f"/clients/{number % 50}/{number}"
@@ -27,7 +27,7 @@ async def test_a_thousand_clients(store: KV) -> None:
         assert (await store.get(key)).revision >= second
         assert (await store.get(key, revision=first)).revision == first
         if number == CLIENTS // 2:
-            store.watch("/clients/", after=begin, sink=late)
+            store.watch("/clients/", after=start_revision, sink=late)
         if number % 2:
             await store.delete(key, expected=second)
 
@@ -43,22 +43,22 @@ async def test_a_thousand_clients(store: KV) -> None:
 
 async def test_readers_see_whole_states(store: KV) -> None:
     """Two keys that are written one after the other are never read in the wrong order."""
-    left = await store.create("/pair/left", b"0")
+    left_revision = await store.create("/pair/left", b"0")
     right = await store.create("/pair/right", b"0")
-    done = False
+    finished = False
 
     async def write() -> None:
-        nonlocal left, right, done
+        nonlocal left_revision, right, finished
         for number in range(1, 100):
             value = str(number).encode()
-            left = await store.update("/pair/left", value, expected=left)
+            left_revision = await store.update("/pair/left", value, expected=left_revision)
             right = await store.update("/pair/right", value, expected=right)
-        done = True
+        finished = True
 
     async def read() -> None:
-        while not done:
-            one, other = (await store.range("/pair/")).items
-            assert 0 <= int(one.value) - int(other.value) <= 1
+        while not finished:
+            left_item, right_item = (await store.range("/pair/")).items
+            assert 0 <= int(left_item.value) - int(right_item.value) <= 1
 
     await asyncio.gather(write(), *(read() for _ in range(4)))
 
@@ -66,22 +66,22 @@ async def test_readers_see_whole_states(store: KV) -> None:
 async def test_a_race_for_one_key(store: KV) -> None:
     """Writers that race for one key alternate; each success builds on the one before."""
     await store.create("/race", b"")
-    dice = random.Random(1)
+    rng = random.Random(1)
 
     async def race(name: int) -> int:
-        won = 0
+        own_wins = 0
         for _ in range(10):
             item = (await store.get("/race")).item
             assert item is not None
-            if dice.random() < 0.3:
+            if rng.random() < 0.3:
                 await asyncio.sleep(0)
             try:
                 value = item.value + bytes([name])
                 await store.update("/race", value, expected=item.revision)
-                won += 1
+                own_wins += 1
             except Conflict:
                 continue
-        return won
+        return own_wins
 
     wins = await asyncio.gather(*(race(name) for name in range(20)))
     item = (await store.get("/race")).item

@@ -61,10 +61,10 @@ def test_any_changed_character_is_refused() -> None:
     """A token altered at any place opens no more."""
     text = TOKENS.encode(TOKEN, PREFIX)
     for at in range(len(text)):
-        for other in "ABCDwxyz0189-_":
-            if other != text[at]:
+        for character in "ABCDwxyz0189-_":
+            if character != text[at]:
                 with pytest.raises(BadToken):
-                    TOKENS.decode(text[:at] + other + text[at + 1 :], PREFIX)
+                    TOKENS.decode(text[:at] + character + text[at + 1 :], PREFIX)
     with pytest.raises(BadToken):
         TOKENS.decode(text + "=" * (-len(text) % 4 or 4), PREFIX)
 
@@ -114,9 +114,9 @@ def test_all_servers_of_a_store_share_the_secret() -> None:
 
     async def scenario() -> None:
         store = await open_store("sqlite::memory:")
-        first, *others = await asyncio.gather(*(load_continue_token_codec(store) for _ in range(8)))
-        others.append(await load_continue_token_codec(store))
-        assert all(each.decode(first.encode(TOKEN, PREFIX), PREFIX) == TOKEN for each in others)
+        first, *tokens = await asyncio.gather(*(load_continue_token_codec(store) for _ in range(8)))
+        tokens.append(await load_continue_token_codec(store))
+        assert all(token.decode(first.encode(TOKEN, PREFIX), PREFIX) == TOKEN for token in tokens)
         await store.close()
 
     asyncio.run(scenario())

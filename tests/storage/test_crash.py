@@ -75,10 +75,10 @@ async def verify(path: Path, acknowledged: dict[str, tuple[str, int]]) -> None:
     check_file(path)
     store = await open_embedded(path)
     newest = await store.current_revision()
-    found = {item.key: item for item in (await store.range("/")).items}
+    stored = {item.key: item for item in (await store.range("/")).items}
     for key, (operation, revision) in acknowledged.items():
         assert revision <= newest
-        item = found.get(key)
+        item = stored.get(key)
         if operation == "put" and item is not None:
             # One more write of this key may have become durable unacknowledged.
             assert item.revision >= revision
@@ -88,7 +88,7 @@ async def verify(path: Path, acknowledged: dict[str, tuple[str, int]]) -> None:
             assert newest > revision
         else:
             assert item is None, f"{key} is back"
-    for item in found.values():
+    for item in stored.values():
         assert sha256(item.value[32:]) == item.value[:32], f"{item.key} is torn"
     await check_store(store, Revision(newest - 100))
     await store.close()
@@ -103,8 +103,8 @@ def sha256(content: bytes) -> bytes:
 @pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.slow)])
 async def test_killed_while_writing(rounds: int, tmp_path: Path) -> None:
     """After each of many kills of one file's writer, no acknowledged write is lost or torn."""
-    path, dice = tmp_path / "store.db", random.Random()
+    path, rng = tmp_path / "store.db", random.Random()
     acknowledged: dict[str, tuple[str, int]] = {}
     for _ in range(rounds):
-        acknowledged |= crash(path, dice.randrange(1, 1500))
+        acknowledged |= crash(path, rng.randrange(1, 1500))
         await verify(path, acknowledged)

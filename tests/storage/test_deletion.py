@@ -13,7 +13,7 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions
 from tests.storage.objectkit import (
-    House,
+    StorageHarness,
     config_map,
     deployment,
     finalizers,
@@ -31,13 +31,13 @@ APPS = GroupVersion("apps", "v1")
 def test_delete_removes() -> None:
     """Deleting answers with the last state at the deletion's version; then it is NotFound."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", data={"k": "v"}))
-        gone = await store.delete(key("a"), DeleteQuery())
-        assert gone.outcome == "deleted"
-        assert gone.entry.tree()["data"] == {"k": "v"}
-        assert gone.entry.revision == await house.kv.current_revision()
+        deletion = await store.delete(key("a"), DeleteQuery())
+        assert deletion.outcome == "deleted"
+        assert deletion.entry.tree()["data"] == {"k": "v"}
+        assert deletion.entry.revision == await harness.kv.current_revision()
         with pytest.raises(NotFound):
             await store.get(key("a"))
         with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
@@ -49,8 +49,8 @@ def test_delete_removes() -> None:
 def test_delete_preconditions() -> None:
     """A deletion of another uid or version is refused."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         meta = (await store.create(config_map("a"))).entry.tree()["metadata"]
         cases = (
             (
@@ -64,14 +64,14 @@ def test_delete_preconditions() -> None:
                 f"in record ({meta['resourceVersion']}). The object might have been modified",
             ),
         )
-        for preconditions, words in cases:
+        for preconditions, message in cases:
             with pytest.raises(ObjectConflict) as caught:
                 await store.delete(key("a"), DeleteQuery(preconditions=preconditions))
-            expected = f'Operation cannot be fulfilled on ConfigMap "a": {words}'
+            expected = f'Operation cannot be fulfilled on ConfigMap "a": {message}'
             assert str(caught.value) == expected
         right = Preconditions(uid=meta["uid"], resource_version=meta["resourceVersion"])
-        gone = await store.delete(key("a"), DeleteQuery(preconditions=right))
-        assert gone.outcome == "deleted"
+        deletion = await store.delete(key("a"), DeleteQuery(preconditions=right))
+        assert deletion.outcome == "deleted"
 
     run(test)
 
@@ -79,8 +79,8 @@ def test_delete_preconditions() -> None:
 def test_finalizers_hold_until_removed() -> None:
     """An object with finalizers is marked, counts a generation, and goes with the last one."""
 
-    async def test(house: House) -> None:
-        store = house.of("deployments", APPS)
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("deployments", APPS)
         await store.create(deployment("a", **finalizers("x.io/one", "x.io/two")))
         marked = await store.delete(key("a"), DeleteQuery())
         assert marked.outcome == "terminating"
@@ -88,16 +88,16 @@ def test_finalizers_hold_until_removed() -> None:
         assert meta["deletionTimestamp"] == "2023-11-14T22:13:20Z"
         assert meta["deletionGracePeriodSeconds"] == 0
         assert meta["generation"] == 2
-        again = await store.delete(key("a"), DeleteQuery())
-        assert again.outcome == "terminating"
-        assert again.entry.revision == marked.entry.revision
+        second_deletion = await store.delete(key("a"), DeleteQuery())
+        assert second_deletion.outcome == "terminating"
+        assert second_deletion.entry.revision == marked.entry.revision
         with pytest.raises(InvalidObject, match="no new finalizers can be added"):
             await put(store, "a", "metadata", "finalizers", to=["x.io/one", "x.io/new"])
-        one = await put(store, "a", "metadata", "finalizers", to=["x.io/one"])
-        assert one.outcome == "updated"
-        gone = await put(store, "a", "metadata", "finalizers", to=[])
-        assert gone.outcome == "deleted"
-        assert gone.entry.revision == await house.kv.current_revision()
+        first_update = await put(store, "a", "metadata", "finalizers", to=["x.io/one"])
+        assert first_update.outcome == "updated"
+        deletion = await put(store, "a", "metadata", "finalizers", to=[])
+        assert deletion.outcome == "deleted"
+        assert deletion.entry.revision == await harness.kv.current_revision()
         with pytest.raises(NotFound):
             await store.get(key("a"))
 
@@ -105,7 +105,7 @@ def test_finalizers_hold_until_removed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "before", "after"),
+    ("policy", "initial", "after"),
     [
         ("Orphan", [], ["orphan"]),
         ("Foreground", ["x.io/y"], ["x.io/y", "foregroundDeletion"]),
@@ -114,12 +114,12 @@ def test_finalizers_hold_until_removed() -> None:
         ("Background", ["x.io/y", "orphan"], ["x.io/y"]),
     ],
 )
-def test_propagation_policy_is_recorded(policy: Any, before: list[str], after: list[str]) -> None:
+def test_propagation_policy_is_recorded(policy: Any, initial: list[str], after: list[str]) -> None:
     """Orphan and Foreground leave their finalizer for the garbage collector."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        await store.create(config_map("a", **finalizers(*before)))
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        await store.create(config_map("a", **finalizers(*initial)))
         marked = await store.delete(key("a"), DeleteQuery(propagation_policy=policy))
         assert marked.outcome == "terminating"
         assert marked.entry.tree()["metadata"]["finalizers"] == after
@@ -130,8 +130,8 @@ def test_propagation_policy_is_recorded(policy: Any, before: list[str], after: l
 def test_background_takes_the_orphan_finalizer_away() -> None:
     """An object held by nothing but `orphan` goes when Background is asked for."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", **finalizers("orphan")))
         query = DeleteQuery(propagation_policy="Background")
         assert (await store.delete(key("a"), query)).outcome == "deleted"
@@ -142,18 +142,18 @@ def test_background_takes_the_orphan_finalizer_away() -> None:
 def test_pods_end_in_their_time() -> None:
     """A scheduled pod gets its grace period; a later delete can only shorten it; zero ends it."""
 
-    async def test(house: House) -> None:
-        store = house.of("pods")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("pods")
         await store.create(pod("a", node="n"))
 
         async def delete(seconds: int | None) -> tuple[str, str, int]:
-            written = await store.delete(key("a"), DeleteQuery(grace_period_seconds=seconds))
-            meta = written.entry.tree()["metadata"]
-            when = meta["deletionTimestamp"]
-            return written.outcome, when, meta["deletionGracePeriodSeconds"]
+            deletion = await store.delete(key("a"), DeleteQuery(grace_period_seconds=seconds))
+            meta = deletion.entry.tree()["metadata"]
+            deletion_time = meta["deletionTimestamp"]
+            return deletion.outcome, deletion_time, meta["deletionGracePeriodSeconds"]
 
         assert await delete(None) == ("terminating", "2023-11-14T22:13:50Z", 30)
-        house.clock.advance(5)
+        harness.clock.advance(5)
         assert await delete(40) == ("terminating", "2023-11-14T22:13:50Z", 30)
         assert await delete(None) == ("terminating", "2023-11-14T22:13:50Z", 30)
         assert await delete(10) == ("terminating", "2023-11-14T22:13:30Z", 10)
@@ -168,8 +168,8 @@ def test_pods_end_in_their_time() -> None:
 def test_pods_without_a_node_go_at_once() -> None:
     """Nobody would end a pod that was never scheduled."""
 
-    async def test(house: House) -> None:
-        store = house.of("pods")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("pods")
         await store.create(pod("a"))
         assert (await store.delete(key("a"), DeleteQuery())).outcome == "deleted"
 
@@ -179,9 +179,9 @@ def test_pods_without_a_node_go_at_once() -> None:
 def test_namespaces_wait_for_their_own_finalizers() -> None:
     """A namespace terminates until `finalize` empties its spec."""
 
-    async def test(house: House) -> None:
-        store = house.of("namespaces")
-        place = ObjectKey("", "a")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("namespaces")
+        namespace_key = ObjectKey("", "a")
         body = {
             "kind": "Namespace",
             "apiVersion": "v1",
@@ -190,16 +190,16 @@ def test_namespaces_wait_for_their_own_finalizers() -> None:
             "status": {},
         }
         await store.create(body)
-        marked = await store.delete(place, DeleteQuery())
+        marked = await store.delete(namespace_key, DeleteQuery())
         assert marked.outcome == "terminating"
         assert marked.entry.tree()["status"]["phase"] == "Terminating"
         assert "deletionGracePeriodSeconds" not in marked.entry.tree()["metadata"]
-        kept = await store.update(place, setting("spec", "finalizers", to=[]))
-        assert kept.entry.tree()["spec"]["finalizers"] == ["kubernetes"]
-        gone = await store.update(
-            place, setting("spec", "finalizers", to=[]), subresource="finalize"
+        updated = await store.update(namespace_key, setting("spec", "finalizers", to=[]))
+        assert updated.entry.tree()["spec"]["finalizers"] == ["kubernetes"]
+        deletion = await store.update(
+            namespace_key, setting("spec", "finalizers", to=[]), subresource="finalize"
         )
-        assert gone.outcome == "deleted"
+        assert deletion.outcome == "deleted"
 
     run(test)
 
@@ -207,15 +207,15 @@ def test_namespaces_wait_for_their_own_finalizers() -> None:
 def test_delete_collection_deletes_what_is_selected() -> None:
     """Twelve hundred objects go, page by page; those in other namespaces stay."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await asyncio.gather(
             *(store.create(config_map(f"c{number:04d}")) for number in range(1200)),
             store.create(config_map("other", "elsewhere")),
         )
-        written = await store.delete_collection(ListQuery(namespace="default"), DeleteQuery())
-        assert len(written) == 1200
-        assert {one.outcome for one in written} == {"deleted"}
+        deletions = await store.delete_collection(ListQuery(namespace="default"), DeleteQuery())
+        assert len(deletions) == 1200
+        assert {first_update.outcome for first_update in deletions} == {"deleted"}
         assert named((await store.list(ListQuery())).entries) == ["other"]
 
     run(test)

@@ -86,10 +86,10 @@ async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
     loop, report = asyncio.get_running_loop(), store._report
     committed, go_on = asyncio.Event(), threading.Event()
 
-    def report_late(done: Any) -> None:
+    def report_late(commit: Any) -> None:
         loop.call_soon_threadsafe(committed.set)
         go_on.wait(60)
-        report(done)
+        report(commit)
 
     store._report = report_late  # type: ignore[method-assign]
     writing = asyncio.create_task(store.create("/a", b""))
@@ -111,13 +111,13 @@ async def test_a_broken_sink_harms_no_one_else() -> None:
             raise RuntimeError("broken")
 
     store = await open_store("sqlite::memory:")
-    broken, whole = Broken(), Recorder()
+    broken, working = Broken(), Recorder()
     store.watch("/", after=Revision(1), sink=broken)
-    store.watch("/", after=Revision(1), sink=whole)
+    store.watch("/", after=Revision(1), sink=working)
     await store.create("/a", b"")
     await store.create("/b", b"")
     assert isinstance(await broken.end(), Unavailable)
-    assert whole.keys() == ["/a", "/b"]
+    assert working.keys() == ["/a", "/b"]
     await store.close()
 
 
@@ -132,10 +132,10 @@ async def test_one_owner(tmp_path: Path) -> None:
         "from kapiserver.storage.backends import open_store\n"
         "asyncio.run(open_store(sys.argv[1]))\n"
     )
-    other = subprocess.run(  # noqa: ASYNC221 - it ends at once
+    process = subprocess.run(  # noqa: ASYNC221 - it ends at once
         [sys.executable, "-c", program, f"sqlite:{path}"], capture_output=True, text=True
     )
-    assert "StoreLocked" in other.stderr
+    assert "StoreLocked" in process.stderr
     await store.close()
     await (await open_embedded(path)).close()
 
@@ -195,31 +195,33 @@ async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
     and with space writes succeed again."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)
-    written = [await store.create("/0", b"0")]
+    revisions = [await store.create("/0", b"0")]
     await limit_pages(store, 40)
     with suppress(Refused):
         while True:
-            written.append(await store.create(f"/{len(written)}", bytes(3000)))
+            revisions.append(await store.create(f"/{len(revisions)}", bytes(3000)))
     with pytest.raises(Refused, match="full"):
         await store.create("/more", bytes(30_000))
-    assert [each.message for each in caplog.records] == [
+    assert [record_or_item.message for record_or_item in caplog.records] == [
         "writes fail: sqlite: database or disk is full"
     ]
-    assert len((await store.range("/")).items) == len(written)
+    assert len((await store.range("/")).items) == len(revisions)
     await limit_pages(store, 4000)
     await store.writable()
-    written.append(await store.create("/more", bytes(30_000)))
+    revisions.append(await store.create("/more", bytes(30_000)))
     assert caplog.records[-1].message == "writes succeed again"
     await store.close()
     check_file(path)
     store = await open_embedded(path)
-    assert {each.revision for each in (await store.range("/")).items} == set(written)
+    assert {record_or_item.revision for record_or_item in (await store.range("/")).items} == set(
+        revisions
+    )
     await store.close()
 
 
 def files_with(text: bytes, folder: Path) -> list[str]:
     """The names of the files in a folder that have some bytes in them."""
-    return [each.name for each in folder.iterdir() if text in each.read_bytes()]
+    return [file.name for file in folder.iterdir() if text in file.read_bytes()]
 
 
 async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
@@ -227,28 +229,32 @@ async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
     whatever their size; the others are."""
     store = await open_embedded(tmp_path / "store.db")
     sizes = (20, 300, 1500, 3000, 6000, 40_000)
-    kept, secret = b"kept-in-the-store", b"secret-of-yesterday"
+    live_value, secret = b"kept-in-the-store", b"secret-of-yesterday"
 
     def value(text: bytes, size: int) -> bytes:
         return text * (size // len(text) + 1)
 
-    for turn in range(4):
-        made = await asyncio.gather(
+    for round_number in range(4):
+        revisions = await asyncio.gather(
             *(
-                store.create(f"/{turn}/{number}", value(secret, sizes[number % len(sizes)]))
+                store.create(f"/{round_number}/{number}", value(secret, sizes[number % len(sizes)]))
                 for number in range(60)
             )
         )
         await asyncio.gather(
             *(
-                store.update(f"/{turn}/{number}", value(kept, sizes[number % 5]), expected=revision)
+                store.update(
+                    f"/{round_number}/{number}",
+                    value(live_value, sizes[number % 5]),
+                    expected=revision,
+                )
                 if number % 3
-                else store.delete(f"/{turn}/{number}", expected=revision)
-                for number, revision in enumerate(made)
+                else store.delete(f"/{round_number}/{number}", expected=revision)
+                for number, revision in enumerate(revisions)
             )
         )
         await store.compact(await store.current_revision())
-        assert "store.db" in files_with(kept, tmp_path)
+        assert "store.db" in files_with(live_value, tmp_path)
         assert files_with(secret, tmp_path) == []
     await store.close()
 
@@ -265,7 +271,7 @@ async def test_files_may_not_grow(tmp_path: Path) -> None:
     import resource
 
     store = await open_embedded(tmp_path / "store.db")
-    kept = await store.create("/kept", bytes(3000))
+    revision = await store.create("/kept", bytes(3000))
     await store.writable()
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, unlimited[1]))
@@ -273,10 +279,10 @@ async def test_files_may_not_grow(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="disk I/O error"):
             await store.create("/more", bytes(60_000))
         with pytest.raises(Refused):
-            await store.update("/kept", bytes(60_000), expected=kept)
+            await store.update("/kept", bytes(60_000), expected=revision)
         with pytest.raises(Refused):
             await store.writable()
-        assert (await store.range("/")).items == [KeyValue("/kept", bytes(3000), kept)]
+        assert (await store.range("/")).items == [KeyValue("/kept", bytes(3000), revision)]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
     await store.writable()

@@ -116,48 +116,48 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "stored", "words"), REFUSED)
-def test_what_does_not_open(name: str, stored: bytes, words: str) -> None:
+@pytest.mark.parametrize(("name", "stored", "message"), REFUSED)
+def test_what_does_not_open(name: str, stored: bytes, message: str) -> None:
     """Kube-apiserver's words for what cannot be opened."""
     with pytest.raises(DecryptionError) as caught:
         CIPHERS[name].decrypt(stored, KEY)
-    assert str(caught.value) == words
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("end", "words"),
+    ("padding", "message"),
     [
         (b"\x00", "invalid PKCS7 data (empty or not padded)"),
         (b"\x11", "invalid PKCS7 data (empty or not padded)"),
         (b"\x01\x02", "invalid padding on input"),
     ],
 )
-def test_padding_is_checked(end: bytes, words: str) -> None:
+def test_padding_is_checked(padding: bytes, message: str) -> None:
     """Blocks that do not end as PKCS #7 says are refused."""
     vector = os.urandom(16)
     encryptor = Cipher(algorithms.AES(SECRET), modes.CBC(vector)).encryptor()
-    stored = vector + encryptor.update(end.rjust(16, b"x"))
+    stored = vector + encryptor.update(padding.rjust(16, b"x"))
     with pytest.raises(DecryptionError) as caught:
         CIPHERS["aescbc"].decrypt(stored, KEY)
-    assert str(caught.value) == words
+    assert str(caught.value) == message
 
 
 def choices(*named: tuple[bytes, Transformer]) -> PrefixTransformers:
     return PrefixTransformers(
-        [PrefixTransformer(prefix, one) for prefix, one in named], none="nobody"
+        [PrefixTransformer(prefix, provider) for prefix, provider in named], none="nobody"
     )
 
 
 def test_the_first_seals_and_all_open() -> None:
     """Values carry the prefix of the first; what another has sealed is stale."""
     old, new = (b"old:", AESGCM(b"o" * 32)), (b"new:", AESCBC(b"n" * 32))
-    before, after = choices(old), choices(new, old)
+    old_only, after = choices(old), choices(new, old)
     stored = after.encrypt(b"v", KEY)
     assert stored.startswith(b"new:")
     assert after.decrypt(stored, KEY) == DecryptResult(b"v", stale=False)
-    assert after.decrypt(before.encrypt(b"v", KEY), KEY) == DecryptResult(b"v", stale=True)
+    assert after.decrypt(old_only.encrypt(b"v", KEY), KEY) == DecryptResult(b"v", stale=True)
     with pytest.raises(DecryptionError, match=r"^nobody$"):
-        before.decrypt(stored, KEY)
+        old_only.decrypt(stored, KEY)
 
 
 def test_identity_among_others() -> None:
@@ -185,6 +185,6 @@ def test_two_of_one_prefix() -> None:
     assert str(caught.value) == (
         "[cipher: message authentication failed, output array was not large enough for encryption]"
     )
-    same = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", AESGCM(b"2" * 32)))
+    providers = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", AESGCM(b"2" * 32)))
     with pytest.raises(DecryptionError, match=r"^cipher: message authentication failed$"):
-        same.decrypt(b"p:" + b"x" * 80, KEY)
+        providers.decrypt(b"p:" + b"x" * 80, KEY)

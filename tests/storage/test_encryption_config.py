@@ -89,12 +89,12 @@ REFUSED: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED)
-def test_refused_as_a_whole(text: str, words: str) -> None:
+@pytest.mark.parametrize(("text", "message"), REFUSED)
+def test_refused_as_a_whole(text: str, message: str) -> None:
     """What makes no sense is refused with kube-apiserver's words, secrets left out."""
     with pytest.raises(InvalidEncryptionConfig) as caught:
         parse_encryption_config(text.encode(), "file")
-    assert str(caught.value) == words
+    assert str(caught.value) == message
 
 
 UNREADABLE: list[tuple[str, str]] = [
@@ -114,13 +114,13 @@ UNREADABLE: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "words"), UNREADABLE)
-def test_refused_in_decoding(text: str, words: str) -> None:
+@pytest.mark.parametrize(("text", "message"), UNREADABLE)
+def test_refused_in_decoding(text: str, message: str) -> None:
     """Unknown and repeated fields, kinds and types are refused, as by a strict decoder."""
     with pytest.raises(InvalidEncryptionConfig) as caught:
         parse_encryption_config(text.encode(), "file")
-    begin = f'error decoding encryption provider configuration file "file": {words}'
-    assert str(caught.value).startswith(begin)
+    prefix = f'error decoding encryption provider configuration file "file": {message}'
+    assert str(caught.value).startswith(prefix)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
@@ -174,11 +174,11 @@ def test_resources_without_a_rule() -> None:
     """What no rule names has no transformer, unless a rule may come."""
     overrides = parse_encryption_config(rules(rule("secrets")).encode(), "file")
     assert EncryptionRules(overrides).transformer_for("", "pods") is None
-    later = EncryptionRules(overrides, replaceable=True)
-    pods = later.transformer_for("", "pods")
+    with_reload = EncryptionRules(overrides, replaceable=True)
+    pods = with_reload.transformer_for("", "pods")
     assert pods is not None
     assert pods.encrypt(b"v", "/key") == b"v"
-    later.replace(parse_encryption_config(rules(rule("'*.*'")).encode(), "file"))
+    with_reload.replace(parse_encryption_config(rules(rule("'*.*'")).encode(), "file"))
     assert pods.encrypt(b"v", "/key").startswith(b"k8s:enc:aesgcm:v1:one:")
 
 

@@ -21,7 +21,7 @@ from tests.storage.objectkit import (
     JSON,
     PROTOBUF,
     Client,
-    House,
+    StorageHarness,
     config_map,
     key,
     named,
@@ -36,15 +36,15 @@ PROVIDERS = ("aesgcm", "aescbc", "secretbox")
 
 def configured(*providers: str, resources: str = "secrets, configmaps") -> EncryptionRules:
     """Encryption by providers such as `aesgcm:new`, of which the first seals."""
-    listed = []
-    for each in providers:
-        name, _, key_name = each.partition(":")
+    lines = []
+    for provider in providers:
+        name, _, key_name = provider.partition(":")
         secret = base64.b64encode((key_name * 32).encode()[:32]).decode()
         keys = f"{{keys: [{{name: {key_name}, secret: {secret}}}]}}" if key_name else "{}"
-        listed.append(f"{{{name}: {keys}}}")
+        lines.append(f"{{{name}: {keys}}}")
     text = (
         "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n"
-        f"resources: [{{resources: [{resources}], providers: [{', '.join(listed)}]}}]"
+        f"resources: [{{resources: [{resources}], providers: [{', '.join(lines)}]}}]"
     )
     return EncryptionRules(parse_encryption_config(text.encode(), "test"), replaceable=True)
 
@@ -60,7 +60,7 @@ def member() -> Iterator[Member]:
 
 
 @pytest.fixture(params=["sqlite", "etcd"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def storage_spec(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A store of each backend: its spec, and the directory of its data."""
     if request.param == "sqlite":
         return f"sqlite:{tmp_path / 'store.db'}", tmp_path
@@ -74,23 +74,25 @@ def bytes_below(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_nothing_of_a_secret_is_in_the_store(place: Any, provider: str, tmp_path: Path) -> None:
+def test_nothing_of_a_secret_is_in_the_store(
+    storage_spec: Any, provider: str, tmp_path: Path
+) -> None:
     """However an object is written, its content, labels and old values are nowhere in the files of
     the store, nor in a copy of them; its key is."""
-    spec, folder = place
+    spec, folder = storage_spec
     names = {part: os.urandom(12).hex() for part in ("value", "label", "later", "last", "name")}
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         data = {"k": names["value"]}
-        made = config_map(names["name"], labels={"a": names["label"]}, data=data)
-        await store.create(made)
+        secret = config_map(names["name"], labels={"a": names["label"]}, data=data)
+        await store.create(secret)
         await put(store, names["name"], "data", to={"k": names["later"]})
         entry = await store.get(key(names["name"]))
         assert entry.tree()["data"] == {"k": names["later"]}
         await put(store, names["name"], "data", to={"k": names["last"]})
         await store.delete(key(names["name"]), DeleteQuery())
-        item = (await house.kv.get(entry.path, revision=entry.revision)).item
+        item = (await harness.kv.get(entry.path, revision=entry.revision)).item
         assert item is not None
         assert item.value.startswith(f"k8s:enc:{provider}:v1:one:".encode())
         check()
@@ -102,11 +104,11 @@ def test_nothing_of_a_secret_is_in_the_store(place: Any, provider: str, tmp_path
             check()
 
     def check() -> None:
-        found = bytes_below(folder)
-        assert names["name"].encode() in found
+        stored_bytes = bytes_below(folder)
+        assert names["name"].encode() in stored_bytes
         for part in ("value", "label", "later", "last"):
-            assert names[part].encode() not in found, part
-            assert base64.b64encode(names[part].encode()) not in found, part
+            assert names[part].encode() not in stored_bytes, part
+            assert base64.b64encode(names[part].encode()) not in stored_bytes, part
 
     run(test, spec, encryption=configured(f"{provider}:one"), root=f"/{tmp_path.name}")
     check()
@@ -115,8 +117,8 @@ def test_nothing_of_a_secret_is_in_the_store(place: Any, provider: str, tmp_path
 def test_what_no_rule_names_is_in_the_clear(tmp_path: Path) -> None:
     """The search above finds what is not sealed, in the journal and in the file."""
 
-    async def test(house: House) -> None:
-        await house.of("configmaps").create(config_map("a", data={"k": "plainly-there"}))
+    async def test(harness: StorageHarness) -> None:
+        await harness.of("configmaps").create(config_map("a", data={"k": "plainly-there"}))
         assert b"plainly-there" in bytes_below(tmp_path)
 
     spec = f"sqlite:{tmp_path / 'store.db'}"
@@ -124,17 +126,17 @@ def test_what_no_rule_names_is_in_the_clear(tmp_path: Path) -> None:
     assert b"plainly-there" in bytes_below(tmp_path)
 
 
-def test_everything_reads_in_the_clear(place: Any, tmp_path: Path) -> None:
+def test_everything_reads_in_the_clear(storage_spec: Any, tmp_path: Path) -> None:
     """Gets, lists, pages, past states, selectors, watches and their history see what was
     written; so does the next server."""
-    spec, _ = place
+    spec, _ = storage_spec
     options: dict[str, Any] = {"encryption": configured("secretbox:one"), "root": f"/{tmp_path}"}
 
-    async def write(house: House) -> int:
-        store = house.of("configmaps")
-        begin = (await store.list(ListQuery())).revision
+    async def write(harness: StorageHarness) -> int:
+        store = harness.of("configmaps")
+        start_revision = (await store.list(ListQuery())).revision
         client = Client()
-        watching = await watch(store, client, resource_version=f"{begin}")
+        watching = await watch(store, client, resource_version=f"{start_revision}")
         for name in ("a", "b", "c"):
             labels = {"which": name}
             await store.create(config_map(name, labels=labels, data={"k": name}))
@@ -145,66 +147,71 @@ def test_everything_reads_in_the_clear(place: Any, tmp_path: Path) -> None:
             {"k": "a"}, {"k": "b"}, {"k": "c"}, {"k": "new"}, {"k": "c"},
         ]  # fmt: skip
         watching.cancel()
-        await read_all(house)
-        return begin
+        await read_all(harness)
+        return start_revision
 
-    async def read_all(house: House) -> None:
-        store = house.of("configmaps")
+    async def read_all(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         assert (await store.get(key("b"))).tree()["data"] == {"k": "new"}
         assert (await store.get(key("a"))).labels == {"which": "a"}
-        found = await store.list(ListQuery(selection=parse("which=b", "")))
-        assert named(found.entries) == ["b"]
+        listing = await store.list(ListQuery(selection=parse("which=b", "")))
+        assert named(listing.entries) == ["b"]
         first = await store.list(ListQuery(limit=1))
         assert first.entries[0].encode(PROTOBUF)
         await put(store, "b", "data", to={"k": "newer"})
-        house.clock.advance(3600)
+        harness.clock.advance(3600)
         query = ListQuery(limit=1, continue_token=first.continue_token)
         second = await store.list(query)
         assert second.entries[0].tree()["data"] == {"k": "new"}
         await put(store, "b", "data", to={"k": "new"})
 
-    async def read(house: House) -> None:
-        await read_all(house)
+    async def read(harness: StorageHarness) -> None:
+        await read_all(harness)
         client = Client()
-        watching = await watch(house.of("configmaps"), client, resource_version=f"{begin}")
+        watching = await watch(
+            harness.of("configmaps"), client, resource_version=f"{start_revision}"
+        )
         await client.count(7)
         assert [event["object"]["data"]["k"] for event in client.events] == [
             "a", "b", "c", "new", "c", "newer", "new", "newer", "new",
         ][: len(client.events)]  # fmt: skip
         watching.cancel()
 
-    begin = run(write, spec, **options)
+    start_revision = run(write, spec, **options)
     run(read, spec, **options)
 
 
 @pytest.mark.parametrize("before", ["aesgcm:old", "aescbc:old", "secretbox:old", "identity"])
-def test_keys_are_rotated(before: str, place: Any, tmp_path: Path) -> None:
+def test_keys_are_rotated(before: str, storage_spec: Any, tmp_path: Path) -> None:
     """With a new first key, what the old one sealed (or nobody) is read, and is sealed anew by the
     next update even when it changes nothing; once that was done, an update that changes nothing
     writes nothing."""
-    spec, _ = place
+    spec, _ = storage_spec
     root = f"/{tmp_path}"
 
-    async def write(house: House) -> None:
-        await house.of("configmaps").create(config_map("a", data={"k": "v"}))
+    async def write(harness: StorageHarness) -> None:
+        await harness.of("configmaps").create(config_map("a", data={"k": "v"}))
 
-    async def rewrite(house: House) -> None:
-        store = house.of("configmaps")
+    async def rewrite(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         old = await store.get(key("a"))
         dry = await store.update(key("a"), lambda current: current, dry_run=True)
         assert dry.entry.revision == old.revision
-        written = await store.update(key("a"), lambda current: current)
-        assert written.outcome == "updated"
-        assert written.entry.revision > old.revision
-        item = (await house.kv.get(old.path)).item
+        rewritten = await store.update(key("a"), lambda current: current)
+        assert rewritten.outcome == "updated"
+        assert rewritten.entry.revision > old.revision
+        item = (await harness.kv.get(old.path)).item
         assert item is not None
         assert item.value.startswith(b"k8s:enc:aesgcm:v1:new:")
-        again = await store.update(key("a"), lambda current: current)
-        assert (again.outcome, again.entry.revision) == ("unchanged", written.entry.revision)
-        assert again.entry.tree()["data"] == {"k": "v"}
+        unchanged = await store.update(key("a"), lambda current: current)
+        assert (unchanged.outcome, unchanged.entry.revision) == (
+            "unchanged",
+            rewritten.entry.revision,
+        )
+        assert unchanged.entry.tree()["data"] == {"k": "v"}
 
-    async def read(house: House) -> None:
-        assert (await house.of("configmaps").get(key("a"))).tree()["data"] == {"k": "v"}
+    async def read(harness: StorageHarness) -> None:
+        assert (await harness.of("configmaps").get(key("a"))).tree()["data"] == {"k": "v"}
 
     run(write, spec, root=root, encryption=configured(before))
     run(rewrite, spec, root=root, encryption=configured("aesgcm:new", before))
@@ -215,12 +222,12 @@ def test_back_to_the_clear() -> None:
     """With identity first, what was sealed is read, and written in the clear by the next
     update."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         entry = (await store.create(config_map("a", data={"k": "v"}))).entry
         encryption.replace(configured("identity", "aesgcm:one")._overrides)
         await store.update(key("a"), lambda current: current)
-        item = (await house.kv.get(entry.path)).item
+        item = (await harness.kv.get(entry.path)).item
         assert item is not None
         assert item.value.startswith(b"k8s\0")
 
@@ -236,62 +243,64 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("provider", "resources", "words"), WRONG)
-def test_a_wrong_key(provider: str, resources: str, words: str, place: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("provider", "resources", "message"), WRONG)
+def test_a_wrong_key(
+    provider: str, resources: str, message: str, storage_spec: Any, tmp_path: Path
+) -> None:
     """What does not open is an internal error for who asks for it; other objects are read and
     written as ever, and with the right key all is well again without a restart."""
-    spec, _ = place
+    spec, _ = storage_spec
     root = f"/{tmp_path}"
-    right, wrong = configured("aesgcm:one"), configured(provider, resources=resources)
+    right, wrong_key = configured("aesgcm:one"), configured(provider, resources=resources)
 
-    async def write(house: House) -> None:
-        await house.of("configmaps").create(config_map("a", labels={"x": "y"}, data={"k": "v"}))
+    async def write(harness: StorageHarness) -> None:
+        await harness.of("configmaps").create(config_map("a", labels={"x": "y"}, data={"k": "v"}))
 
-    async def refused(call: Callable[[], Any], words: str) -> None:
+    async def refused(call: Callable[[], Any], message: str) -> None:
         with pytest.raises(Undecryptable) as caught:
             await call()
-        assert str(caught.value) == words
+        assert str(caught.value) == message
 
-    async def read(house: House) -> None:
-        store = house.of("configmaps")
-        of_list = f'unable to transform key "{root}/configmaps/default/a": {words}'
-        with pytest.raises(Undecryptable, match=words):
+    async def read(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        of_list = f'unable to transform key "{root}/configmaps/default/a": {message}'
+        with pytest.raises(Undecryptable, match=message):
             (await store.get(key("a"))).encode(JSON)
         await refused(lambda: store.list(ListQuery()), of_list)
         labelled = ListQuery(selection=parse("x=y", ""))
         await refused(lambda: store.list(labelled), of_list)
         await refused(lambda: store.list(ListQuery(limit=1, resource_version="0")), of_list)
-        await refused(lambda: put(store, "a", "data", to={}), words)
-        await refused(lambda: store.delete(key("a"), DeleteQuery()), words)
+        await refused(lambda: put(store, "a", "data", to={}), message)
+        await refused(lambda: store.delete(key("a"), DeleteQuery()), message)
         with pytest.raises(AlreadyExists):
             await store.create(config_map("a"))
         await store.create(config_map("b", data={"k": "w"}))
         assert (await store.get(key("b"))).tree()["data"] == {"k": "w"}
-        other = ListQuery(selection=parse("", "metadata.name=b"), namespace="default")
-        assert named((await store.list(other)).entries) == ["b"]
+        by_name = ListQuery(selection=parse("", "metadata.name=b"), namespace="default")
+        assert named((await store.list(by_name)).entries) == ["b"]
         client = Client()
         await watch(store, client, resource_version="0")
         await client.until(lambda: client.closed)
         assert client.story[-1][0] == "ERROR"
-        assert words in client.events[-1]["object"]["message"]
-        wrong.replace(right._overrides)
+        assert message in client.events[-1]["object"]["message"]
+        wrong_key.replace(right._overrides)
         assert (await store.get(key("a"))).tree()["data"] == {"k": "v"}
         assert "a" in named((await store.list(labelled)).entries)
-        await house.of("pods").create(pod("p"))
+        await harness.of("pods").create(pod("p"))
 
     run(write, spec, root=root, encryption=right)
-    run(read, spec, root=root, encryption=wrong)
+    run(read, spec, root=root, encryption=wrong_key)
 
 
 def test_values_are_bound_to_their_keys() -> None:
     """A value of AES-GCM that somebody puts under another key of the store does not open."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         entry = (await store.create(config_map("a", data={"k": "v"}))).entry
-        item = (await house.kv.get(entry.path)).item
+        item = (await harness.kv.get(entry.path)).item
         assert item is not None
-        await house.kv.create(f"{entry.path}b", item.value)
+        await harness.kv.create(f"{entry.path}b", item.value)
         with pytest.raises(Undecryptable, match="cipher: message authentication failed"):
             (await store.get(key("ab"))).tree()
 

@@ -38,7 +38,7 @@ async def opened(*urls: str, **more: object) -> AsyncIterator[EtcdStore]:
         await store.close()
 
 
-async def answers(store: EtcdStore) -> None:
+async def responses(store: EtcdStore) -> None:
     """Return when etcd answers again."""
     async with asyncio.timeout(60):
         while True:
@@ -49,7 +49,7 @@ async def answers(store: EtcdStore) -> None:
 
 
 @pytest.fixture
-def shared(etcd_program: Path) -> str:
+def shared_url(etcd_program: Path) -> str:
     """The URL of a member that tests share."""
     return shared_etcd(etcd_program).url
 
@@ -64,22 +64,22 @@ def member(etcd_program: Path) -> Iterator[Member]:
     member.remove()
 
 
-async def test_two_stores_see_each_other(shared: str) -> None:
+async def test_two_stores_see_each_other(shared_url: str) -> None:
     """Writes through one server are seen by watches and reads of another."""
-    url = shared
+    url = shared_url
     prefix = f"/{uuid.uuid4().hex}"
-    one = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
-    other = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
+    first = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
+    second = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
     recorder = Recorder()
-    watch = other.watch("/a/", after=await one.current_revision(), sink=recorder)
-    revision = await one.create("/a/x", b"")
-    assert await other.current_revision() >= revision
+    watch = second.watch("/a/", after=await first.current_revision(), sink=recorder)
+    revision = await first.create("/a/x", b"")
+    assert await second.current_revision() >= revision
     watch.request_progress()
     await recorder.until(lambda: recorder.progressed)
     assert recorder.progressed[0] >= revision
     assert recorder.keys() == ["/a/x"]
-    await one.close()
-    await other.close()
+    await first.close()
+    await second.close()
 
 
 async def test_keys_and_values_are_as_they_are(member: Member) -> None:
@@ -94,15 +94,15 @@ async def test_keys_and_values_are_as_they_are(member: Member) -> None:
         "--prefix",
         "/registry",
     ]
-    shown = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: ASYNC221
-    assert shown == b"/registry/pods/default/x\nk8s\0bytes\n"
+    output = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: ASYNC221
+    assert output == b"/registry/pods/default/x\nk8s\0bytes\n"
     await store.close()
 
 
-async def test_keys_that_are_no_text(shared: str) -> None:
+async def test_keys_that_are_no_text(shared_url: str) -> None:
     """Keys that another program wrote below the root hold nobody up: they are listed, watched and
     deleted as any other, and what comes after them is seen."""
-    async with opened(shared) as store:
+    async with opened(shared_url) as store:
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
         key = base64_text(store._prefix.encode() + b"/a/\xff\xfe")
@@ -115,23 +115,25 @@ async def test_keys_that_are_no_text(shared: str) -> None:
         await recorder.count(3)
 
 
-async def test_other_users_of_the_same_etcd_do_not_hold_up_progress(shared: str) -> None:
+async def test_other_users_of_the_same_etcd_do_not_hold_up_progress(shared_url: str) -> None:
     """Progress comes although the newest revision is of a key that this store does not have."""
-    url = shared
-    async with opened(url) as mine, opened(url) as theirs:
+    url = shared_url
+    async with opened(url) as store, opened(url) as other_store:
         recorder = Recorder()
-        watch = mine.watch("/a/", after=await mine.current_revision(), sink=recorder)
-        revision = await theirs.create("/a/x", b"")
+        watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)
+        revision = await other_store.create("/a/x", b"")
         watch.request_progress()
         await recorder.until(lambda: recorder.progressed)
         assert recorder.progressed[0] >= revision
         assert not recorder.seen
 
 
-async def test_large_ranges_come_in_pieces(monkeypatch: pytest.MonkeyPatch, shared: str) -> None:
+async def test_large_ranges_come_in_pieces(
+    monkeypatch: pytest.MonkeyPatch, shared_url: str
+) -> None:
     """A range that takes several calls is one snapshot all the same."""
     monkeypatch.setattr(etcd_store, "PAGE", 7)
-    async with opened(shared) as store:
+    async with opened(shared_url) as store:
         await asyncio.gather(*(store.create(f"/a/{number:02}", b"") for number in range(30)))
         page = await store.range("/a/")
         assert [item.key for item in page.items] == [f"/a/{number:02}" for number in range(30)]
@@ -172,10 +174,10 @@ async def test_a_watch_that_missed_what_was_compacted_ends(member: Member) -> No
         await other.compact(last)
         store._stream = asyncio.create_task(store._follow())  # and tries again
         assert isinstance(await recorder.end(), Compacted)
-        again = Recorder()
-        store.watch("/a/", after=await store.current_revision(), sink=again)
+        second_recorder = Recorder()
+        store.watch("/a/", after=await store.current_revision(), sink=second_recorder)
         await store.create("/a/y", b"")
-        await again.count(1)
+        await second_recorder.count(1)
 
 
 async def test_a_hung_etcd_is_unavailable_in_bounded_time(
@@ -186,7 +188,7 @@ async def test_a_hung_etcd_is_unavailable_in_bounded_time(
         revision = await store.create("/a/x", b"")
         monkeypatch.setattr(etcd, "CALL_SECONDS", 0.5)
         member.hang()
-        for ask in (
+        for operation in (
             lambda: store.get("/a/x"),
             lambda: store.range("/a/"),
             lambda: store.create("/a/y", b""),
@@ -196,10 +198,10 @@ async def test_a_hung_etcd_is_unavailable_in_bounded_time(
         ):
             async with asyncio.timeout(20):
                 with pytest.raises(Unavailable):
-                    await ask()
+                    await operation()
         monkeypatch.undo()
         member.resume()
-        await answers(store)  # it wakes up slowly
+        await responses(store)  # it wakes up slowly
         assert (await store.get("/a/x")).item is not None
 
 
@@ -247,8 +249,8 @@ async def test_an_etcd_without_space(etcd_program: Path) -> None:
             with pytest.raises(Refused, match=r"^etcdserver: mvcc: database space exceeded$"):
                 await fill()
             async with opened(member.url) as other:
-                for each in (store, other):
-                    assert (await each.current_revision()) > 1
+                for item in (store, other):
+                    assert (await item.current_revision()) > 1
             assert (await store.range("/a/")).items
     finally:
         member.remove()
@@ -258,20 +260,20 @@ async def test_an_etcd_without_space(etcd_program: Path) -> None:
 def cluster(etcd: Path) -> Iterator[list[Member]]:
     """Three members that have elected a leader."""
     peers = {name: free_port() for name in ("one", "two", "three")}
-    calm = ("--heartbeat-interval=100", "--election-timeout=1000")  # also on a busy machine
-    members = [Member(name, peers, calm, etcd) for name in peers]
+    flags = ("--heartbeat-interval=100", "--election-timeout=1000")  # also on a busy machine
+    members = [Member(name, peers, flags, etcd) for name in peers]
     try:
-        for each in members:
-            each.start()
-        for each in members:
-            each.wait()
+        for member in members:
+            member.start()
+        for member in members:
+            member.wait()
         yield members
     finally:
-        for each in members:
-            each.remove()
+        for member in members:
+            member.remove()
 
 
-async def leads(member: Member) -> bool:
+async def is_leader(member: Member) -> bool:
     """Whether a member is the leader of its cluster."""
     async with opened(member.url) as store:
         status = await store._etcd.read("/maintenance/status", {})
@@ -291,27 +293,27 @@ async def test_failover(
     with cluster(etcd_program) as members:
         leading: list[bool] = []
         while leading.count(True) != 1:
-            leading = [await leads(each) for each in members]
+            leading = [await is_leader(member) for member in members]
         first = members[leading.index(leader)]
-        others = [each for each in members if each is not first]
-        async with opened(first.url, *(each.url for each in others)) as store:
+        others = [member for member in members if member is not first]
+        async with opened(first.url, *(member.url for member in others)) as store:
             recorder = Recorder()
             store.watch("/a/", after=await store.current_revision(), sink=recorder)
-            made = []
+            acknowledged = []
             for number in range(10):
                 await store.create(f"/a/{number}", b"")
             monkeypatch.setattr(etcd, "CALL_SECONDS", 1.0)
             end(first)
             async with asyncio.timeout(60):
-                while len(made) < 30:
+                while len(acknowledged) < 30:
                     number += 1
                     with suppress(Unavailable):  # it may have been made all the same
                         await store.create(f"/a/{number}", b"")
-                        made.append(f"/a/{number}")
-            there = {item.key for item in (await store.range("/a/")).items}
-            assert set(made) <= there
-            await recorder.until(lambda: there <= set(recorder.keys()))
-            assert sorted(recorder.keys()) == sorted(there)
+                        acknowledged.append(f"/a/{number}")
+            stored_keys = {item.key for item in (await store.range("/a/")).items}
+            assert set(acknowledged) <= stored_keys
+            await recorder.until(lambda: stored_keys <= set(recorder.keys()))
+            assert sorted(recorder.keys()) == sorted(stored_keys)
             revisions = [event.revision for event in recorder.seen]
             assert revisions == sorted(revisions)
 
@@ -350,8 +352,8 @@ class Users:
 
     def _control(self, *words: str, stdin: str = "") -> None:
         command = [program("etcdctl"), f"--endpoints={self._member.url}", *PATIENT, *words]
-        done = subprocess.run(command, check=False, capture_output=True, input=stdin, text=True)
-        assert not done.returncode, done.stderr
+        process = subprocess.run(command, check=False, capture_output=True, input=stdin, text=True)
+        assert not process.returncode, process.stderr
 
 
 @pytest.fixture
@@ -383,14 +385,17 @@ async def test_users_and_passwords(member: Member, users: Users) -> None:
 async def test_a_watch_whose_token_has_ended(member: Member, users: Users) -> None:
     """When etcd forgets its tokens in a restart, watches go on with a new one by themselves."""
     users.guard()
-    known = {**users.known, "prefix": "/shared"}
-    async with opened(member.url, **known) as store, opened(member.url, **known) as other:
+    credentials = {**users.known, "prefix": "/shared"}
+    async with (
+        opened(member.url, **credentials) as store,
+        opened(member.url, **credentials) as other,
+    ):
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
         member.kill()
         member.start()
         member.wait()
-        await answers(other)
+        await responses(other)
         await other.create("/a/x", b"")  # `store` itself calls nothing
         await recorder.count(1)
 
@@ -427,11 +432,11 @@ class Papers:
 
         def sign(subject: str, ca: bool) -> Path:
             key = signer if ca else ec.generate_private_key(ec.SECP256R1())
-            known = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
+            subject_attributes = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
             address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
             certificate = (
                 x509.CertificateBuilder()
-                .subject_name(issuer if ca else known)
+                .subject_name(issuer if ca else subject_attributes)
                 .issuer_name(issuer)
                 .public_key(key.public_key())
                 .serial_number(x509.random_serial_number())
@@ -458,7 +463,7 @@ class Papers:
 
 async def test_tls(tmp_path: Path, etcd_program: Path) -> None:
     """Both sides show certificates; a server of another authority is not talked to."""
-    papers, others = Papers(tmp_path, "ours"), Papers(tmp_path, "theirs")
+    papers, other_ca = Papers(tmp_path, "ours"), Papers(tmp_path, "theirs")
     flags = [
         f"--cert-file={papers.server}",
         f"--key-file={papers.server.with_suffix('.key')}",
@@ -475,13 +480,13 @@ async def test_tls(tmp_path: Path, etcd_program: Path) -> None:
             store.watch("/a/", after=await store.current_revision(), sink=recorder)
             await store.create("/a/x", b"")
             await recorder.count(1)
-        for wrong in (
-            {"cafile": others.ca, **client},
+        for options in (
+            {"cafile": other_ca.ca, **client},
             {"cafile": papers.ca},
             {},
         ):
             with pytest.raises(Unavailable):
-                await open_etcd(EtcdConfig(endpoints=(member.url,), **wrong))  # type: ignore[arg-type]
+                await open_etcd(EtcdConfig(endpoints=(member.url,), **options))  # type: ignore[arg-type]
         for file in (tmp_path / "missing", Path(__file__)):
             with pytest.raises(OSError, match=file.name):
                 await open_etcd(EtcdConfig(endpoints=(member.url,), cafile=file))

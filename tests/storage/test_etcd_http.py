@@ -20,16 +20,16 @@ async def saying(
 ) -> AsyncIterator[tuple[ConnectionPool, asyncio.Queue[bytes]]]:
     """Connections to a server that answers each request with the next of `answers`, piece by
     piece, then closes; and the requests it got, of all connections."""
-    left = list(answers)
-    seen: asyncio.Queue[bytes] = asyncio.Queue()
+    remaining = list(answers)
+    requests: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while left:
+            while remaining:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.lower().split(b"content-length:")[1].split()[0])
-                seen.put_nowait(head + await reader.readexactly(length))
-                for piece in left.pop(0):
+                requests.put_nowait(head + await reader.readexactly(length))
+                for piece in remaining.pop(0):
                     writer.write(piece)
                     await writer.drain()
                     await asyncio.sleep(0)
@@ -41,7 +41,7 @@ async def saying(
     port = server.sockets[0].getsockname()[1]
     connections = ConnectionPool(f"http://127.0.0.1:{port}", None)
     try:
-        yield connections, seen
+        yield connections, requests
     finally:
         connections.close()
         server.close()
@@ -57,21 +57,21 @@ EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("wire", "answer"),
+    ("wire", "response"),
     [
         (KNOWN, HTTPResponse(200, b"hello")),
         (CHUNKED, HTTPResponse(400, b"hello, world!")),
         (EMPTY, HTTPResponse(200, b"")),
     ],
 )
-async def test_answers(wire: bytes, answer: HTTPResponse) -> None:
+async def test_answers(wire: bytes, response: HTTPResponse) -> None:
     """An answer is read however it comes in pieces, and the next on the same connection."""
-    whole = [wire]
+    chunks = [wire]
     bytewise = [wire[at : at + 1] for at in range(len(wire))]
-    async with saying(whole, bytewise, whole) as (connections, seen):
+    async with saying(chunks, bytewise, chunks) as (connections, requests):
         for _ in range(3):
-            assert await connections.post("/x", b"A: b\r\n", b"{}", seconds=SOON) == answer
-        request = seen.get_nowait()
+            assert await connections.post("/x", b"A: b\r\n", b"{}", seconds=SOON) == response
+        request = requests.get_nowait()
     assert request.startswith(b"POST /x HTTP/1.1\r\nHost: 127.0.0.1:")
     assert request.endswith(b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}")
 
@@ -124,9 +124,9 @@ async def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_caller_that_gives_up() -> None:
     """The answer to a call that was cancelled is not taken for that of the next."""
-    async with saying([], [KNOWN]) as (connections, seen):
+    async with saying([], [KNOWN]) as (connections, requests):
         first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SOON))
-        await seen.get()
+        await requests.get()
         first.cancel()
         assert await connections.post("/next", b"", b"", seconds=SOON) == HTTPResponse(
             200, b"hello"

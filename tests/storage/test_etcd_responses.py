@@ -10,7 +10,7 @@ from kapiserver.storage.etcd_responses import ResponseParser
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "kind", "words"),
+    ("status", "body", "kind", "message"),
     [
         (400, b'{"error":"boo","code":11,"message":"boo"}', etcd.EtcdError, "boo"),  # 3.5
         (400, b'{"code":11,"message":"boo","details":[]}', etcd.EtcdError, "boo"),  # 3.6
@@ -23,18 +23,18 @@ from kapiserver.storage.etcd_responses import ResponseParser
         (500, b'{"code":"many"}', Unavailable, "500"),
     ],
 )
-def test_refusals(status: int, body: bytes, kind: type[StorageError], words: str) -> None:
+def test_refusals(status: int, body: bytes, kind: type[StorageError], message: str) -> None:
     """Errors are read in the forms of all versions of etcd, and rubbish is Unavailable."""
     error = etcd._refusal(status, body)
     assert type(error) is kind
-    assert words in str(error)
+    assert message in str(error)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [{}, {"header": {"revision": "x"}}, {"header": {"revision": "1"}, "kvs": [{}]}, {"kvs": 3}],
 )
-def test_answers_that_make_no_sense(answer: dict[str, object]) -> None:
+def test_answers_that_make_no_sense(response: dict[str, object]) -> None:
     """A malformed answer is Corrupt."""
     with pytest.raises(Corrupt):
-        ResponseParser("").range_response(answer)
+        ResponseParser("").range_response(response)

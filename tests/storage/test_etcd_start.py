@@ -27,13 +27,13 @@ def member(etcd_program: Path) -> Iterator[Member]:
 
 
 @pytest.mark.parametrize(
-    "where",
+    "location",
     ["a:2379", "http://", "ftp://a:1", "http://a:1,", "http://a:1/b", "http://u:p@a", "http://a?b"],
 )
-async def test_endpoints_are_urls(where: str) -> None:
+async def test_endpoints_are_urls(location: str) -> None:
     """What is no URL of a server is a ValueError that says what is wanted."""
     with pytest.raises(ValueError, match="want http://"):
-        await open_store(f"etcd:{where}")
+        await open_store(f"etcd:{location}")
 
 
 async def test_an_etcd_that_starts_later(monkeypatch: pytest.MonkeyPatch, member: Member) -> None:
@@ -56,7 +56,7 @@ async def test_a_user_of_what_is_below_the_root(member: Member, tmp_path: Path) 
     one who may not is refused in etcd's words."""
     member.start()
     member.wait()
-    for words in (
+    for arguments in (
         "user add root:secret",
         "user grant-role root root",
         "user add kube:secret",
@@ -66,14 +66,14 @@ async def test_a_user_of_what_is_below_the_root(member: Member, tmp_path: Path) 
         "user grant-role kube kube",
         "auth enable",
     ):
-        command = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, *words.split()]
+        command = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, *arguments.split()]
         subprocess.run(command, check=True, capture_output=True)  # noqa: ASYNC221
     password = tmp_path / "password"
     password.write_text("secret")
 
     def config(user: str) -> EtcdConfig:
-        where = {"endpoints": (member.url,), "password_file": password}
-        return EtcdConfig(**where, username=user, root="/registry")
+        options = {"endpoints": (member.url,), "password_file": password}
+        return EtcdConfig(**options, username=user, root="/registry")
 
     with pytest.raises(Refused, match="permission denied"):
         await open_etcd(config("other"))

@@ -26,7 +26,7 @@ from kapiserver.storage.informer import RETRY_SECONDS, ObjectChange, Subscriptio
 from kapiserver.storage.kv import KV, EventSink, Revision, Watch
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery
-from tests.storage.objectkit import PATIENCE, House, config_map, key, put, run
+from tests.storage.objectkit import PATIENCE, StorageHarness, config_map, key, put, run
 
 State = dict[str, int]
 """Revisions of objects, by path."""
@@ -90,14 +90,14 @@ class Handler:
     def on_change(self, change: ObjectChange) -> None:
         """One change."""
         path = change.last.path
-        before = None if change.old is None else int(change.old.revision)
-        if self.state.get(path) != before:
-            self.errors.append(f"{path}: old is {before}, seen was {self.state.get(path)}")
+        old_revision = None if change.old is None else int(change.old.revision)
+        if self.state.get(path) != old_revision:
+            self.errors.append(f"{path}: old is {old_revision}, seen was {self.state.get(path)}")
         if change.new is None:
             del self.state[path]
         else:
-            if before is not None and change.new.revision <= before:
-                self.errors.append(f"{path}: {change.new.revision} after {before}")
+            if old_revision is not None and change.new.revision <= old_revision:
+                self.errors.append(f"{path}: {change.new.revision} after {old_revision}")
             self.state[path] = int(change.new.revision)
 
     def on_changes(self, changes: Sequence[ObjectChange]) -> None:
@@ -124,8 +124,8 @@ class Model(RuleBasedStateMachine):
     def start(self) -> None:
         self.kv = self.run(open_store("sqlite::memory:"))
         self.breakable = BreakableStore(self.kv)
-        self.house = House(self.breakable)  # type: ignore[arg-type]
-        self.store = self.house.of("configmaps")
+        self.harness = StorageHarness(self.breakable)  # type: ignore[arg-type]
+        self.store = self.harness.of("configmaps")
         self.states: list[State] = [{}]
         self.stopped = False
         """Whether the cache was stopped, and waits for a reader."""
@@ -134,12 +134,12 @@ class Model(RuleBasedStateMachine):
         self.run(self.stop())
         self.remember()
 
-    def run(self, asked: Any) -> Any:
+    def run(self, operation: Any) -> Any:
         """The answer, or the storage error instead of it."""
 
         async def ask() -> Any:
             try:
-                return await asked
+                return await operation
             except StorageError as error:
                 return error
 
@@ -156,7 +156,7 @@ class Model(RuleBasedStateMachine):
 
     def write(self, other: bool, change: Callable[[ResourceStore], Any]) -> None:
         """A write through this store or, as another server, past it."""
-        store = House(self.kv).of("configmaps") if other else self.store
+        store = StorageHarness(self.kv).of("configmaps") if other else self.store
         self.run(change(store))
         if other:
             store.stop()
@@ -193,9 +193,9 @@ class Model(RuleBasedStateMachine):
             assert handler.subscription is not None
             handler.subscription.cancel()
             handler.subscription.cancel()
-            seen = dict(handler.state)
+            last_state = dict(handler.state)
             self.settle()
-            assert handler.state == seen
+            assert handler.state == last_state
 
     @rule()
     def break_watches(self) -> None:
@@ -230,7 +230,7 @@ class Model(RuleBasedStateMachine):
         self.remember()
 
         async def recover() -> None:
-            self.house.clock.advance(RETRY_SECONDS)
+            self.harness.clock.advance(RETRY_SECONDS)
             if self.stopped:
                 await self.store.cache.wait_ready()
                 self.stopped = False
@@ -240,8 +240,8 @@ class Model(RuleBasedStateMachine):
 
         self.runner.run(recover())
         if self.handlers:
-            listed = self.store.informer.lister.list("default")
-            assert {entry.path: int(entry.revision) for entry in listed} == self.states[-1]
+            listing = self.store.informer.lister.list("default")
+            assert {entry.path: int(entry.revision) for entry in listing} == self.states[-1]
 
     def is_up_to_date(self, handler: Handler) -> bool:
         """Whether a handler is synced and has the state of the store."""
@@ -260,12 +260,12 @@ class Model(RuleBasedStateMachine):
         for handler in self.handlers:
             handler.has_synced |= handler.subscription is not None and handler.subscription.synced
         if any(handler.has_synced for handler in self.handlers):
-            listed = self.store.informer.lister.list()
-            assert {entry.path: int(entry.revision) for entry in listed} in self.states
+            listing = self.store.informer.lister.list()
+            assert {entry.path: int(entry.revision) for entry in listing} in self.states
 
     def teardown(self) -> None:
         async def end() -> None:
-            self.house.stores.stop()
+            self.harness.stores.stop()
             await self.kv.close()
 
         self.run(end())
@@ -283,8 +283,8 @@ def test_handlers_end_in_the_state_of_the_store(monkeypatch: pytest.MonkeyPatch)
 def test_index() -> None:
     """An index follows changes of the values of objects, and deletions."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", labels={"app": "x"}))
         index = store.informer.index(lambda entry: labels_of(entry.tree()).values())
         await index.wait_synced()
@@ -303,8 +303,8 @@ def test_index() -> None:
 def test_failing_handler() -> None:
     """A handler that raises takes nothing from the others, nor from the store."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         handler = Handler()
 
         def fail(_change: ObjectChange) -> None:
@@ -313,8 +313,8 @@ def test_failing_handler() -> None:
         failing = store.informer.subscribe(fail)
         working = store.informer.subscribe(handler.on_change)
         await working.wait_synced()
-        written = await store.create(config_map("a"))
-        assert handler.state == {written.entry.path: written.entry.revision}
+        create_result = await store.create(config_map("a"))
+        assert handler.state == {create_result.entry.path: create_result.entry.revision}
         for subscription in (failing, working):
             subscription.cancel()
 
@@ -324,8 +324,8 @@ def test_failing_handler() -> None:
 def test_no_subscription_no_listener() -> None:
     """Without subscriptions nothing listens to the cache, and nothing fills it."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         assert not store.cache.is_filled
         subscription = store.informer.subscribe(Handler().on_change)
         await subscription.wait_synced()

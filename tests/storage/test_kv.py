@@ -34,9 +34,9 @@ async def test_shared_and_durable(store: KV, request: pytest.FixtureRequest) -> 
 
 async def test_create_then_get(store: KV) -> None:
     """What was created is read back with the revision of its write."""
-    begin = await store.current_revision()
+    start_revision = await store.current_revision()
     revision = await store.create("/a/x", b"one")
-    assert revision > begin
+    assert revision > start_revision
     read = await store.get("/a/x")
     assert read.item == KeyValue("/a/x", b"one", revision)
     assert read.revision == revision == await store.current_revision()
@@ -106,9 +106,9 @@ async def test_delete(store: KV) -> None:
 @pytest.mark.parametrize("value", [b"", b"\0", bytes(range(256)), b"x" * 1_400_000])
 async def test_any_bytes_are_a_value(store: KV, value: bytes) -> None:
     """Values are opaque: empty ones, zero bytes and 1.4 MB come back as they were."""
-    begin = await store.current_revision()
+    start_revision = await store.current_revision()
     recorder = Recorder()
-    store.watch("/a/", after=begin, sink=recorder)
+    store.watch("/a/", after=start_revision, sink=recorder)
     first = await store.create("/a/x", value)
     read = await store.get("/a/x")
     assert read.item is not None
@@ -130,8 +130,8 @@ async def test_range_is_ordered_and_bounded_by_its_prefix(store: KV) -> None:
     assert page.remaining == 0
     assert page.revision == await store.current_revision()
     assert (await store.range("/c/")).items == []
-    whole = [item.key for item in (await store.range("/")).items if item.key != MARK]
-    assert len(whole) == len(keys) + 3
+    all_keys = [item.key for item in (await store.range("/")).items if item.key != MARK]
+    assert len(all_keys) == len(keys) + 3
 
 
 async def test_pages(store: KV) -> None:
@@ -156,33 +156,33 @@ async def test_reads_at_a_revision(store: KV) -> None:
     await store.create("/a/w", b"w")
     first = await store.create("/a/x", b"one")
     await store.create("/a/y", b"y")
-    then = await store.current_revision()
-    before = await store.range("/a/")
+    old_revision = await store.current_revision()
+    items_before = await store.range("/a/")
     second = await store.update("/a/x", b"two", expected=first)
     await store.delete("/a/x", expected=second)
     await store.create("/a/z", b"z")
-    assert (await store.get("/a/x", revision=then)).item == KeyValue("/a/x", b"one", first)
+    assert (await store.get("/a/x", revision=old_revision)).item == KeyValue("/a/x", b"one", first)
     assert (await store.get("/a/x", revision=second)).item == KeyValue("/a/x", b"two", second)
     assert (await store.get("/a/x", revision=after(second))).item is None
-    assert (await store.get("/a/z", revision=then)).item is None
-    past = await store.range("/a/", revision=then)
-    assert list(past.items) == list(before.items)
-    page = await store.range("/a/", revision=then, limit=1)
+    assert (await store.get("/a/z", revision=old_revision)).item is None
+    past = await store.range("/a/", revision=old_revision)
+    assert list(past.items) == list(items_before.items)
+    page = await store.range("/a/", revision=old_revision, limit=1)
     assert (len(page.items), page.remaining) == (1, 2)
-    page = await store.range("/a/", revision=then, start="/a/x", limit=1)
+    page = await store.range("/a/", revision=old_revision, start="/a/x", limit=1)
     assert ([item.value for item in page.items], page.remaining) == ([b"one"], 1)
 
 
 async def test_the_future_is_unknown(store: KV) -> None:
     """Reading and compacting beyond the newest revision raise FutureRevision."""
-    now = await store.create("/a/x", b"")
-    for asked in (
-        store.get("/a/x", revision=after(now)),
-        store.range("/a/", revision=after(now, 50)),
-        store.compact(after(now)),
+    current = await store.create("/a/x", b"")
+    for operation in (
+        store.get("/a/x", revision=after(current)),
+        store.range("/a/", revision=after(current, 50)),
+        store.compact(after(current)),
     ):
         with pytest.raises(FutureRevision):
-            await asked
+            await operation
 
 
 async def test_watch_shows_what_happens(store: KV) -> None:
@@ -202,7 +202,7 @@ async def test_watch_shows_what_happens(store: KV) -> None:
 
 async def test_watch_shows_the_past_first(store: KV) -> None:
     """A watch from the past replays what happened since, once and in order, and goes on."""
-    begin = await store.current_revision()
+    start_revision = await store.current_revision()
     revisions = [await store.create(f"/a/{number:04}", b"") for number in range(1200)]
     recorder = Recorder()
     store.watch("/a/", after=revisions[99], sink=recorder)
@@ -210,17 +210,17 @@ async def test_watch_shows_the_past_first(store: KV) -> None:
         revisions.append(await store.create(f"/a/{number:04}", b""))
     await recorder.count(1150)
     assert [event.revision for event in recorder.seen] == revisions[100:]
-    late = Recorder()
-    store.watch("/a/0000", after=begin, sink=late).request_progress()
-    await late.until(lambda: late.progressed)
-    assert late.keys() == ["/a/0000"]
+    late_recorder = Recorder()
+    store.watch("/a/0000", after=start_revision, sink=late_recorder).request_progress()
+    await late_recorder.until(lambda: late_recorder.progressed)
+    assert late_recorder.keys() == ["/a/0000"]
 
 
 async def test_watch_from_the_future_waits(store: KV) -> None:
     """A watch after a revision that is not there yet shows only what follows it."""
-    now = await store.create("/a/0", b"")
+    current = await store.create("/a/0", b"")
     recorder = Recorder()
-    store.watch("/a/", after=after(now, 2), sink=recorder)
+    store.watch("/a/", after=after(current, 2), sink=recorder)
     for number in range(1, 5):
         await store.create(f"/a/{number}", b"")
     await recorder.count(2)
@@ -230,8 +230,8 @@ async def test_watch_from_the_future_waits(store: KV) -> None:
 async def test_cancelled_watch_is_silent(store: KV) -> None:
     """Cancel ends a watch at once, for good, and twice does no harm."""
     recorder = Recorder()
-    begin = await store.current_revision()
-    watch = store.watch("/a/", after=begin, sink=recorder)
+    start_revision = await store.current_revision()
+    watch = store.watch("/a/", after=start_revision, sink=recorder)
     await store.create("/a/x", b"")
     await recorder.count(1)
     watch.cancel()
@@ -239,7 +239,7 @@ async def test_cancelled_watch_is_silent(store: KV) -> None:
     watch.cancel()
     await store.create("/a/y", b"")
     replaying = Recorder()
-    store.watch("/a/", after=begin, sink=replaying).cancel()
+    store.watch("/a/", after=start_revision, sink=replaying).cancel()
     await store.create("/a/z", b"")
     assert (recorder.keys(), recorder.ends) == (["/a/x"], [None])
     assert (replaying.keys(), replaying.ends) == ([], [None])
@@ -264,12 +264,12 @@ async def test_compaction(store: KV) -> None:
     second = await store.update("/a/x", b"two", expected=first)
     third = await store.update("/a/x", b"three", expected=second)
     await store.compact(second)
-    for asked in (
+    for operation in (
         store.get("/a/x", revision=first),
         store.range("/a/", revision=after(first)),
     ):
         with pytest.raises(Compacted):
-            await asked
+            await operation
     assert (await store.get("/a/x", revision=second)).item == KeyValue("/a/x", b"two", second)
     assert len((await store.range("/a/", revision=second)).items) == 2
     await store.compact(first)
@@ -277,10 +277,10 @@ async def test_compaction(store: KV) -> None:
     recorder = Recorder()
     store.watch("/a/", after=second, sink=recorder)
     assert await recorder.count(1) == [KVEvent("/a/x", third, b"three", b"two")]
-    late = Recorder()
-    store.watch("/a/", after=Revision(first - 1), sink=late)
-    assert isinstance(await late.end(), Compacted)
-    assert not late.seen
+    late_recorder = Recorder()
+    store.watch("/a/", after=Revision(first - 1), sink=late_recorder)
+    assert isinstance(await late_recorder.end(), Compacted)
+    assert not late_recorder.seen
 
 
 async def test_compaction_of_deleted_keys(store: KV) -> None:
@@ -299,11 +299,11 @@ async def test_values_with_a_time_to_live(store: KV, clock: ManualClock) -> None
     recorder = Recorder()
     store.watch("/a/", after=await store.current_revision(), sink=recorder)
     await store.create("/a/stays", b"", ttl=0)
-    kept = await store.create("/a/kept", b"", ttl=1)
+    revision = await store.create("/a/kept", b"", ttl=1)
     await store.create("/a/goes", b"bye", ttl=1)
-    await store.update("/a/kept", b"", expected=kept)
-    again = await store.create("/a/twice", b"", ttl=1)
-    await store.update("/a/twice", b"", expected=again, ttl=1)
+    await store.update("/a/kept", b"", expected=revision)
+    second = await store.create("/a/twice", b"", ttl=1)
+    await store.update("/a/twice", b"", expected=second, ttl=1)
     clock.advance(2)
     await recorder.until(lambda: len([e for e in recorder.seen if e.value is None]) == 2)
     assert {e.key for e in recorder.seen if e.value is None} == {"/a/goes", "/a/twice"}
@@ -336,8 +336,8 @@ async def test_one_of_many_creates_wins(store: KV) -> None:
     """Of concurrent creates of one key exactly one succeeds."""
     creates = (store.create("/a/x", str(number).encode()) for number in range(50))
     outcomes = await asyncio.gather(*creates, return_exceptions=True)
-    assert len([each for each in outcomes if isinstance(each, int)]) == 1
-    assert len([each for each in outcomes if isinstance(each, KeyExists)]) == 49
+    assert len([outcome for outcome in outcomes if isinstance(outcome, int)]) == 1
+    assert len([outcome for outcome in outcomes if isinstance(outcome, KeyExists)]) == 49
 
 
 async def test_a_caller_that_leaves(store: KV) -> None:
@@ -365,7 +365,7 @@ async def test_a_closed_store(opening: object, clock: ManualClock, tmp_path: obj
         await asyncio.wait(writes, timeout=20)
         assert all(write.done() for write in writes)
         await asyncio.gather(*writes, return_exceptions=True)
-        for asked in (
+        for operation in (
             store.get("/a/x"),
             store.range("/a/"),
             store.create("/a/y", b""),
@@ -375,5 +375,5 @@ async def test_a_closed_store(opening: object, clock: ManualClock, tmp_path: obj
             store.compact(revision),
         ):
             with pytest.raises(Unavailable):
-                await asked
+                await operation
         await store.close()

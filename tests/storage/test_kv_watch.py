@@ -46,8 +46,8 @@ class Busy:
         if self.asked <= self._times:
             self.write(self._meanwhile)
         await asyncio.sleep(0)
-        found = [e for e in self.happened if after < e.revision <= until][:limit]
-        return HistoryPage([e for e in found if e.key.startswith(prefix)], found[-1].revision)
+        result = [e for e in self.happened if after < e.revision <= until][:limit]
+        return HistoryPage([e for e in result if e.key.startswith(prefix)], result[-1].revision)
 
     def remove_watch(self, watch: KVWatch) -> None:
         self.watch = None
@@ -57,23 +57,25 @@ class Busy:
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "times", "asked"),
+    ("meanwhile", "times", "reads"),
     [(0, 0, 1), (7, 1_000_000, 1), (2 * MAX_BUFFERED - 1, 1, 1), (2 * MAX_BUFFERED + 2, 1, 18)],
 )
-async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, asked: int) -> None:
+async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, reads: int) -> None:
     """What is written while history is read is put aside, and read again only when it is too
     much: nothing is lost or doubled, and a store that is written to without pause is caught up
     with."""
-    source, seen = Busy(meanwhile, times), Recorder()
+    source, recorder = Busy(meanwhile, times), Recorder()
     source.write(100)
-    watch = source.watch = KVWatch(source, "/1/", Revision(3), seen)
+    watch = source.watch = KVWatch(source, "/1/", Revision(3), recorder)
     watch.request_progress()
     async with asyncio.timeout(60):
         await watch.replay()
     source.write(2)
-    assert seen.seen == [e for e in source.happened if e.key.startswith("/1/") and e.revision > 3]
-    assert seen.progressed == [source.revision - 2]
-    assert source.asked == asked
+    assert recorder.seen == [
+        e for e in source.happened if e.key.startswith("/1/") and e.revision > 3
+    ]
+    assert recorder.progressed == [source.revision - 2]
+    assert source.asked == reads
 
 
 def test_recent_changes_are_bounded() -> None:

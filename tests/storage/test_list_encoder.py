@@ -10,14 +10,14 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor
 from kapiserver.storage.entry import Form
 from kapiserver.storage.query import ListQuery
-from tests.storage.objectkit import CBOR, JSON, PROTOBUF, House, config_map, fill, pod, run
+from tests.storage.objectkit import CBOR, JSON, PROTOBUF, StorageHarness, config_map, fill, pod, run
 
 
 def test_lists_are_joined_from_items() -> None:
     """The joined JSON, protobuf and CBOR of a list are what the serializer writes of its tree."""
 
-    async def test(house: House) -> None:
-        store = await fill(house)
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness)
         for limit in (0, 1, 4):
             listing = await store.list(ListQuery(limit=limit))
             items = [
@@ -35,7 +35,7 @@ def test_lists_are_joined_from_items() -> None:
             for form in (JSON, PROTOBUF, CBOR):
                 body = b"".join(store.encoder.encode_list(listing, form))
                 if form is PROTOBUF:  # versions are spliced in behind
-                    assert house.codecs.universal_deserializer.decode(body).object == tree
+                    assert harness.codecs.universal_deserializer.decode(body).object == tree
                 else:
                     assert body == store.encoder.encode_tree(form.media, tree), form
 
@@ -48,8 +48,8 @@ _TYPE_META = ("kind", "apiVersion")
 def test_empty_lists() -> None:
     """A list of nothing is a list all the same."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         listing = await store.list(ListQuery())
         tree = {
             "kind": "ConfigMapList",
@@ -67,18 +67,18 @@ def test_empty_lists() -> None:
 def test_single_objects_in_each_encoding() -> None:
     """The document of an object is what the serializer writes of its tree."""
 
-    async def test(house: House) -> None:
-        store = house.of("pods")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("pods")
         entry = (await store.create(pod("a", annotations={"x": "<&>"}))).entry
         for form in (JSON, PROTOBUF, CBOR):
             expected = store.encoder.encode_tree(form.media, entry.tree())
-            found = store.encoder.encode_object(entry, form)
+            result = store.encoder.encode_object(entry, form)
             if form is PROTOBUF:  # the version is spliced in behind: another order, same object
-                decode = house.codecs.universal_deserializer.decode
-                assert decode(found).object == decode(expected).object
-                assert len(found) > len(expected)
+                decode = harness.codecs.universal_deserializer.decode
+                assert decode(result).object == decode(expected).object
+                assert len(result) > len(expected)
             else:
-                assert found == expected
+                assert result == expected
         assert json.loads(store.encoder.encode_object(entry, JSON)) == entry.tree()
 
     run(test)
@@ -88,14 +88,14 @@ def test_single_objects_in_each_encoding() -> None:
 def test_large_lists_come_in_slices(form: Form) -> None:
     """A list of several megabytes is made in parts of about 256 KB as they are asked for."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         for number in range(20):
             await store.create(config_map(f"c{number}", data={"k": "v" * 100_000}))
         listing = await store.list(ListQuery())
-        slices = list(store.encoder.encode_list(listing, form))
-        assert all(len(one) < 450_000 for one in slices)
+        chunks = list(store.encoder.encode_list(listing, form))
+        assert all(len(chunk) < 450_000 for chunk in chunks)
         read = json.loads if form is JSON else cbor.decode_value
-        assert len(read(b"".join(slices))["items"]) == 20
+        assert len(read(b"".join(chunks))["items"]) == 20
 
     run(test)

@@ -15,37 +15,37 @@ from kapiserver.api.types import Tree
 from kapiserver.storage.errors import BadQuery, Expired, NotFound, ResourceVersionTooLarge
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery, ListResult
-from tests.storage.objectkit import House, config_map, fill, key, named, pod, run
+from tests.storage.objectkit import StorageHarness, config_map, fill, key, named, pod, run
 
 
 async def pages(store: ResourceStore, query: ListQuery) -> list[ListResult]:
     """All pages of a list."""
-    found = [await store.list(query)]
-    while found[-1].continue_token:
+    listings = [await store.list(query)]
+    while listings[-1].continue_token:
         following = ListQuery(
             namespace=query.namespace,
             selection=query.selection,
             limit=query.limit,
-            continue_token=found[-1].continue_token,
+            continue_token=listings[-1].continue_token,
         )
-        found.append(await store.list(following))
-    return found
+        listings.append(await store.list(following))
+    return listings
 
 
 def test_list_is_sorted_and_scoped() -> None:
     """A list has the objects of one namespace, or of all, in the order of their keys."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         for name, namespace in (("b", "x"), ("a", "x-y"), ("a", "x"), ("c", "w")):
             await store.create(config_map(name, namespace))
-        everything = await store.list(ListQuery())
+        all_objects = await store.list(ListQuery())
         # As the store sorts them: "-" comes before "/".
-        assert [entry.key for entry in everything.entries] == [
+        assert [entry.key for entry in all_objects.entries] == [
             ("w", "c"), ("x-y", "a"), ("x", "a"), ("x", "b"),
         ]  # fmt: skip
-        assert everything.revision == await house.kv.current_revision()
-        assert everything.remaining is None
+        assert all_objects.revision == await harness.kv.current_revision()
+        assert all_objects.remaining is None
         assert named((await store.list(ListQuery(namespace="x"))).entries) == ["a", "b"]
         assert (await store.list(ListQuery(namespace="none"))).entries == []
 
@@ -55,8 +55,8 @@ def test_list_is_sorted_and_scoped() -> None:
 def test_pages_are_of_one_version() -> None:
     """Pages go on at the version of the first, however much is written meanwhile."""
 
-    async def test(house: House) -> None:
-        store = await fill(house)
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness)
         first = await store.list(ListQuery(limit=4))
         assert (named(first.entries), first.remaining) == (["c00", "c01", "c02", "c03"], 6)
         await store.create(config_map("c041"))
@@ -76,13 +76,13 @@ def test_pages_are_of_one_version() -> None:
 def test_old_pages_come_from_the_store() -> None:
     """When the cache has forgotten the version, the store still knows it, sizes and all."""
 
-    async def test(house: House) -> None:
-        store = await fill(house)
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness)
         odd = parse("odd", "")
         first = await store.list(ListQuery(limit=4))
         first_odd = await store.list(ListQuery(limit=2, selection=odd))
         await store.delete(key("c05"), DeleteQuery())
-        house.clock.advance(3600)
+        harness.clock.advance(3600)
         second = await store.list(ListQuery(limit=4, continue_token=first.continue_token))
         assert (named(second.entries), second.remaining) == (["c04", "c05", "c06", "c07"], 2)
         query = ListQuery(limit=2, selection=odd, continue_token=first_odd.continue_token)
@@ -97,18 +97,18 @@ def test_old_pages_come_from_the_store() -> None:
 def test_compacted_pages_are_expired_with_a_way_on() -> None:
     """A token of a compacted version is 410, with a token that goes on inconsistently."""
 
-    async def test(house: House) -> None:
-        store = await fill(house)
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness)
         first = await store.list(ListQuery(limit=4))
         await store.create(config_map("c041"))
-        await house.kv.compact(await house.kv.current_revision())
-        house.clock.advance(3600)
+        await harness.kv.compact(await harness.kv.current_revision())
+        harness.clock.advance(3600)
         with pytest.raises(Expired) as caught:
             await store.list(ListQuery(limit=4, continue_token=first.continue_token))
         assert str(caught.value).startswith("The provided continue parameter is too old to display")
-        again = await store.list(ListQuery(continue_token=caught.value.continue_token))
-        assert named(again.entries)[:3] == ["c04", "c041", "c05"]
-        assert again.revision == await house.kv.current_revision()
+        consistent = await store.list(ListQuery(continue_token=caught.value.continue_token))
+        assert named(consistent.entries)[:3] == ["c04", "c041", "c05"]
+        assert consistent.revision == await harness.kv.current_revision()
 
     run(test)
 
@@ -116,20 +116,20 @@ def test_compacted_pages_are_expired_with_a_way_on() -> None:
 def test_selectors_and_limits() -> None:
     """A page is filled with what matches; what remains is not told."""
 
-    async def test(house: House) -> None:
-        store = await fill(house)
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness)
         odd = parse("odd", "")
-        found = await pages(store, ListQuery(selection=odd, limit=2))
-        names = [named(page.entries) for page in found]
+        listings = await pages(store, ListQuery(selection=odd, limit=2))
+        names = [named(page.entries) for page in listings]
         assert names == [["c01", "c03"], ["c05", "c07"], ["c09"]]
-        assert {page.remaining for page in found} == {None}
+        assert {page.remaining for page in listings} == {None}
         assert named((await store.list(ListQuery(selection=odd))).entries) == [
             "c01", "c03", "c05", "c07", "c09",
         ]  # fmt: skip
         for name, expected in (("c03", ["c03"]), ("c3", [])):
-            one = parse("", f"metadata.name={name}")
-            assert named((await store.list(ListQuery(selection=one))).entries) == expected
-            query = ListQuery(namespace="default", selection=one)
+            by_name = parse("", f"metadata.name={name}")
+            assert named((await store.list(ListQuery(selection=by_name))).entries) == expected
+            query = ListQuery(namespace="default", selection=by_name)
             assert named((await store.list(query)).entries) == expected
 
     run(test)
@@ -138,8 +138,8 @@ def test_selectors_and_limits() -> None:
 def test_fields_of_pods() -> None:
     """Pods can be selected by node, phase and host network, read from stored bytes alone."""
 
-    async def test(house: House) -> None:
-        store = house.of("pods")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("pods")
         await store.create(pod("a", node="n1"))
         await store.create(pod("b", node="n2"))
         cases = (
@@ -163,12 +163,12 @@ def test_fields_of_pods() -> None:
 def test_versions_of_lists() -> None:
     """ "0" is anything, a version means no older, Exact that very state, a limit makes it exact."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
-        old = await house.kv.current_revision()
+        old = await harness.kv.current_revision()
         await store.create(config_map("b"))
-        new = await house.kv.current_revision()
+        new = await harness.kv.current_revision()
         cases: list[tuple[dict[str, Any], list[str], int]] = [
             ({}, ["a", "b"], new),
             ({"resource_version": "0"}, ["a", "b"], new),
@@ -181,8 +181,8 @@ def test_versions_of_lists() -> None:
             ({"resource_version": f"{new}", "match": "Exact"}, ["a", "b"], new),
         ]
         for query, names, revision in cases:
-            found = await store.list(ListQuery(**query))
-            assert (named(found.entries), found.revision) == (names, revision), query
+            listings = await store.list(ListQuery(**query))
+            assert (named(listings.entries), listings.revision) == (names, revision), query
 
     run(test)
 
@@ -190,9 +190,9 @@ def test_versions_of_lists() -> None:
 def test_exact_of_a_compacted_version_is_expired() -> None:
     """Exact at a version that the store forgot is 410, without a token."""
 
-    async def test(house: House) -> None:
-        store = await fill(house, 3)
-        await house.kv.compact(await house.kv.current_revision())
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness, 3)
+        await harness.kv.compact(await harness.kv.current_revision())
         with pytest.raises(Expired) as caught:
             await store.list(ListQuery(resource_version="2", match="Exact"))
         assert str(caught.value) == "The resourceVersion for the provided list is too old."
@@ -205,15 +205,15 @@ def test_exact_of_a_compacted_version_is_expired() -> None:
 def test_future_versions_are_too_large(match: str) -> None:
     """A version nobody has written is waited for, then 504."""
 
-    async def test(house: House) -> None:
-        store = await fill(house, 1)
-        current = await house.kv.current_revision()
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness, 1)
+        current = await harness.kv.current_revision()
         reading = asyncio.ensure_future(
             store.list(ListQuery(resource_version=f"{current + 9}", match=match))
         )
         while not reading.done():
             await asyncio.sleep(0)
-            house.clock.advance(1)
+            harness.clock.advance(1)
         with pytest.raises(ResourceVersionTooLarge) as caught:
             reading.result()
         assert str(caught.value) == (
@@ -226,20 +226,20 @@ def test_future_versions_are_too_large(match: str) -> None:
 def test_waiting_for_a_version_ends_when_it_comes() -> None:
     """A read of a version that is about to be written waits for it."""
 
-    async def test(house: House) -> None:
-        store = await fill(house, 1)
-        current = await house.kv.current_revision()
+    async def test(harness: StorageHarness) -> None:
+        store = await fill(harness, 1)
+        current = await harness.kv.current_revision()
         reading = asyncio.ensure_future(store.get(key("c00"), resource_version=f"{current + 1}"))
         await asyncio.sleep(0)
-        await house.kv.create("/registry/other/x", b"elsewhere")
-        house.clock.advance(0.5)
+        await harness.kv.create("/registry/other/x", b"elsewhere")
+        harness.clock.advance(0.5)
         assert (await reading).key.name == "c00"
 
     run(test)
 
 
 @pytest.mark.parametrize(
-    ("query", "words"),
+    ("query", "message"),
     [
         (
             {"resource_version": "abc"},
@@ -264,19 +264,19 @@ def test_waiting_for_a_version_ends_when_it_comes() -> None:
         ),
     ],
 )
-def test_bad_queries(query: dict[str, Any], words: str) -> None:
+def test_bad_queries(query: dict[str, Any], message: str) -> None:
     """Versions and tokens that make no sense are 400."""
 
-    async def test(house: House) -> None:
+    async def test(harness: StorageHarness) -> None:
         with pytest.raises(BadQuery) as caught:
-            await (await fill(house, 1)).list(ListQuery(**query))
-        assert str(caught.value) == words
+            await (await fill(harness, 1)).list(ListQuery(**query))
+        assert str(caught.value) == message
 
     run(test)
 
 
 @pytest.mark.parametrize(
-    ("query", "words"),
+    ("query", "message"),
     [
         ({"match": "Exact"}, "is forbidden unless resourceVersion is provided"),
         (
@@ -287,14 +287,14 @@ def test_bad_queries(query: dict[str, Any], words: str) -> None:
         ({"match": "Odd", "resource_version": "5"}, 'Unsupported value: "Odd"'),
     ],
 )
-def test_options_that_exclude_each_other(query: dict[str, Any], words: str) -> None:
+def test_options_that_exclude_each_other(query: dict[str, Any], message: str) -> None:
     """Such options make the ListOptions invalid."""
 
-    async def test(house: House) -> None:
+    async def test(harness: StorageHarness) -> None:
         with pytest.raises(InvalidObject) as caught:
-            await house.of("configmaps").list(ListQuery(**query))
+            await harness.of("configmaps").list(ListQuery(**query))
         assert str(caught.value).startswith('ListOptions.meta.k8s.io "" is invalid: resourceV')
-        assert words in str(caught.value)
+        assert message in str(caught.value)
 
     run(test)
 
@@ -317,13 +317,15 @@ def test_token_of_another_list_is_refused(changed: dict[str, Any]) -> None:
     """A token opens only in the namespace and through the selectors it was made for, in whatever
     order they are written."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         for name in "xyz":
             await store.create(config_map(name, labels={"a": "1", "b": "2"}))
         first = await store.list(ListQuery(limit=1, **_SAME))
-        again = {**_SAME, "selection": parse("b = 2, a = 1", "")}
-        second = await store.list(ListQuery(limit=2, continue_token=first.continue_token, **again))
+        consistent = {**_SAME, "selection": parse("b = 2, a = 1", "")}
+        second = await store.list(
+            ListQuery(limit=2, continue_token=first.continue_token, **consistent)
+        )
         assert named(second.entries) == ["y", "z"]
         with pytest.raises(BadQuery, match=r"^invalid continue token: continue key is not valid$"):
             await store.list(
@@ -336,10 +338,10 @@ def test_token_of_another_list_is_refused(changed: dict[str, Any]) -> None:
 def test_get_of_an_absent_object() -> None:
     """NotFound names the resource."""
 
-    async def test(house: House) -> None:
+    async def test(harness: StorageHarness) -> None:
         for version in ("", "0"):
             with pytest.raises(NotFound, match=r'^pods "a" not found$'):
-                await house.of("pods").get(key("a"), resource_version=version)
+                await harness.of("pods").get(key("a"), resource_version=version)
 
     run(test)
 
@@ -354,47 +356,47 @@ _writes = st.lists(
 @settings(max_examples=40)
 @given(before=_writes, after=_writes, limit=st.integers(1, 4), forget=st.booleans())
 def test_pages_show_one_state_while_writers_run(
-    before: list[tuple[str, int, int]],
+    initial: list[tuple[str, int, int]],
     after: list[tuple[str, int, int]],
     limit: int,
     forget: bool,
 ) -> None:
     """However writes fall between pages, together they show the state of the first one."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        for write in before:
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        for write in initial:
             await _apply(store, write)
         expected = _state((await store.list(ListQuery())).entries)
-        waiting = iter(after)
+        writes_left = iter(after)
         listing = await store.list(ListQuery(limit=limit))
-        revision, seen = listing.revision, list(listing.entries)
+        revision, state = listing.revision, list(listing.entries)
         while listing.continue_token:
-            for write in waiting:
+            for write in writes_left:
                 await _apply(store, write)
                 break
             if forget:
-                house.clock.advance(120)
+                harness.clock.advance(120)
             listing = await store.list(
                 ListQuery(limit=limit, continue_token=listing.continue_token)
             )
             assert listing.revision == revision
-            seen.extend(listing.entries)
-        assert _state(seen) == expected
-        assert named(seen) == sorted(named(seen))
+            state.extend(listing.entries)
+        assert _state(state) == expected
+        assert named(state) == sorted(named(state))
 
     run(test)
 
 
 async def _apply(store: ResourceStore, write: tuple[str, int, int]) -> None:
-    what, number, value = write
+    operation, number, value = write
     name = f"c{number}"
-    there = name in named((await store.list(ListQuery(resource_version="0"))).entries)
-    if what == "c" and not there:
+    exists = name in named((await store.list(ListQuery(resource_version="0"))).entries)
+    if operation == "c" and not exists:
         await store.create(config_map(name, data={"n": str(value)}))
-    elif what == "u" and there:
+    elif operation == "u" and exists:
         await store.update(key(name), lambda current: current | {"data": {"n": str(value)}})
-    elif what == "d" and there:
+    elif operation == "d" and exists:
         await store.delete(key(name), DeleteQuery())
 
 

@@ -59,12 +59,12 @@ class Model(RuleBasedStateMachine):
         self.states: dict[int, State] = {self.now: {}}
         self.expiring: dict[str, tuple[Revision, float]] = {}
 
-    def run(self, asked: Any) -> Any:
+    def run(self, operation: Any) -> Any:
         """The answer, or the storage error instead of it."""
 
         async def ask() -> Any:
             try:
-                return await asked
+                return await operation
             except StorageError as error:
                 return error
 
@@ -93,22 +93,22 @@ class Model(RuleBasedStateMachine):
             self.expires(key, ttl)
 
     @rule(key=keys, value=values, wrong=st.sampled_from([0, 0, 0, 1]), ttl=st.sampled_from([0, 5]))
-    def update(self, key: str, value: bytes, wrong: int, ttl: int) -> None:
+    def update(self, key: str, value: bytes, distance: int, ttl: int) -> None:
         present = self.states[self.now].get(key)
-        expected = Revision((present.revision if present else 0) + wrong)
+        expected = Revision((present.revision if present else 0) + distance)
         outcome = self.run(self.store.update(key, value, expected=expected, ttl=ttl))
-        if present is None or wrong:
+        if present is None or distance:
             assert isinstance(outcome, Conflict)
         else:
             self.wrote(outcome, key, value)
             self.expires(key, ttl)
 
     @rule(key=keys, wrong=st.sampled_from([0, 0, 0, 1]))
-    def delete(self, key: str, wrong: int) -> None:
+    def delete(self, key: str, distance: int) -> None:
         present = self.states[self.now].get(key)
-        expected = Revision((present.revision if present else 0) + wrong)
+        expected = Revision((present.revision if present else 0) + distance)
         outcome = self.run(self.store.delete(key, expected=expected))
-        if present is None or wrong:
+        if present is None or distance:
             assert isinstance(outcome, Conflict)
         else:
             self.wrote(outcome, key, None)
@@ -121,7 +121,7 @@ class Model(RuleBasedStateMachine):
     def time_passes(self, seconds: int) -> None:
         self.clock.advance(seconds)
         due = []
-        for key, (revision, at) in sorted(self.expiring.items(), key=lambda each: each[1][1]):
+        for key, (revision, at) in sorted(self.expiring.items(), key=lambda item: item[1][1]):
             if at <= self.clock.now():
                 del self.expiring[key]
                 present = self.states[self.now].get(key)
@@ -129,9 +129,9 @@ class Model(RuleBasedStateMachine):
                     due.append(key)
         recorder = Recorder()
         watch = self.store.watch("/", after=self.now, sink=recorder)
-        gone = self.run(recorder.count(len(due)))
-        assert sorted(event.key for event in gone) == sorted(due)
-        for event in gone:
+        events = self.run(recorder.count(len(due)))
+        assert sorted(event.key for event in events) == sorted(due)
+        for event in events:
             self.wrote(event.revision, event.key, event.value)
         watch.cancel()
 
@@ -158,15 +158,15 @@ class Model(RuleBasedStateMachine):
             assert isinstance(page, Compacted)
             return
         state = self.state_at(revision)
-        wanted = [state[key] for key in sorted(state) if key.startswith(prefix) and key >= start]
-        shown = wanted[:limit] if limit else wanted
-        assert list(page.items) == shown
-        assert page.remaining == len(wanted) - len(shown)
+        expected = [state[key] for key in sorted(state) if key.startswith(prefix) and key >= start]
+        limited = expected[:limit] if limit else expected
+        assert list(page.items) == limited
+        assert page.remaining == len(expected) - len(limited)
         assert page.revision == revision
 
     @rule(ahead=st.integers(1, 3))
-    def read_ahead(self, ahead: int) -> None:
-        revision = Revision(self.now + ahead)
+    def read_ahead(self, distance: int) -> None:
+        revision = Revision(self.now + distance)
         assert isinstance(self.run(self.store.get("/a/x", revision=revision)), FutureRevision)
         assert isinstance(self.run(self.store.compact(revision)), FutureRevision)
 
@@ -194,19 +194,21 @@ class Model(RuleBasedStateMachine):
     @invariant()
     def watches_saw_everything(self) -> None:
         for prefix, after, recorder, _ in self.watches:
-            wanted = [self.state_change(revision) for revision in self.changed(after, prefix)]
-            self.run(recorder.count(len(wanted)))
-            assert [(e.revision, e.key, e.value, e.previous) for e in recorder.seen] == wanted
+            expected = [self.state_change(revision) for revision in self.changed(after, prefix)]
+            self.run(recorder.count(len(expected)))
+            assert [(e.revision, e.key, e.value, e.previous) for e in recorder.seen] == expected
 
     def changed(self, after: int, prefix: str) -> list[int]:
-        later = [revision for revision in self.states if revision > after]
-        return [r for r in later if self.state_change(r)[1].startswith(prefix)]
+        revisions = [revision for revision in self.states if revision > after]
+        return [r for r in revisions if self.state_change(r)[1].startswith(prefix)]
 
     def state_change(self, revision: int) -> tuple[int, str, bytes | None, bytes | None]:
-        was, now = self.states[revision - 1], self.states[revision]
-        (key,) = {k for k in was.keys() | now.keys() if was.get(k) != now.get(k)}
-        before, behind = was.get(key), now.get(key)
-        return (revision, key, behind and behind.value, before and before.value)
+        old_state, new_state = self.states[revision - 1], self.states[revision]
+        (key,) = {
+            k for k in old_state.keys() | new_state.keys() if old_state.get(k) != new_state.get(k)
+        }
+        old_value, new_value = old_state.get(key), new_state.get(key)
+        return (revision, key, new_value and new_value.value, old_value and old_value.value)
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
@@ -218,5 +220,5 @@ class Model(RuleBasedStateMachine):
 @pytest.mark.parametrize("examples", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_store_is_its_model(examples: int) -> None:
     """Whatever is done in whatever order, the embedded store answers as the model does."""
-    chosen = settings(max_examples=examples, stateful_step_count=30)
-    run_state_machine_as_test(Model, settings=chosen)
+    model_settings = settings(max_examples=examples, stateful_step_count=30)
+    run_state_machine_as_test(Model, settings=model_settings)

@@ -14,7 +14,7 @@ from kapiserver.api.types import Tree
 from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict
 from kapiserver.storage.query import DeleteQuery, Preconditions
 from tests.storage.objectkit import (
-    House,
+    StorageHarness,
     config_map,
     deployment,
     finalizers,
@@ -36,13 +36,13 @@ APPS = GroupVersion("apps", "v1")
 def test_create_fills_what_only_the_server_gives() -> None:
     """A new object has a uid, a creation time and the version of its write, in Go's key order."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        written = await store.create(config_map("a", labels={"x": "y"}, data={"k": "v"}))
-        revision = await house.kv.current_revision()
-        assert written.outcome == "created"
-        assert written.entry.revision == revision
-        assert json.dumps(written.entry.tree()) == json.dumps(
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        create_result = await store.create(config_map("a", labels={"x": "y"}, data={"k": "v"}))
+        revision = await harness.kv.current_revision()
+        assert create_result.outcome == "created"
+        assert create_result.entry.revision == revision
+        assert json.dumps(create_result.entry.tree()) == json.dumps(
             {
                 "kind": "ConfigMap",
                 "apiVersion": "v1",
@@ -57,7 +57,7 @@ def test_create_fills_what_only_the_server_gives() -> None:
                 "data": {"k": "v"},
             }
         )
-        assert await store.get(key("a")) is written.entry
+        assert await store.get(key("a")) is create_result.entry
 
     run(test)
 
@@ -65,7 +65,7 @@ def test_create_fills_what_only_the_server_gives() -> None:
 def test_create_drops_what_a_client_must_not_set() -> None:
     """Deletion marks and selfLink of a new object are ignored; uid and time are replaced."""
 
-    async def test(house: House) -> None:
+    async def test(harness: StorageHarness) -> None:
         body = config_map(
             "a",
             selfLink="/x",
@@ -74,7 +74,7 @@ def test_create_drops_what_a_client_must_not_set() -> None:
             deletionTimestamp="2001-01-01T00:00:00Z",
             deletionGracePeriodSeconds=5,
         )
-        meta = (await house.of("configmaps").create(body)).entry.tree()["metadata"]
+        meta = (await harness.of("configmaps").create(body)).entry.tree()["metadata"]
         assert set(meta) == {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}
         assert meta["uid"].startswith("00000000")
         assert meta["creationTimestamp"].startswith("2023")
@@ -85,9 +85,9 @@ def test_create_drops_what_a_client_must_not_set() -> None:
 def test_create_with_a_resource_version_is_refused() -> None:
     """resourceVersion must not be set on objects to be created."""
 
-    async def test(house: House) -> None:
+    async def test(harness: StorageHarness) -> None:
         with pytest.raises(BadObject, match="resourceVersion should not be set on objects"):
-            await house.of("configmaps").create(config_map("a", resourceVersion="1"))
+            await harness.of("configmaps").create(config_map("a", resourceVersion="1"))
 
     run(test)
 
@@ -95,8 +95,8 @@ def test_create_with_a_resource_version_is_refused() -> None:
 def test_create_twice_says_already_exists() -> None:
     """The second of two objects of one name is refused, also when the first is terminating."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", **finalizers("x.io/y")))
         with pytest.raises(AlreadyExists) as caught:
             await store.create(config_map("a"))
@@ -106,9 +106,9 @@ def test_create_twice_says_already_exists() -> None:
             await store.create(config_map("a"))
         assert str(caught.value) == 'object is being deleted: configmaps "a" already exists'
         assert caught.value.group == ""
-        await house.of("deployments", APPS).create(deployment("a"))
+        await harness.of("deployments", APPS).create(deployment("a"))
         with pytest.raises(AlreadyExists, match=r'^deployments.apps "a" already exists$'):
-            await house.of("deployments", APPS).create(deployment("a"))
+            await harness.of("deployments", APPS).create(deployment("a"))
 
     run(test)
 
@@ -116,9 +116,9 @@ def test_create_twice_says_already_exists() -> None:
 def test_generate_name_completes_and_cuts() -> None:
     """generateName is cut to 58 characters and completed with five; a given name wins."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        house.names.suffixes = iter(["aaaaa", "bbbbb"])
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        harness.names.suffixes = iter(["aaaaa", "bbbbb"])
         first = await store.create(config_map(generateName="web-"))
         assert first.entry.key.name == "web-aaaaa"
         second = await store.create(config_map(generateName="x" * 80))
@@ -132,13 +132,13 @@ def test_generate_name_completes_and_cuts() -> None:
 def test_generate_name_tries_eight_times() -> None:
     """A taken name is made anew; after eight the client is told to retry."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("web-aaaaa"))
-        house.names.suffixes = iter(["aaaaa"] * 7 + ["bbbbb"])
-        written = await store.create(config_map(generateName="web-"))
-        assert written.entry.key.name == "web-bbbbb"
-        house.names.suffixes = iter(["aaaaa"] * 9)
+        harness.names.suffixes = iter(["aaaaa"] * 7 + ["bbbbb"])
+        create_result = await store.create(config_map(generateName="web-"))
+        assert create_result.entry.key.name == "web-bbbbb"
+        harness.names.suffixes = iter(["aaaaa"] * 9)
         with pytest.raises(AlreadyExists) as caught:
             await store.create(config_map(generateName="web-"))
         assert str(caught.value) == (
@@ -146,7 +146,7 @@ def test_generate_name_tries_eight_times() -> None:
             "the server was not able to generate a unique name for the object"
         )
         assert caught.value.retry_after == 1
-        assert next(house.names.suffixes) == "aaaaa"
+        assert next(harness.names.suffixes) == "aaaaa"
 
     run(test)
 
@@ -154,8 +154,8 @@ def test_generate_name_tries_eight_times() -> None:
 def test_namespace_is_the_requests() -> None:
     """A body without a namespace takes the request's; another one is refused."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         body = config_map("a")
         del body["metadata"]["namespace"]
         assert (await store.create(body, namespace="other")).entry.key == ("other", "a")
@@ -172,9 +172,9 @@ def test_namespace_is_the_requests() -> None:
 def test_bad_names_are_invalid(name: str) -> None:
     """A name that is missing or against the kind's rule makes the object invalid."""
 
-    async def test(house: House) -> None:
+    async def test(harness: StorageHarness) -> None:
         with pytest.raises(InvalidObject) as caught:
-            await house.of("configmaps").create(config_map(name))
+            await harness.of("configmaps").create(config_map(name))
         assert caught.value.kind == "ConfigMap"
         assert all(str(error.path) == "metadata.name" for error in caught.value.errors)
 
@@ -184,20 +184,20 @@ def test_bad_names_are_invalid(name: str) -> None:
 def test_dry_run_writes_nothing() -> None:
     """A dry run answers as the write would, and the store stays as it was."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("there"))
-        before = await house.kv.current_revision()
-        made = await store.create(config_map("a"), dry_run=True)
-        assert made.outcome == "created"
-        assert "resourceVersion" not in made.entry.tree()["metadata"]
+        revision = await harness.kv.current_revision()
+        create_result = await store.create(config_map("a"), dry_run=True)
+        assert create_result.outcome == "created"
+        assert "resourceVersion" not in create_result.entry.tree()["metadata"]
         with pytest.raises(AlreadyExists):
             await store.create(config_map("there"), dry_run=True)
         changed = await put(store, "there", "data", to={"k": "v"}, dry_run=True)
         assert changed.entry.tree()["data"] == {"k": "v"}
-        gone = await store.delete(key("there"), DeleteQuery(dry_run=True))
-        assert gone.outcome == "deleted"
-        assert await house.kv.current_revision() == before
+        deletion = await store.delete(key("there"), DeleteQuery(dry_run=True))
+        assert deletion.outcome == "deleted"
+        assert await harness.kv.current_revision() == revision
         assert "data" not in (await store.get(key("there"))).tree()
 
     run(test)
@@ -209,18 +209,18 @@ def test_dry_run_writes_nothing() -> None:
 def test_update_writes_a_new_version() -> None:
     """An update keeps uid and creation time, and moves the version."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         old = (await store.create(config_map("a"))).entry.tree()
-        house.clock.advance(100)
+        harness.clock.advance(100)
 
         def change(current: Tree) -> Tree:
             current["metadata"] |= {"creationTimestamp": None, "uid": ""}
             return current | {"data": {"k": "v"}}
 
-        written = await store.update(key("a"), change)
-        new = written.entry.tree()
-        assert written.outcome == "updated"
+        create_result = await store.update(key("a"), change)
+        new = create_result.entry.tree()
+        assert create_result.outcome == "updated"
         assert new["data"] == {"k": "v"}
         for name in ("uid", "creationTimestamp"):
             assert new["metadata"][name] == old["metadata"][name]
@@ -232,8 +232,8 @@ def test_update_writes_a_new_version() -> None:
 def test_update_of_an_old_version_conflicts() -> None:
     """An update that names another version than the present one is refused."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         old = (await store.create(config_map("a"))).entry.tree()
         await put(store, "a", "data", to={"k": "1"})
         with pytest.raises(ObjectConflict) as caught:
@@ -246,13 +246,13 @@ def test_update_of_an_old_version_conflicts() -> None:
 def test_unconditional_update_where_the_kind_allows() -> None:
     """Without a version an update is of whatever is there, or invalid for kinds that forbid it."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
         await put(store, "a", "data", to={"k": "1"})
-        written = await store.update(key("a"), lambda _: config_map("a", data={"k": "2"}))
-        assert written.entry.tree()["data"] == {"k": "2"}
-        leases = house.of("leases", GroupVersion("coordination.k8s.io", "v1"))
+        create_result = await store.update(key("a"), lambda _: config_map("a", data={"k": "2"}))
+        assert create_result.entry.tree()["data"] == {"k": "2"}
+        leases = harness.of("leases", GroupVersion("coordination.k8s.io", "v1"))
         lease = {
             "kind": "Lease",
             "apiVersion": "coordination.k8s.io/v1",
@@ -273,14 +273,14 @@ def test_unconditional_update_where_the_kind_allows() -> None:
 def test_identical_update_writes_nothing() -> None:
     """An update that changes nothing leaves the version as it is."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         first = await store.create(config_map("a", data={"k": "v"}))
-        before = await house.kv.current_revision()
-        written = await put(store, "a", "data", to={"k": "v"})
-        assert written.outcome == "unchanged"
-        assert written.entry is first.entry
-        assert await house.kv.current_revision() == before
+        revision = await harness.kv.current_revision()
+        create_result = await put(store, "a", "data", to={"k": "v"})
+        assert create_result.outcome == "unchanged"
+        assert create_result.entry is first.entry
+        assert await harness.kv.current_revision() == revision
 
     run(test)
 
@@ -288,8 +288,8 @@ def test_identical_update_writes_nothing() -> None:
 def test_update_with_another_uid_conflicts() -> None:
     """The uid of a PUT is a precondition, in the words of kube-apiserver's store."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
         cases = (("a", "00000000-0000-4000-8000-000000000001"), ("absent", ""))
         for name, uid in cases:
@@ -317,8 +317,8 @@ def test_update_with_another_uid_conflicts() -> None:
 def test_identity_is_immutable(name: str, value: Any) -> None:
     """An update can change neither name nor uid, nor mark an object as terminating."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
         with pytest.raises(InvalidObject) as caught:
             await put(store, "a", "metadata", name, to=value)
@@ -332,8 +332,8 @@ def test_identity_is_immutable(name: str, value: Any) -> None:
 def test_deletion_marks_cannot_be_removed() -> None:
     """An update of a terminating object keeps its deletion time and grace period."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", **finalizers("x.io/y")))
         await store.delete(key("a"), DeleteQuery())
 
@@ -352,9 +352,9 @@ def test_deletion_marks_cannot_be_removed() -> None:
 def test_update_creates_where_the_kind_allows() -> None:
     """An update of an absent object creates it where it may, or is NotFound."""
 
-    async def test(house: House) -> None:
+    async def test(harness: StorageHarness) -> None:
         with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
-            await put(house.of("configmaps"), "a", "data", to={})
+            await put(harness.of("configmaps"), "a", "data", to={})
         event = {
             "kind": "Event",
             "apiVersion": "v1",
@@ -367,10 +367,12 @@ def test_update_creates_where_the_kind_allows() -> None:
             "reportingComponent": "",
             "reportingInstance": "",
         }
-        written = await house.of("events").update(key("a"), lambda _: event, may_create=True)
-        assert written.outcome == "created"
-        assert written.entry.tree()["metadata"]["uid"]
-        applied = await house.of("configmaps").update(
+        create_result = await harness.of("events").update(
+            key("a"), lambda _: event, may_create=True
+        )
+        assert create_result.outcome == "created"
+        assert create_result.entry.tree()["metadata"]["uid"]
+        applied = await harness.of("configmaps").update(
             key("b"), lambda _: config_map("b"), may_create=True
         )
         assert applied.outcome == "created"
@@ -381,13 +383,13 @@ def test_update_creates_where_the_kind_allows() -> None:
 def test_generation_counts_changes_of_the_spec() -> None:
     """metadata.generation follows the spec, neither the labels nor the client's wish."""
 
-    async def test(house: House) -> None:
-        store = house.of("deployments", APPS)
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("deployments", APPS)
         await store.create(deployment("a", generation=7))
 
         async def generation(*path: str, to: Any, subresource: str = "") -> int:
-            written = await put(store, "a", *path, to=to, subresource=subresource)
-            return int(written.entry.tree()["metadata"]["generation"])
+            update_result = await put(store, "a", *path, to=to, subresource=subresource)
+            return int(update_result.entry.tree()["metadata"]["generation"])
 
         assert await generation("metadata", "labels", to={"x": "y"}) == 1
         assert await generation("spec", "replicas", to=2) == 2
@@ -404,8 +406,8 @@ def test_generation_counts_changes_of_the_spec() -> None:
 def test_racing_updates_all_happen() -> None:
     """Fifty updates without a version that race for one object are all applied."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", data={"n": "0"}))
 
         def more(current: Tree) -> Tree:
@@ -421,24 +423,24 @@ def test_racing_updates_all_happen() -> None:
 def test_admission_sees_and_may_refuse() -> None:
     """Admission is asked before each write with new and old, may change the new, may refuse."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        seen: list[tuple[bool, bool]] = []
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        calls: list[tuple[bool, bool]] = []
 
         async def admit(new: Tree | None, old: Tree | None) -> None:
-            seen.append((new is not None, old is not None))
+            calls.append((new is not None, old is not None))
             if new is not None:
                 new["data"] = {"by": "admission"}
 
         async def refuse(new: Tree | None, old: Tree | None) -> None:
             raise BadObject("no")
 
-        written = await store.create(config_map("a"), admit=admit)
-        assert written.entry.tree()["data"] == {"by": "admission"}
+        create_result = await store.create(config_map("a"), admit=admit)
+        assert create_result.entry.tree()["data"] == {"by": "admission"}
         await put(store, "a", "metadata", "labels", to={"x": "y"}, admit=admit)
         with pytest.raises(BadObject, match="no"):
             await store.delete(key("a"), DeleteQuery(), admit=refuse)
         await store.delete(key("a"), DeleteQuery(), admit=admit)
-        assert seen == [(True, False), (True, True), (False, True)]
+        assert calls == [(True, False), (True, True), (False, True)]
 
     run(test)

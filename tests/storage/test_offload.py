@@ -27,11 +27,11 @@ def test_a_strategy_that_takes_long_works_aside():
         return name, strategy, threading.get_ident()
 
     async def run():
-        aside = Offloader()
-        name, strategy, thread = await aside.run_with_strategy(Hurried(), work, "a")
+        offload = Offloader()
+        name, strategy, thread = await offload.run_with_strategy(Hurried(), work, "a")
         assert (name, strategy) == ("a", slow_strategy)
         assert thread != threading.get_ident()
-        assert await aside.run_with_strategy(slow_strategy, thread_of) == threading.get_ident()
+        assert await offload.run_with_strategy(slow_strategy, thread_of) == threading.get_ident()
 
     asyncio.run(run())
 
@@ -43,12 +43,14 @@ def test_large_things_are_handled_aside():
         raise KeyError("x")
 
     async def run():
-        aside = Offloader()
-        assert await aside.run_sized(LARGE_OBJECT_BYTES - 1, thread_of, 1) == threading.get_ident()
-        assert await aside.run_sized(LARGE_OBJECT_BYTES, thread_of, 1) != threading.get_ident()
+        offload = Offloader()
+        assert (
+            await offload.run_sized(LARGE_OBJECT_BYTES - 1, thread_of, 1) == threading.get_ident()
+        )
+        assert await offload.run_sized(LARGE_OBJECT_BYTES, thread_of, 1) != threading.get_ident()
         for size in (0, LARGE_OBJECT_BYTES):
             with pytest.raises(KeyError):
-                await aside.run_sized(size, fail)
+                await offload.run_sized(size, fail)
 
     asyncio.run(run())
 
@@ -62,7 +64,7 @@ def test_one_piece_of_work_at_a_time():
         at_work.release()
 
     async def run():
-        aside = Offloader()
-        await asyncio.gather(*(aside.run_in_thread(work) for _ in range(20)))
+        offload = Offloader()
+        await asyncio.gather(*(offload.run_in_thread(work) for _ in range(20)))
 
     asyncio.run(run())

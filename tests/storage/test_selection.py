@@ -10,7 +10,7 @@ import pytest
 from kapiserver.api.selectors import parse
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.kv import Revision
-from tests.storage.objectkit import House, pod, run
+from tests.storage.objectkit import StorageHarness, pod, run
 
 LABELS: list[dict[str, str]] = [
     {},
@@ -43,18 +43,18 @@ def test_bytes_say_what_the_object_says(labels: str) -> None:
     """An object is selected by its bytes exactly when it is by its labels and fields, also where
     the words that are asked for stand elsewhere in it."""
 
-    async def check(house: House) -> None:
-        store = house.of("pods")
+    async def check(harness: StorageHarness) -> None:
+        store = harness.of("pods")
         selections = [parse(labels, fields, store.resource) for fields in BY_FIELDS]
-        for marks, others, node in product(LABELS, OTHERS, NODES):
-            tree = pod("web" if others else "a", node=node, labels=marks, **others)
+        for marks, other_fields, node in product(LABELS, OTHERS, NODES):
+            tree = pod("web" if other_fields else "a", node=node, labels=marks, **other_fields)
             value = store._codec.stored_value(tree)
             for selection in selections:
                 read, unread = (
                     Entry(store._codec, "/registry/pods/default/x", value, Revision(1))
                     for _ in range(2)
                 )
-                wanted = selection.matches(*read.selectable)
-                assert unread.is_selected(selection) is wanted, (str(selection), tree)
+                expected = selection.matches(*read.selectable)
+                assert unread.is_selected(selection) is expected, (str(selection), tree)
 
     run(check)

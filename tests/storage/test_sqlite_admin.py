@@ -24,7 +24,7 @@ from tests.storage.invariants import check_file
 from tests.storage.recorder import Recorder
 
 
-def silent(_what: str, _done: int, _total: int) -> None:
+def no_progress(_what: str, _done: int, _total: int) -> None:
     """Progress that nobody looks at."""
 
 
@@ -39,8 +39,8 @@ async def fill(path: Path) -> Revision:
     keys = [f"/{number}" for number in range(20)]
     revisions = await asyncio.gather(*(store.create(key, b"0" * 3000) for key in keys))
     await store.compact(await store.current_revision())
-    for turn in range(3):
-        value = bytes([turn]) * 3000
+    for round_number in range(3):
+        value = bytes([round_number]) * 3000
         revisions = await asyncio.gather(
             *(
                 store.update(key, value, expected=revision)
@@ -48,8 +48,8 @@ async def fill(path: Path) -> Revision:
             )
         )
     await asyncio.gather(*(store.delete(keys[n], expected=revisions[n]) for n in range(15, 20)))
-    again = await store.create(keys[19], b"again")
-    await store.delete(keys[19], expected=again)
+    second = await store.create(keys[19], b"again")
+    await store.delete(keys[19], expected=second)
     newest = await store.current_revision()
     await store.close()
     return newest
@@ -59,21 +59,21 @@ async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
     """A store that has lived, restarted and compacted has nothing wrong with it."""
     path = tmp_path / "store.db"
     await fill(path)
-    assert check(path, content, silent) == []
-    told: list[tuple[str, bytes]] = []
+    assert check(path, content, no_progress) == []
+    checked: list[tuple[str, bytes]] = []
 
     def opinion(key: str, value: bytes) -> str:
-        told.append((key, value))
+        checked.append((key, value))
         return "too long" if key == "/3" else ""
 
-    problems = check(path, opinion, silent)
-    assert len(told) == 20 * 4 + 1
+    problems = check(path, opinion, no_progress)
+    assert len(checked) == 20 * 4 + 1
     assert len(problems) == 4
     assert problems[0] == "/3 at revision 5: too long"
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         ("DELETE FROM current WHERE key = '/7'", "/7: the key is at its newest version"),
         ("UPDATE current SET revision = revision - 20 WHERE key = '/7'", "/7: the key is at its"),
@@ -95,14 +95,14 @@ async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_damage_is_found(damage: str, told: str, tmp_path: Path) -> None:
+async def test_damage_is_found(damage: str, message: str, tmp_path: Path) -> None:
     """Whatever does not fit together in a file is told, with the key or revision."""
     path = tmp_path / "store.db"
     await fill(path)
     with closing(sqlite3.connect(path)) as sql:
         sql.execute(damage)
         sql.commit()
-    assert any(told in problem for problem in check(path, content, silent))
+    assert any(message in problem for problem in check(path, content, no_progress))
 
 
 async def test_a_file_without_its_state(tmp_path: Path) -> None:
@@ -113,14 +113,14 @@ async def test_a_file_without_its_state(tmp_path: Path) -> None:
         sql.execute("DELETE FROM state")
         sql.commit()
     with pytest.raises(Corrupt):
-        compact(path, silent)
+        compact(path, no_progress)
     with pytest.raises(Corrupt):
-        backup(path, tmp_path / "backup.db", silent)
+        backup(path, tmp_path / "backup.db", no_progress)
     with pytest.raises(Corrupt):
-        restore(path, tmp_path / "restored.db", bump=1, progress=silent)
+        restore(path, tmp_path / "restored.db", bump=1, progress=no_progress)
     with pytest.raises(Corrupt):
         await open_embedded(path)
-    assert [one for one in os.listdir(tmp_path) if ".db.lock" not in one] == ["store.db"]
+    assert [name for name in os.listdir(tmp_path) if ".db.lock" not in name] == ["store.db"]
 
 
 async def test_torn_pages_are_found(tmp_path: Path) -> None:
@@ -131,18 +131,18 @@ async def test_torn_pages_are_found(tmp_path: Path) -> None:
     data[4096 * 6 : 4096 * 7] = os.urandom(4096)
     path.write_bytes(data)
     with suppress(Corrupt):
-        assert check(path, content, silent)
+        assert check(path, content, no_progress)
 
 
 async def test_compaction_leaves_what_lives(tmp_path: Path) -> None:
     """After compaction the file is as large as what lives in it, and begins where it ended."""
     path = tmp_path / "store.db"
     newest = await fill(path)
-    before = path.stat().st_size
-    found = compact(path, silent)
-    assert (found.revision, found.compacted, found.objects) == (newest, newest, 15)
-    assert found.size < before / 2
-    assert check(path, content, silent) == []
+    size_before = path.stat().st_size
+    summary = compact(path, no_progress)
+    assert (summary.revision, summary.compacted, summary.objects) == (newest, newest, 15)
+    assert summary.size < size_before / 2
+    assert check(path, content, no_progress) == []
     store = await open_embedded(path)
     assert len((await store.range("/")).items) == 15
     assert await store.create("/more", b"") == newest + 1
@@ -158,21 +158,21 @@ async def test_backup_while_serving(tmp_path: Path) -> None:
     await asyncio.gather(*(store.create(f"/filling/{n}", bytes(9000)) for n in range(2000)))
     pair = [await store.create("/left", b"0"), await store.create("/right", b"0")]
     turns = 0
-    task = asyncio.create_task(asyncio.to_thread(backup, path, copy, silent))
+    task = asyncio.create_task(asyncio.to_thread(backup, path, copy, no_progress))
     while not task.done() or turns < 50:
         turns += 1
         for side, key in enumerate(("/left", "/right")):
             pair[side] = await store.update(key, b"%d" % turns, expected=pair[side])
-    found = await task
+    summary = await task
     await store.close()
-    assert found.objects == 2002
+    assert summary.objects == 2002
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert [name for name in os.listdir(tmp_path) if name.startswith("copy")] == ["copy.db"]
     check_file(copy)
     store = await open_embedded(copy)
-    left, right = [int(item.value) for item in (await store.range("/")).items[-2:]]
-    assert 0 <= left - right <= 1
-    assert await store.current_revision() == found.revision
+    values, right = [int(item.value) for item in (await store.range("/")).items[-2:]]
+    assert 0 <= values - right <= 1
+    assert await store.current_revision() == summary.revision
     await store.close()
 
 
@@ -182,20 +182,20 @@ async def test_a_long_backup_holds_no_writer_up(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     store = await open_embedded(path)
     await store.create("/a", bytes(1_000_000))
-    loop, going, done = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+    loop, started, finished = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
     def wait(_what: str, _copied: int, _total: int) -> None:
-        loop.call_soon_threadsafe(going.set)
-        asyncio.run_coroutine_threadsafe(done.wait(), loop).result()
+        loop.call_soon_threadsafe(started.set)
+        asyncio.run_coroutine_threadsafe(finished.wait(), loop).result()
 
     task = asyncio.create_task(asyncio.to_thread(backup, path, tmp_path / "copy.db", wait))
-    await going.wait()
+    await started.wait()
     for number in range(60):
-        begin = loop.time()
+        start = loop.time()
         await store.create(f"/{number}", bytes(1_000_000))
-        assert loop.time() - begin < 9  # a wait for SQLite's lock would be 10
+        assert loop.time() - start < 9  # a wait for SQLite's lock would be 10
     assert os.stat(f"{path}-wal").st_size > WAL_LIMIT
-    done.set()
+    finished.set()
     assert (await task).objects == 1
     for number in range(60, 70):
         await store.create(f"/{number}", bytes(1_000_000))
@@ -208,37 +208,37 @@ async def test_a_restored_store_repeats_no_revision(tmp_path: Path) -> None:
     that were there are told so."""
     path, copy, new = (tmp_path / name for name in ("store.db", "copy.db", "new.db"))
     saved = await fill(path)
-    backup(path, copy, silent)
+    backup(path, copy, no_progress)
     store = await open_embedded(path)
-    seen = await store.create("/after", b"lost")
+    lost_revision = await store.create("/after", b"lost")
     await store.close()
 
-    found = restore(copy, new, bump=1000, progress=silent)
-    assert (found.revision, found.compacted) == (saved + 1000, saved + 1000)
-    assert check(new, content, silent) == []
+    summary = restore(copy, new, bump=1000, progress=no_progress)
+    assert (summary.revision, summary.compacted) == (saved + 1000, saved + 1000)
+    assert check(new, content, no_progress) == []
     store = await open_embedded(new)
     assert (await store.get("/after")).item is None
     item = (await store.get("/3")).item
     assert item is not None
     assert item.revision < saved
     recorder = Recorder()
-    store.watch("/", after=seen, sink=recorder)
+    store.watch("/", after=lost_revision, sink=recorder)
     assert isinstance(await recorder.end(), Compacted)
     assert len((await store.range("/", revision=Revision(saved + 1000))).items) == 15
     assert await store.update("/3", b"", expected=item.revision) == saved + 1001
     await store.compact(await store.current_revision())
     await store.close()
     check_file(new)
-    assert check(new, content, silent) == []
+    assert check(new, content, no_progress) == []
 
 
 async def test_a_plain_restore_goes_on(tmp_path: Path) -> None:
     """Without a bump, the store is the backup's, history included."""
     path, copy, new = (tmp_path / name for name in ("store.db", "copy.db", "below/new.db"))
     saved = await fill(path)
-    backup(path, copy, silent)
-    found = restore(copy, new, bump=0, progress=silent)
-    assert found.revision == saved
+    backup(path, copy, no_progress)
+    summary = restore(copy, new, bump=0, progress=no_progress)
+    assert summary.revision == saved
     store = await open_embedded(new)
     assert await store.create("/more", b"") == saved + 1
     assert (await store.get("/3", revision=Revision(saved - 5))).item is not None
@@ -246,51 +246,53 @@ async def test_a_plain_restore_goes_on(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, Callable[[Path], object], type[Exception]]] = [
-    ("backup of nothing", lambda p: backup(p / "no", p / "new", silent), FileNotFoundError),
-    ("backup over a file", lambda p: backup(p / "a.db", p / "b.db", silent), FileExistsError),
-    ("backup of rubbish", lambda p: backup(p / "rubbish", p / "new", silent), Corrupt),
-    ("backup of another's", lambda p: backup(p / "kine", p / "new", silent), Corrupt),
-    ("backup of an empty file", lambda p: backup(p / "empty", p / "new", silent), Corrupt),
-    ("check of nothing", lambda p: check(p / "no", content, silent), FileNotFoundError),
-    ("check of rubbish", lambda p: check(p / "rubbish", content, silent), Corrupt),
-    ("check of another's", lambda p: check(p / "kine", content, silent), Corrupt),
-    ("check of a served one", lambda p: check(p / "a.db", content, silent), StoreLocked),
-    ("compaction of nothing", lambda p: compact(p / "no", silent), FileNotFoundError),
-    ("compaction of a served one", lambda p: compact(p / "a.db", silent), StoreLocked),
-    ("compaction of another's", lambda p: compact(p / "kine", silent), Corrupt),
+    ("backup of nothing", lambda p: backup(p / "no", p / "new", no_progress), FileNotFoundError),
+    ("backup over a file", lambda p: backup(p / "a.db", p / "b.db", no_progress), FileExistsError),
+    ("backup of rubbish", lambda p: backup(p / "rubbish", p / "new", no_progress), Corrupt),
+    ("backup of another's", lambda p: backup(p / "kine", p / "new", no_progress), Corrupt),
+    ("backup of an empty file", lambda p: backup(p / "empty", p / "new", no_progress), Corrupt),
+    ("check of nothing", lambda p: check(p / "no", content, no_progress), FileNotFoundError),
+    ("check of rubbish", lambda p: check(p / "rubbish", content, no_progress), Corrupt),
+    ("check of another's", lambda p: check(p / "kine", content, no_progress), Corrupt),
+    ("check of a served one", lambda p: check(p / "a.db", content, no_progress), StoreLocked),
+    ("compaction of nothing", lambda p: compact(p / "no", no_progress), FileNotFoundError),
+    ("compaction of a served one", lambda p: compact(p / "a.db", no_progress), StoreLocked),
+    ("compaction of another's", lambda p: compact(p / "kine", no_progress), Corrupt),
     (
         "restore of nothing",
-        lambda p: restore(p / "no", p / "new", bump=0, progress=silent),
+        lambda p: restore(p / "no", p / "new", bump=0, progress=no_progress),
         FileNotFoundError,
     ),
     (
         "restore over a file",
-        lambda p: restore(p / "a.db", p / "b.db", bump=0, progress=silent),
+        lambda p: restore(p / "a.db", p / "b.db", bump=0, progress=no_progress),
         FileExistsError,
     ),
     (
         "restore over a served file",
-        lambda p: restore(p / "b.db", p / "a.db", bump=0, progress=silent),
+        lambda p: restore(p / "b.db", p / "a.db", bump=0, progress=no_progress),
         StoreLocked,
     ),
     (
         "restore beside another's log",
-        lambda p: restore(p / "b.db", p / "left", bump=0, progress=silent),
+        lambda p: restore(p / "b.db", p / "left", bump=0, progress=no_progress),
         FileExistsError,
     ),
     (
         "restore of another's",
-        lambda p: restore(p / "kine", p / "new", bump=0, progress=silent),
+        lambda p: restore(p / "kine", p / "new", bump=0, progress=no_progress),
         Corrupt,
     ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("refused", "error"), [each[1:] for each in REFUSED], ids=[each[0] for each in REFUSED]
+    ("refusal_case", "error"),
+    [refusal[1:] for refusal in REFUSED],
+    ids=[refusal[0] for refusal in REFUSED],
 )
 async def test_what_is_refused(
-    refused: Callable[[Path], object], error: type[Exception], tmp_path: Path
+    refusal_case: Callable[[Path], object], error: type[Exception], tmp_path: Path
 ) -> None:
     """Nothing is overwritten, nobody's file is taken from him, and what is no store is left as it
     is; no half of a file stays behind."""
@@ -301,15 +303,15 @@ async def test_what_is_refused(
     with closing(sqlite3.connect(tmp_path / "kine")) as sql:
         sql.execute("CREATE TABLE kine (id INTEGER)")
     store = await open_embedded(tmp_path / "a.db")
-    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    files_before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
     with pytest.raises(error, match=r"there|another|no store|not a database"):
-        refused(tmp_path)
+        refusal_case(tmp_path)
     await store.close()
-    left = {name for name in os.listdir(tmp_path) if not name.endswith((".lock", "-shm"))}
-    assert left <= before.keys()
+    files_left = {name for name in os.listdir(tmp_path) if not name.endswith((".lock", "-shm"))}
+    assert files_left <= files_before.keys()
     assert not (tmp_path / "new").exists()
     for name in ("b.db", "rubbish", "empty", "kine"):
-        assert (tmp_path / name).read_bytes() == before[name]
+        assert (tmp_path / name).read_bytes() == files_before[name]
 
 
 PROGRAM = """
@@ -352,10 +354,10 @@ async def test_killed_amid_a_command(command: str, lines: int, tmp_path: Path) -
             assert process.stdout.readline()
         os.kill(process.pid, signal.SIGKILL)
     assert not copy.exists()
-    assert check(path, content, silent) == []
+    assert check(path, content, no_progress) == []
     store = await open_embedded(path)
     assert await store.current_revision() == newest
     assert len((await store.range("/")).items) == 15
     await store.close()
-    assert backup(path, copy, silent).objects == 15
-    assert compact(path, silent).objects == 15
+    assert backup(path, copy, no_progress).objects == 15
+    assert compact(path, no_progress).objects == 15

@@ -38,10 +38,13 @@ from kapiserver.storage.query import DeleteQuery, ListQuery, WriteResult
 from kapiserver.storage.store_registry import ROOT
 from tests import trees
 from tests.storage.etcd_server import shared_etcd
-from tests.storage.objectkit import JSON, PROTOBUF, SCHEME, House
+from tests.storage.objectkit import JSON, PROTOBUF, SCHEME, StorageHarness
 
 CODECS = CodecFactory(SCHEME)
-STORED = {(one.group, one.name): one for one in SCHEME.stored_resources()}
+STORED = {
+    (stored_resource.group, stored_resource.name): stored_resource
+    for stored_resource in SCHEME.stored_resources()
+}
 
 # What kube-apiserver calls the object `x`, in the namespace `default` where it has one.
 KEYS = {
@@ -114,7 +117,7 @@ def codec_of(resource: Resource) -> ObjectCodec:
     return ObjectCodec(resource, CODECS, root=ROOT, encoding_cache=EncodingCache())
 
 
-@pytest.mark.parametrize(("resource", "key"), KEYS.items(), ids=lambda one: str(one[1]))
+@pytest.mark.parametrize(("resource", "key"), KEYS.items(), ids=lambda pair: str(pair[1]))
 def test_keys_are_those_of_kubernetes(resource: tuple[str, str], key: str) -> None:
     """An object lies where kube-apiserver looks for it."""
     assert codec_of(STORED[resource]).path(ObjectKey("default", "x")) == f"/registry/{key}"
@@ -131,10 +134,12 @@ def _pool() -> descriptor_pool.DescriptorPool:
     pool = descriptor_pool.DescriptorPool()
     out = Path(f"/tmp/{uuid.uuid4().hex}.bin")
     include = str(files("grpc_tools") / "_proto")
-    found = [str(path.relative_to(generate.PROTO)) for path in generate.PROTO.rglob("*.proto")]
+    proto_files = [
+        str(path.relative_to(generate.PROTO)) for path in generate.PROTO.rglob("*.proto")
+    ]
     flags = [f"-I{generate.PROTO}", f"-I{include}", f"--descriptor_set_out={out}"]
     try:
-        assert protoc.main(["protoc", *flags, *found]) == 0
+        assert protoc.main(["protoc", *flags, *proto_files]) == 0
         compiled = FileDescriptorSet.FromString(out.read_bytes())
     finally:
         out.unlink(missing_ok=True)
@@ -148,19 +153,19 @@ def message(name: str) -> Any:
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(name))
 
 
-def unread(found: Message) -> Iterator[str]:
+def unread(message: Message) -> Iterator[str]:
     """The messages that had fields which the IDL does not name."""
-    if len(UnknownFieldSet(found)):
-        yield found.DESCRIPTOR.full_name
-    for field, value in found.ListFields():
+    if len(UnknownFieldSet(message)):
+        yield message.DESCRIPTOR.full_name
+    for field, value in message.ListFields():
         if field.message_type is None:
             continue
         if field.message_type.GetOptions().map_entry:
-            below = [one for one in value.values() if isinstance(one, Message)]
+            below = [item for item in value.values() if isinstance(item, Message)]
         else:
             below = list(value) if field.is_repeated else [value]
-        for one in below:
-            yield from unread(one)
+        for item in below:
+            yield from unread(item)
 
 
 @pytest.fixture(params=["file", "etcd"])
@@ -188,15 +193,17 @@ class Shelf:
             query = "SELECT current.key, value FROM current JOIN log USING (revision)"
             with closing(sqlite3.connect(self._path)) as sql:
                 return dict(sql.execute(query).fetchall())
-        first, end = (base64.b64encode(f"{self._prefix}{one}".encode()).decode() for one in "/0")
-        asked = json.dumps({"key": first, "range_end": end}).encode()
-        with urllib.request.urlopen(f"{shared_etcd().url}/v3/kv/range", asked) as answer:
-            found = json.load(answer)["kvs"]
+        first, range_end = (
+            base64.b64encode(f"{self._prefix}{suffix}".encode()).decode() for suffix in "/0"
+        )
+        body = json.dumps({"key": first, "range_end": range_end}).encode()
+        with urllib.request.urlopen(f"{shared_etcd().url}/v3/kv/range", body) as response:
+            kvs = json.load(response)["kvs"]
         return {
-            base64.b64decode(one["key"]).decode().removeprefix(self._prefix): base64.b64decode(
-                one.get("value", "")
+            base64.b64decode(suffix["key"]).decode().removeprefix(self._prefix): base64.b64decode(
+                suffix.get("value", "")
             )
-            for one in found
+            for suffix in kvs
         }
 
 
@@ -204,7 +211,7 @@ async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
     """A filled object of each kind that is stored is read from the store's own bytes by Google's
     decoder and the published IDL: the envelope, every field, nothing unknown, the same bytes."""
     kv = await shelf.open()
-    wanted: dict[str, tuple[Resource, Tree]] = {}
+    expected: dict[str, tuple[Resource, Tree]] = {}
     for resource in STORED.values():
         codec = codec_of(resource)
         kind = codec.stored_version.with_kind(resource.kind)
@@ -212,12 +219,12 @@ async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
         obj |= trees.filled(SCHEME.type_of(kind))
         path = codec.path(ObjectKey("default", resource.name))
         await kv.create(path, codec.stored_value(convert(SCHEME, obj, codec.hub)))
-        wanted[path] = (resource, obj)
+        expected[path] = (resource, obj)
     await kv.close()
-    stored = {path: value for path, value in shelf.read().items() if path in wanted}
-    assert stored.keys() == wanted.keys()
+    stored = {path: value for path, value in shelf.read().items() if path in expected}
+    assert stored.keys() == expected.keys()
     for path, value in stored.items():
-        resource, obj = wanted[path]
+        resource, obj = expected[path]
         assert value.startswith(b"k8s\0")
         envelope = message("k8s.io.apimachinery.pkg.runtime.Unknown").FromString(value[4:])
         assert (envelope.typeMeta.apiVersion, envelope.typeMeta.kind) == (
@@ -225,14 +232,16 @@ async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
             obj["kind"],
         )
         type_ = SCHEME.type_of(GroupVersion.parse(obj["apiVersion"]).with_kind(obj["kind"]))
-        found = message(f"{idl.package_of(type_)}.{type_.__name__}").FromString(envelope.raw)
-        assert not list(unread(found)), path
-        assert found.metadata.name == obj["metadata"]["name"]
-        assert not found.metadata.resourceVersion
-        assert found.metadata.labels == obj["metadata"]["labels"]
-        set_fields = {one.name.lower() for one, _ in found.ListFields()}  # "Webhooks", once
+        decoded = message(f"{idl.package_of(type_)}.{type_.__name__}").FromString(envelope.raw)
+        assert not list(unread(decoded)), path
+        assert decoded.metadata.name == obj["metadata"]["name"]
+        assert not decoded.metadata.resourceVersion
+        assert decoded.metadata.labels == obj["metadata"]["labels"]
+        set_fields = {
+            field_value.name.lower() for field_value, _ in decoded.ListFields()
+        }  # "Webhooks", once
         assert set_fields == {name.lower() for name in obj} - {"kind", "apiversion"}
-        assert found.SerializeToString(deterministic=True) == envelope.raw, path
+        assert decoded.SerializeToString(deterministic=True) == envelope.raw, path
 
 
 # --- what others wrote
@@ -261,8 +270,8 @@ OLD_POD = {
 async def test_json_at_rest(store: KV) -> None:
     """JSON that a very old server stored is read in every form, selected by labels and fields,
     and written as Protobuf by the next update, also by one that changes nothing."""
-    house = House(store)
-    pods, key = house.of("pods"), ObjectKey("default", "old")
+    harness = StorageHarness(store)
+    pods, key = harness.of("pods"), ObjectKey("default", "old")
     path = "/registry/pods/default/old"
     await store.create(path, json.dumps(OLD_POD, indent=1).encode())
     await store.create("/registry/pods/default/other", json.dumps(OLD_POD).encode())
@@ -270,9 +279,9 @@ async def test_json_at_rest(store: KV) -> None:
     entry = await pods.get(key)
     assert entry.labels == {"app": "old"}
     assert entry.fields["spec.nodeName"] == "n"
-    shown = json.loads(pods.encoder.encode_object(entry, JSON))
-    assert shown["metadata"]["resourceVersion"] == str(entry.revision)
-    assert shown["spec"]["containers"][0]["image"] == "i"
+    read_tree = json.loads(pods.encoder.encode_object(entry, JSON))
+    assert read_tree["metadata"]["resourceVersion"] == str(entry.revision)
+    assert read_tree["spec"]["containers"][0]["image"] == "i"
     assert pods.encoder.encode_object(entry, PROTOBUF).startswith(b"k8s\0")
     assert len((await pods.list(ListQuery(namespace="default"))).entries) == 2
 
@@ -287,30 +296,30 @@ async def test_json_at_rest(store: KV) -> None:
     assert item.value.startswith(b"k8s\0")
     assert b"selfLink" not in item.value
     assert b"resourceVersion" not in item.value
-    again = json.loads(pods.encoder.encode_object(await pods.get(key), JSON))
-    for each in (shown, again):
-        each["metadata"].pop("resourceVersion")
-        each["metadata"].pop("selfLink", None)
-    assert again == shown
+    after_update = json.loads(pods.encoder.encode_object(await pods.get(key), JSON))
+    for shown_tree in (read_tree, after_update):
+        shown_tree["metadata"].pop("resourceVersion")
+        shown_tree["metadata"].pop("selfLink", None)
+    assert after_update == read_tree
     assert (await touch()).outcome == "unchanged"
-    written = await pods.delete(ObjectKey("default", "other"), DeleteQuery(grace_period_seconds=0))
-    assert written.outcome == "deleted"
-    house.stores.stop()
+    deletion = await pods.delete(ObjectKey("default", "other"), DeleteQuery(grace_period_seconds=0))
+    assert deletion.outcome == "deleted"
+    harness.stores.stop()
 
 
 async def test_json_at_rest_is_defaulted(store: KV) -> None:
     """What an older server stored lacks the defaults of fields that came later: it is shown with
     them, as kube-apiserver shows it, in every form."""
-    house = House(store)
-    pods = house.of("pods")
+    harness = StorageHarness(store)
+    pods = harness.of("pods")
     await store.create("/registry/pods/default/old", json.dumps(OLD_POD).encode())
     entry = await pods.get(ObjectKey("default", "old"))
-    shown = json.loads(pods.encoder.encode_object(entry, JSON))
-    assert shown["spec"]["restartPolicy"] == "Always"
-    assert shown["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
+    read_tree = json.loads(pods.encoder.encode_object(entry, JSON))
+    assert read_tree["spec"]["restartPolicy"] == "Always"
+    assert read_tree["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
     data = pods.encoder.encode_object(entry, PROTOBUF)
     assert CODECS.universal_deserializer.decode(data).object["spec"]["dnsPolicy"] == "ClusterFirst"
-    house.stores.stop()
+    harness.stores.stop()
 
 
 OLD_SERVICES = {
@@ -333,8 +342,8 @@ OLD_SERVICES = {
 async def test_services_of_old_servers(store: KV) -> None:
     """A service of a server before 1.20 has its address in the list of addresses, and its family,
     in every form, and is selected as ever."""
-    house = House(store)
-    services, codec = house.of("services"), codec_of(STORED["", "services"])
+    harness = StorageHarness(store)
+    services, codec = harness.of("services"), codec_of(STORED["", "services"])
     for name, (spec, _) in OLD_SERVICES.items():
         key = ObjectKey("default", name)
         obj = {"kind": "Service", "apiVersion": "v1", "metadata": key._asdict(), "spec": spec}
@@ -346,27 +355,27 @@ async def test_services_of_old_servers(store: KV) -> None:
         assert entry.fields["spec.clusterIP"] == spec.get("clusterIP", "")
         for form in (JSON, PROTOBUF):
             data = services.encoder.encode_object(entry, form)
-            found = CODECS.universal_deserializer.decode(data).object["spec"]
-            assert {name: found.get(name) for name in completed} == completed
-    house.stores.stop()
+            decoded_spec = CODECS.universal_deserializer.decode(data).object["spec"]
+            assert {name: decoded_spec.get(name) for name in completed} == completed
+    harness.stores.stop()
 
 
 async def test_values_of_versions_that_are_gone(store: KV) -> None:
     """A value of a version that nothing here knows is unreadable, and no fault of the client's."""
-    house = House(store)
+    harness = StorageHarness(store)
     old = {**OLD_POD, "apiVersion": "extensions/v1beta1"}
     await store.create("/registry/pods/default/old", json.dumps(old).encode())
-    pods = house.of("pods")
+    pods = harness.of("pods")
     with pytest.raises(Unreadable, match=r"/registry/pods/default/old: .*extensions"):
         pods.encoder.encode_object(await pods.get(ObjectKey("default", "old")), JSON)
-    house.stores.stop()
+    harness.stores.stop()
 
 
 @pytest.mark.parametrize("media", ["json", "protobuf"])
 async def test_values_of_another_kind(store: KV, media: str) -> None:
     """What lies under a key of a resource and is of another kind is unreadable, in every form."""
-    house = House(store)
-    config_maps, pods = house.of("configmaps"), house.of("pods")
+    harness = StorageHarness(store)
+    config_maps, pods = harness.of("configmaps"), harness.of("pods")
     value = json.dumps(OLD_POD).encode()
     if media == "protobuf":
         value = pods.codec.stored_value(CODECS.universal_deserializer.decode(value).object)
@@ -377,14 +386,14 @@ async def test_values_of_another_kind(store: KV, media: str) -> None:
             config_maps.encoder.encode_object(entry, form)
     with pytest.raises(Unreadable):
         entry.is_selected(parse("a=b", "", config_maps.resource))
-    house.stores.stop()
-    house.stores.stop()
+    harness.stores.stop()
+    harness.stores.stop()
 
 
 async def test_forms_of_old_values_agree(store: KV) -> None:
     """A list that mixes JSON and Protobuf values shows both alike."""
-    house = House(store)
-    maps = house.of("configmaps")
+    harness = StorageHarness(store)
+    maps = harness.of("configmaps")
     await maps.create({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"},
                        "metadata": {"name": "new", "namespace": "default"}})  # fmt: skip
     old = {"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"},
@@ -392,9 +401,11 @@ async def test_forms_of_old_values_agree(store: KV) -> None:
     await store.create("/registry/configmaps/default/old", json.dumps(old).encode())
     await asyncio.sleep(0)
     listing = await maps.list(ListQuery(namespace="default"))
-    assert [one.key.name for one in listing.entries] == ["new", "old"]
+    assert [entry.key.name for entry in listing.entries] == ["new", "old"]
     for media in ("json", "protobuf", "cbor"):
-        sizes = {len(one.encode(Form(GroupVersion("", "v1"), media))) for one in listing.entries}
+        sizes = {
+            len(entry.encode(Form(GroupVersion("", "v1"), media))) for entry in listing.entries
+        }
         assert all(sizes)
-    assert {str(one.tree()["data"]) for one in listing.entries} == {"{'a': 'b'}"}
-    house.stores.stop()
+    assert {str(entry.tree()["data"]) for entry in listing.entries} == {"{'a': 'b'}"}
+    harness.stores.stop()

@@ -10,7 +10,7 @@ from tests.storage.objectkit import (
     CBOR,
     JSON,
     PROTOBUF,
-    House,
+    StorageHarness,
     config_map,
     key,
     pod,
@@ -24,8 +24,8 @@ def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
     by the next server as they were written by the first."""
     spec = f"sqlite:{tmp_path / 'objects.db'}"
 
-    async def write(house: House) -> dict[str, bytes]:
-        await house.of("pods").create(pod("a", labels={"x": "y"}))
+    async def write(harness: StorageHarness) -> dict[str, bytes]:
+        await harness.of("pods").create(pod("a", labels={"x": "y"}))
         node = {
             "kind": "Node",
             "apiVersion": "v1",
@@ -33,39 +33,39 @@ def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
             "spec": {},
             "status": {},
         }
-        await house.of("nodes").create(node)
-        entry = await house.of("pods").get(key("a"))
+        await harness.of("nodes").create(node)
+        entry = await harness.of("pods").get(key("a"))
         for prefix in ("/registry/pods/default/a", "/registry/minions/n"):
-            item = (await house.kv.get(prefix)).item
+            item = (await harness.kv.get(prefix)).item
             assert item is not None
             assert item.value.startswith(b"k8s\0")
             assert b"resourceVersion" not in item.value
         return {
-            form.media: house.of("pods").encoder.encode_object(entry, form)
+            form.media: harness.of("pods").encoder.encode_object(entry, form)
             for form in (JSON, PROTOBUF, CBOR)
         }
 
-    async def read(house: House) -> dict[str, bytes]:
-        entry = await house.of("pods").get(key("a"))
+    async def read(harness: StorageHarness) -> dict[str, bytes]:
+        entry = await harness.of("pods").get(key("a"))
         assert entry.cached_tree is None
         assert entry.labels == {"x": "y"}
         assert entry.fields["metadata.name"] == "a"
         assert entry.cached_tree is None
         return {
-            form.media: house.of("pods").encoder.encode_object(entry, form)
+            form.media: harness.of("pods").encoder.encode_object(entry, form)
             for form in (JSON, PROTOBUF, CBOR)
         }
 
-    written = run(write, spec)
-    assert json.loads(written["json"])["metadata"]["resourceVersion"]
-    assert run(read, spec) == written
+    revision = run(write, spec)
+    assert json.loads(revision["json"])["metadata"]["resourceVersion"]
+    assert run(read, spec) == revision
 
 
 def test_derived_things_stay_within_the_budget() -> None:
     """Trees and encodings of what was not used for long are dropped, and made again."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         for number in range(50):
             await store.create(config_map(f"c{number:02d}", data={"k": "v" * 500}))
         entries = (await store.list(ListQuery())).entries
@@ -74,7 +74,7 @@ def test_derived_things_stay_within_the_budget() -> None:
         for entry in entries:
             entry.encode(JSON)
         assert store.encoder.encode_object(entries[0], JSON) == first
-        budget = house.stores.encoding_cache
+        budget = harness.stores.encoding_cache
         assert 0 < budget.trees.size <= 8_000  # at least the last is kept
         assert 0 < budget.encodings.size <= budget.encodings.limit <= 32_000
 
@@ -84,8 +84,8 @@ def test_derived_things_stay_within_the_budget() -> None:
 def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
     """Most of what fits is still there when the list is asked for again."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         for number in range(200):
             await store.create(config_map(f"c{number:03d}", data={"k": "v" * 500}))
         listing = await store.list(ListQuery())
@@ -102,15 +102,15 @@ def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
 def test_what_is_used_stays() -> None:
     """An encoding that is asked for again and again outlives those that are made beside it."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         for number in range(200):
             await store.create(config_map(f"c{number:03d}", data={"k": "v" * 500}))
-        first, *others = (await store.list(ListQuery())).entries
-        found = first.encode(JSON)
-        for entry in others:
+        first, *other_entries = (await store.list(ListQuery())).entries
+        encoded = first.encode(JSON)
+        for entry in other_entries:
             entry.encode(JSON)
-            assert first.encode(JSON) is found
+            assert first.encode(JSON) is encoded
 
     run(test, encoding_cache_bytes=64_000)
 
@@ -118,8 +118,8 @@ def test_what_is_used_stays() -> None:
 def test_superseded_revisions_are_forgotten() -> None:
     """What was made of a revision goes soon after the next one has come."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", data={"n": "0"}))
         old = await store.get(key("a"))
         store.encoder.encode_object(old, JSON)
@@ -127,11 +127,11 @@ def test_superseded_revisions_are_forgotten() -> None:
             await put(store, "a", "data", to={"n": f"{number}"})
         assert old.cached_tree is None
         assert old._cached_encoding(JSON) is None
-        kept = house.stores.encoding_cache.size
+        kept = harness.stores.encoding_cache.size
         for number in range(100):
             await put(store, "a", "data", to={"n": f"{number % 10}"})
             store.encoder.encode_object(await store.get(key("a")), JSON)
-        assert house.stores.encoding_cache.size < 2 * kept
+        assert harness.stores.encoding_cache.size < 2 * kept
 
     run(test)
 
@@ -140,17 +140,17 @@ def test_encodings_do_not_depend_on_how_they_are_made() -> None:
     """JSON from stored bytes, from a tree and from the cache are one; so are an object's
     protobuf and its place in a list."""
 
-    async def test(house: House) -> None:
-        store = house.of("pods")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("pods")
         await store.create(pod("a", labels={"x": "y"}, annotations={"n": "<&> 1.0"}))
         entry = (await store.list(ListQuery())).entries[0]
-        made = entry.encode(JSON)
-        assert entry.encode(JSON) is made
-        assert json.loads(b"{" + made) | {"kind": "Pod", "apiVersion": "v1"} == entry.tree()
+        json_bytes = entry.encode(JSON)
+        assert entry.encode(JSON) is json_bytes
+        assert json.loads(b"{" + json_bytes) | {"kind": "Pod", "apiVersion": "v1"} == entry.tree()
         listing = await store.list(ListQuery())
-        listed = b"".join(store.encoder.encode_list(listing, PROTOBUF))
-        assert entry.encode(PROTOBUF) in listed
-        assert listed == b"".join(store.encoder.encode_list(listing, PROTOBUF))
-        assert b"".join(store.encoder.encode_list(listing, JSON)).endswith(made + b"]}\n")
+        list_bytes = b"".join(store.encoder.encode_list(listing, PROTOBUF))
+        assert entry.encode(PROTOBUF) in list_bytes
+        assert list_bytes == b"".join(store.encoder.encode_list(listing, PROTOBUF))
+        assert b"".join(store.encoder.encode_list(listing, JSON)).endswith(json_bytes + b"]}\n")
 
     run(test)

@@ -23,7 +23,7 @@ from tests.storage.objectkit import (
     CBOR,
     PROTOBUF,
     Client,
-    House,
+    StorageHarness,
     config_map,
     key,
     pod,
@@ -44,8 +44,8 @@ async def label(store: ResourceStore, name: str, **labels: str) -> None:
 def test_watch_begins_with_what_is_there(version: str) -> None:
     """Without a version, or from "0", a watch first adds the present objects."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         for name in "ba":
             await store.create(config_map(name))
         client = Client()
@@ -66,18 +66,18 @@ def test_watch_begins_with_what_is_there(version: str) -> None:
 def test_watch_resumes_from_a_version() -> None:
     """A watch from a version sees every later change once, in order, and nothing before."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
-        old = await house.kv.current_revision()
+        old = await harness.kv.current_revision()
         await store.create(config_map("b"))
         await label(store, "a", x="y")
         client = Client()
         await watch(store, client, resource_version=f"{old}")
         await client.count(2)
         await store.delete(key("b"), DeleteQuery())
-        story = await client.count(3)
-        assert story == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
+        summary = await client.count(3)
+        assert summary == [("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
         versions = [event["object"]["metadata"]["resourceVersion"] for event in client.events]
         assert versions == [str(old + 1), str(old + 2), str(old + 3)]
 
@@ -87,8 +87,8 @@ def test_watch_resumes_from_a_version() -> None:
 def test_deleted_objects_carry_their_last_state_and_the_version_of_their_end() -> None:
     """DELETED shows what the object was, at the revision of the deletion."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", data={"k": "v"}))
         client = Client()
         await watch(store, client)
@@ -96,7 +96,7 @@ def test_deleted_objects_carry_their_last_state_and_the_version_of_their_end() -
         await client.count(2)
         deleted = client.events[1]["object"]
         assert deleted["data"] == {"k": "v"}
-        assert deleted["metadata"]["resourceVersion"] == str(await house.kv.current_revision())
+        assert deleted["metadata"]["resourceVersion"] == str(await harness.kv.current_revision())
 
     run(test)
 
@@ -104,8 +104,8 @@ def test_deleted_objects_carry_their_last_state_and_the_version_of_their_end() -
 def test_namespaces_and_names_are_kept_apart() -> None:
     """A watch of a namespace, or of one object, sees only that."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         clients = {name: Client() for name in ("all", "x", "one", "anywhere")}
         await watch(store, clients["all"])
         await watch(store, clients["x"], namespace="x")
@@ -125,8 +125,8 @@ def test_namespaces_and_names_are_kept_apart() -> None:
 def test_selectors_turn_changes_into_additions_and_deletions() -> None:
     """An object that begins or ceases to match is added or deleted, whatever happened to it."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", labels={"app": "x"}))
         await store.create(config_map("b"))
         client = Client()
@@ -141,8 +141,8 @@ def test_selectors_turn_changes_into_additions_and_deletions() -> None:
         await label(store, "b")
         await store.delete(key("b"), DeleteQuery())
         await store.create(config_map("end", labels={"app": "x"}))
-        story = await client.count(8)
-        assert story == [
+        summary = await client.count(8)
+        assert summary == [
             ("ADDED", "a"),
             ("MODIFIED", "a"),
             ("DELETED", "a"),
@@ -152,9 +152,9 @@ def test_selectors_turn_changes_into_additions_and_deletions() -> None:
             ("DELETED", "b"),
             ("ADDED", "end"),
         ]
-        left = client.events[2]["object"]["metadata"]
-        assert left["labels"] == {"app": "x", "more": "1"}
-        versions = [int(one["object"]["metadata"]["resourceVersion"]) for one in client.events]
+        metadata = client.events[2]["object"]["metadata"]
+        assert metadata["labels"] == {"app": "x", "more": "1"}
+        versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in client.events]
         assert versions == sorted(set(versions))
 
     run(test)
@@ -163,17 +163,17 @@ def test_selectors_turn_changes_into_additions_and_deletions() -> None:
 def test_field_selectors_follow_the_status() -> None:
     """A pod comes into a kubelet's sight when it is bound to its node."""
 
-    async def test(house: House) -> None:
-        store = house.of("pods")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("pods")
         await store.create(pod("a"))
         client = Client()
-        mine = parse("", "spec.nodeName=n", store.resource)
-        await watch(store, client, selection=mine, resource_version="1")
+        of_node = parse("", "spec.nodeName=n", store.resource)
+        await watch(store, client, selection=of_node, resource_version="1")
         await store.create(pod("b", node="n"))
         assert await client.count(1) == [("ADDED", "b")]
         await store.delete(key("b"), DeleteQuery(grace_period_seconds=0))
-        story = await client.count(3)
-        assert story == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
+        summary = await client.count(3)
+        assert summary == [("ADDED", "b"), ("MODIFIED", "b"), ("DELETED", "b")]
 
     run(test)
 
@@ -181,10 +181,10 @@ def test_field_selectors_follow_the_status() -> None:
 def test_initial_events_end_with_a_bookmark() -> None:
     """sendInitialEvents: the present objects, then a bookmark that says so, then changes."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
-        revision = await house.kv.current_revision()
+        revision = await harness.kv.current_revision()
         query: dict[str, Any] = {"match": "NotOlderThan", "bookmarks": True}
         for version in ("", "0", f"{revision}"):
             client = Client()
@@ -209,24 +209,24 @@ def test_initial_events_end_with_a_bookmark() -> None:
 def test_bookmarks_come_by_the_clock() -> None:
     """Who allows bookmarks is told the newest version every minute; others are not."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
-        told, silent = Client(), Client()
-        await watch(store, told, bookmarks=True)
-        await watch(store, silent)
-        await told.count(1)
-        await silent.count(1)
-        await house.kv.create("/registry/other/x", b"elsewhere")
-        revision = await house.kv.current_revision()
+        bookmarked, plain = Client(), Client()
+        await watch(store, bookmarked, bookmarks=True)
+        await watch(store, plain)
+        await bookmarked.count(1)
+        await plain.count(1)
+        await harness.kv.create("/registry/other/x", b"elsewhere")
+        revision = await harness.kv.current_revision()
         for _ in range(2):  # the first asks the store how far it is
-            house.clock.advance(BOOKMARK_SECONDS)
+            harness.clock.advance(BOOKMARK_SECONDS)
             await asyncio.sleep(0)
-        story = await told.count(3)
-        assert story[-1] == ("BOOKMARK", f"{revision}")
-        assert {kind for kind, _ in story[1:]} == {"BOOKMARK"}
+        summary = await bookmarked.count(3)
+        assert summary[-1] == ("BOOKMARK", f"{revision}")
+        assert {kind for kind, _ in summary[1:]} == {"BOOKMARK"}
         await store.create(config_map("b"))
-        assert await silent.count(2) == [("ADDED", "a"), ("ADDED", "b")]
+        assert await plain.count(2) == [("ADDED", "a"), ("ADDED", "b")]
 
     run(test)
 
@@ -234,16 +234,16 @@ def test_bookmarks_come_by_the_clock() -> None:
 def test_too_old_a_version_is_an_error_event() -> None:
     """What neither the cache nor the store remembers ends the stream with an ERROR event."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", data={"n": "0"}))
         for number in range(MIN_RECENT_EVENTS + 5):
             await store.update(
                 key("a"), lambda current, n=number: current | {"data": {"n": f"{n + 1}"}}
             )
-        house.clock.advance(RECENT_SECONDS + 1)
+        harness.clock.advance(RECENT_SECONDS + 1)
         await store.create(config_map("b"))
-        await house.kv.compact(await house.kv.current_revision())
+        await harness.kv.compact(await harness.kv.current_revision())
         client = Client()
         await watch(store, client, resource_version="2")
         await client.until(lambda: client.closed)
@@ -258,19 +258,19 @@ def test_watches_resume_after_a_restart(tmp_path: Path) -> None:
     """What the cache of a new server has not seen comes from the store's history."""
     spec = f"sqlite:{tmp_path / 'objects.db'}"
 
-    async def write(house: House) -> None:
-        store = house.of("configmaps")
+    async def write(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a", labels={"x": "1"}))
         await label(store, "a", x="2")
         await store.create(config_map("b", labels={"x": "1"}))
         await store.delete(key("b"), DeleteQuery())
 
-    async def resume(house: House) -> None:
-        store = house.of("configmaps")
+    async def resume(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         client, last = Client(), Client()
         selection = parse("x=1", "")
         await watch(store, client, resource_version="1", selection=selection)
-        await watch(store, last, resource_version=f"{await house.kv.current_revision() - 1}")
+        await watch(store, last, resource_version=f"{await harness.kv.current_revision() - 1}")
         await store.create(config_map("c", labels={"x": "1"}))
         assert await client.count(5) == [
             ("ADDED", "a"),
@@ -289,8 +289,8 @@ def test_watches_resume_after_a_restart(tmp_path: Path) -> None:
 def test_bad_versions_and_options() -> None:
     """Nothing is written for a watch that makes no sense."""
 
-    async def test(house: House) -> None:
-        store, client = house.of("configmaps"), Client()
+    async def test(harness: StorageHarness) -> None:
+        store, client = harness.of("configmaps"), Client()
         with pytest.raises(BadQuery):
             await watch(store, client, resource_version="x")
         cases: list[tuple[dict[str, Any], str]] = [
@@ -298,8 +298,8 @@ def test_bad_versions_and_options() -> None:
             ({"initial_events": True}, "requires setting resourceVersionMatch to NotOlderThan"),
             ({"initial_events": True, "match": "Exact"}, 'Unsupported value: "Exact"'),
         ]
-        for query, words in cases:
-            with pytest.raises(InvalidObject, match=words):
+        for query, message in cases:
+            with pytest.raises(InvalidObject, match=message):
                 await watch(store, client, **query)
         assert client.frames == []
 
@@ -309,8 +309,8 @@ def test_bad_versions_and_options() -> None:
 def test_slow_watchers_are_ended() -> None:
     """A client that does not take what it is sent loses its stream; others do not notice."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         slow, fast = Client(), Client()
         for client in (slow, fast):
             await watch(store, client)
@@ -328,21 +328,21 @@ def test_slow_watchers_are_ended() -> None:
 def test_cancelled_watches_see_nothing_more() -> None:
     """After cancel nothing is written, and the sink is left to its owner."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
-        gone, stays, early = Client(), Client(), Client()
-        watching = await watch(store, gone)
-        await watch(store, stays)
-        (await watch(store, early)).cancel()
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        cancelled, open_client, early_client = Client(), Client(), Client()
+        watching = await watch(store, cancelled)
+        await watch(store, open_client)
+        (await watch(store, early_client)).cancel()
         await store.create(config_map("a"))
-        await gone.count(1)
+        await cancelled.count(1)
         watching.cancel()
         watching.cancel()
         await store.create(config_map("b"))
-        await stays.count(2)
-        assert gone.story == [("ADDED", "a")]
-        assert early.frames == []
-        assert not gone.closed
+        await open_client.count(2)
+        assert cancelled.story == [("ADDED", "a")]
+        assert early_client.frames == []
+        assert not cancelled.closed
 
     run(test)
 
@@ -351,8 +351,8 @@ def test_frames_are_made_once_and_shared() -> None:
     """A hundred watchers of the same are written the very same bytes, joined when they come
     together."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         clients = [Client() for _ in range(250)]
         for client in clients:
             await watch(store, client, resource_version="1")
@@ -369,8 +369,8 @@ def test_frames_are_made_once_and_shared() -> None:
 def test_protobuf_and_cbor_streams() -> None:
     """The other encodings frame the same events their own way."""
 
-    async def test(house: House) -> None:
-        store = house.of("configmaps")
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
         await store.create(config_map("a"))
         for form, framing in ((PROTOBUF, LENGTH_PREFIXED), (CBOR, CBOR_SEQUENCE)):
             client = Client()
@@ -389,12 +389,12 @@ def test_protobuf_and_cbor_streams() -> None:
 def test_a_store_that_goes_ends_all_streams() -> None:
     """When the store closes, streams end and reads say so."""
 
-    async def test(house: House) -> None:
-        store, client = house.of("configmaps"), Client()
+    async def test(harness: StorageHarness) -> None:
+        store, client = harness.of("configmaps"), Client()
         await store.create(config_map("a"))
         await watch(store, client)
         await client.count(1)
-        await house.kv.close()
+        await harness.kv.close()
         await client.until(lambda: client.closed)
         with pytest.raises(Unavailable):
             await store.list(ListQuery())
@@ -413,27 +413,27 @@ _SELECTORS = ("", "n=1", "n!=1", "n in (0,2)", "!n")
 @settings(max_examples=40)
 @given(before=_writes, after=_writes, selector=st.sampled_from(_SELECTORS), late=st.booleans())
 def test_a_watch_replays_to_the_final_list(
-    before: list[tuple[str, int, int]],
+    initial: list[tuple[str, int, int]],
     after: list[tuple[str, int, int]],
     selector: str,
-    late: bool,
+    resumes: bool,
 ) -> None:
     """The events of a watch, applied to the list it begins at, give the final list; each event
     fits the state before it."""
 
-    async def test(house: House) -> None:
-        store, client = house.of("configmaps"), Client()
+    async def test(harness: StorageHarness) -> None:
+        store, client = harness.of("configmaps"), Client()
         selection = parse(selector, "")
-        for write in before:
+        for write in initial:
             await _apply(store, write)
         listing = await store.list(ListQuery(selection=selection))
         state = {entry.key.name: entry.tree() for entry in listing.entries}
         query = {"resource_version": f"{listing.revision}", "selection": selection}
-        if not late:
+        if not resumes:
             await watch(store, client, **query)
         for write in after:
             await _apply(store, write)
-        if late:
+        if resumes:
             await watch(store, client, **query)
         labels = {"n": "1"} if selector != "!n" and selector != "n!=1" else {}
         labels = {"n": "0"} if selector == "n in (0,2)" else labels
@@ -453,14 +453,14 @@ def test_a_watch_replays_to_the_final_list(
 
 
 async def _apply(store: ResourceStore, write: tuple[str, int, int]) -> None:
-    what, number, value = write
+    operation, number, value = write
     name = f"c{number}"
-    there = name in [e.key.name for e in (await store.list(ListQuery())).entries]
-    if what == "c" and not there:
+    exists = name in [e.key.name for e in (await store.list(ListQuery())).entries]
+    if operation == "c" and not exists:
         await store.create(config_map(name, labels={"n": str(value)}))
-    elif what == "u" and there:
+    elif operation == "u" and exists:
         await label(store, name, n=str(value))
-    elif what == "l" and there:
+    elif operation == "l" and exists:
         await label(store, name)
-    elif what == "d" and there:
+    elif operation == "d" and exists:
         await store.delete(key(name), DeleteQuery())

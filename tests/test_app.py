@@ -135,8 +135,8 @@ class _Failing:
 def test_faults(fails_before: bool, objects: int) -> None:
     """A fault answers instead of the handler, or hides from the client what it wrote."""
     faults = _Failing(
-        before=TooManyRequests() if fails_before else None,
-        after=None if fails_before else TooManyRequests(),
+        error_before=TooManyRequests() if fails_before else None,
+        error_after=None if fails_before else TooManyRequests(),
     )
 
     async def run() -> None:
@@ -151,7 +151,10 @@ def test_dropped_connection() -> None:
     """A fault may cut the connection after the write."""
 
     async def run() -> None:
-        async with _client(faults=_Failing(before=None, after=DropConnection())) as (session, url):
+        async with _client(faults=_Failing(error_before=None, error_after=DropConnection())) as (
+            session,
+            url,
+        ):
             with pytest.raises(aiohttp.ClientConnectionError):
                 await _create(session, url)
             assert await _count(session, url) == 1

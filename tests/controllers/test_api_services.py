@@ -24,7 +24,7 @@ def api() -> Iterator[Api]:
         server.end()
 
 
-def there(api: Api, name: str) -> Any:
+def get_api_service(api: Api, name: str) -> Any:
     return until(api, PATH, name, lambda obj: obj is not None)
 
 
@@ -36,13 +36,15 @@ def test_each_group_version_has_one(api: Api) -> None:
     """What discovery shows is there, but for the group of APIServices itself, local and
     available."""
     groups = api.get("/apis").json["groups"]
-    names = {f"{one['version']}.{group['name']}" for group in groups for one in group["versions"]}
+    names = {
+        f"{version['version']}.{group['name']}" for group in groups for version in group["versions"]
+    }
     names = {"v1.", *names} - {"v1.apiregistration.k8s.io"}
     for name in names:
-        there(api, name)
-    found = {one["metadata"]["name"]: one for one in api.get(PATH).json["items"]}
-    assert names <= found.keys()
-    apps = found["v1.apps"]
+        get_api_service(api, name)
+    services = {item["metadata"]["name"]: item for item in api.get(PATH).json["items"]}
+    assert names <= services.keys()
+    apps = services["v1.apps"]
     assert apps["metadata"]["labels"] == {MANAGED: "onstart"}
     assert apps["spec"] == {
         "group": "apps",
@@ -65,36 +67,38 @@ def test_they_come_and_go_with_custom_kinds(api: Api) -> None:
     deletes or changes it."""
     crd = definition(version("v1"), version("v1beta1", storage=False))
     group = crd["spec"]["group"]
-    other = definition(version("v1"), group=group, names={"plural": "gadgets", "kind": "Gadget"})
+    second_definition = definition(
+        version("v1"), group=group, names={"plural": "gadgets", "kind": "Gadget"}
+    )
     establish(api, crd)
-    establish(api, other)
-    found = there(api, f"v1.{group}")
-    assert found["metadata"]["labels"] == {MANAGED: "true"}
-    assert found["spec"] == {
+    establish(api, second_definition)
+    service = get_api_service(api, f"v1.{group}")
+    assert service["metadata"]["labels"] == {MANAGED: "true"}
+    assert service["spec"] == {
         "group": group,
         "version": "v1",
         "groupPriorityMinimum": 1000,
         "versionPriority": 100,
     }
-    beta = there(api, f"v1beta1.{group}")
+    beta = get_api_service(api, f"v1beta1.{group}")
     versions = crd["spec"]["versions"]
     served = {"spec": {"versions": [versions[0], {**versions[1], "served": False}]}}
     api.patch(f"{CRDS}/{crd['metadata']['name']}", served)
     absent(api, f"v1beta1.{group}")
     api.patch(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": versions}})
-    again = there(api, f"v1beta1.{group}")
-    assert again["metadata"]["uid"] != beta["metadata"]["uid"]
+    second_service = get_api_service(api, f"v1beta1.{group}")
+    assert second_service["metadata"]["uid"] != beta["metadata"]["uid"]
     api.delete(f"{PATH}/v1beta1.{group}")
-    uid = again["metadata"]["uid"]
+    uid = second_service["metadata"]["uid"]
     until(api, PATH, f"v1beta1.{group}", lambda obj: obj and obj["metadata"]["uid"] != uid)
     api.patch(f"{PATH}/v1.{group}", {"spec": {"versionPriority": 7}})
     until(api, PATH, f"v1.{group}", lambda obj: obj["spec"]["versionPriority"] == 100)
     api.delete(f"{CRDS}/{crd['metadata']['name']}")
     absent(api, f"v1beta1.{group}")
     assert api.get(f"{PATH}/v1.{group}").status == 200
-    api.delete(f"{CRDS}/{other['metadata']['name']}")
+    api.delete(f"{CRDS}/{second_definition['metadata']['name']}")
     absent(api, f"v1.{group}")
-    gone(api, other["metadata"]["name"])
+    gone(api, second_definition["metadata"]["name"])
 
 
 def test_those_of_others_are_left_alone(api: Api) -> None:
@@ -113,36 +117,36 @@ def test_those_of_others_are_left_alone(api: Api) -> None:
             "service": {"name": "x", "namespace": "y"},
         },
     }
-    made = api.post(PATH, own)
-    assert made.status == 201, made.body
+    created = api.post(PATH, own)
+    assert created.status == 201, created.body
     establish(api, crd)
     second = definition()
     establish(api, second)
-    there(api, f"v1.{second['spec']['group']}")  # by then the first was looked at
-    assert api.get(f"{PATH}/v1.{group}").json["spec"] == made.json["spec"]
+    get_api_service(api, f"v1.{second['spec']['group']}")  # by then the first was looked at
+    assert api.get(f"{PATH}/v1.{group}").json["spec"] == created.json["spec"]
 
 
 def test_what_is_left_of_a_definition_goes_at_the_start(tmp_path: Any) -> None:
     """An APIService whose definition went while no server ran goes; one that is there stays as it
     is, one that somebody deleted is made again."""
     store = f"sqlite:{tmp_path / 'store'}"
-    stale = api_services.api_service(
+    stale_service = api_services.api_service(
         api_services.GroupVersion("gone.example.com", "v1"), (1000, 100), "true"
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(api_services, "START_DELAY_SECONDS", 0.0)
         first = Server(storage=store)
-        before = there(first.api, "v1.apps")
-        there(first.api, "v1.batch")
+        service_before = get_api_service(first.api, "v1.apps")
+        get_api_service(first.api, "v1.batch")
         first.end()
         patch.setattr(api_services, "START_DELAY_SECONDS", 1000.0)
         idle = Server(storage=store)
-        assert idle.api.post(PATH, stale).status == 201
+        assert idle.api.post(PATH, stale_service).status == 201
         idle.api.delete(f"{PATH}/v1.batch")
         idle.end()
         patch.setattr(api_services, "START_DELAY_SECONDS", 0.0)
         second = Server(storage=store)
-        there(second.api, "v1.batch")
+        get_api_service(second.api, "v1.batch")
         absent(second.api, "v1.gone.example.com")
-        assert there(second.api, "v1.apps")["metadata"] == before["metadata"]
+        assert get_api_service(second.api, "v1.apps")["metadata"] == service_before["metadata"]
         second.end()

@@ -24,9 +24,9 @@ def make(api, core):
 
     def call(name, *owners, path=f"{core}/configmaps", **metadata):
         metadata |= {"name": name, "ownerReferences": list(owners)}
-        answer = api.post(path, {"metadata": metadata})
-        assert answer.status == 201, answer.body
-        return answer.json
+        response = api.post(path, {"metadata": metadata})
+        assert response.status == 201, response.body
+        return response.json
 
     return call
 
@@ -52,8 +52,8 @@ def test_absent_owner(api, core, make):
 
 def test_one_owner_left(api, core, make):
     """An object stays as long as one owner does, without the reference to those that went."""
-    one, other = make("one"), make("other")
-    make("child", owned_by(one), owned_by(other))
+    first, second = make("one"), make("other")
+    make("child", owned_by(first), owned_by(second))
     api.delete(f"{core}/configmaps/one")
     child = until(
         api,
@@ -61,7 +61,7 @@ def test_one_owner_left(api, core, make):
         "child",
         lambda obj: len(obj["metadata"].get("ownerReferences", ())) == 1,
     )
-    assert child["metadata"]["ownerReferences"] == [owned_by(other)]
+    assert child["metadata"]["ownerReferences"] == [owned_by(second)]
     assert api.get(f"{core}/configmaps/other").status == 200
 
 
@@ -71,7 +71,7 @@ def test_foreground(api, core, make):
     make("blocking", owned_by(owner, block=True), finalizers=["test/held"])
     make("other", owned_by(owner))
     api.delete(f"{core}/configmaps/owner", {"propagationPolicy": "Foreground"})
-    held = until(
+    blocked = until(
         api,
         f"{core}/configmaps",
         "blocking",
@@ -80,7 +80,7 @@ def test_foreground(api, core, make):
     assert api.get(f"{core}/configmaps/owner").json["metadata"]["finalizers"] == [
         "foregroundDeletion"
     ]
-    held["metadata"].pop("finalizers")
+    blocked["metadata"].pop("finalizers")
     api.patch(f"{core}/configmaps/blocking", {"metadata": {"finalizers": None}})
     until_gone(api, f"{core}/configmaps", "owner")
     assert api.get(f"{core}/configmaps/blocking").status == 404
@@ -131,13 +131,13 @@ def test_owner_of_another_kind(api, core, apps, make):
 
 def test_owner_in_another_namespace(api, core, make):
     """An owner in another namespace is no owner, and a warning says so."""
-    other = api.post("/api/v1/namespaces", {"metadata": {"generateName": "other-"}}).json
-    there = f"/api/v1/namespaces/{other['metadata']['name']}/configmaps"
-    owner = make("far", path=there)
+    other_namespace = api.post("/api/v1/namespaces", {"metadata": {"generateName": "other-"}}).json
+    other_path = f"/api/v1/namespaces/{other_namespace['metadata']['name']}/configmaps"
+    owner = make("far", path=other_path)
     make("child", owned_by(owner))
     until_gone(api, f"{core}/configmaps", "child")
     events = api.get(f"{core}/events").json["items"]
-    assert [(one["reason"], one["type"]) for one in events] == [
+    assert [(event["reason"], event["type"]) for event in events] == [
         ("OwnerRefInvalidNamespace", "Warning")
     ]
     assert "does not exist in namespace" in events[0]["message"]
@@ -167,8 +167,8 @@ def until_event(api, name):
 @pytest.fixture
 def leaving(api):
     """A namespace of the test's own."""
-    answer = api.post("/api/v1/namespaces", {"metadata": {"generateName": "leaving-"}})
-    return answer.json["metadata"]["name"]
+    response = api.post("/api/v1/namespaces", {"metadata": {"generateName": "leaving-"}})
+    return response.json["metadata"]["name"]
 
 
 def test_namespace_goes(api, leaving):
@@ -189,25 +189,26 @@ def test_namespace_goes(api, leaving):
 def test_what_holds_a_namespace(api, leaving):
     """Conditions say what holds a namespace; it goes as soon as nothing does."""
     inside = f"/api/v1/namespaces/{leaving}"
-    held = {"metadata": {"name": "a", "finalizers": ["test/held"]}}
-    api.post(f"{inside}/configmaps", held)
+    finalized = {"metadata": {"name": "a", "finalizers": ["test/held"]}}
+    api.post(f"{inside}/configmaps", finalized)
     api.delete(inside)
     namespace = until(api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"])
     assert namespace["status"]["phase"] == "Terminating"
-    said = {
-        one["type"]: (one["status"], one["message"]) for one in namespace["status"]["conditions"]
+    conditions = {
+        condition["type"]: (condition["status"], condition["message"])
+        for condition in namespace["status"]["conditions"]
     }
-    assert said["NamespaceContentRemaining"] == (
+    assert conditions["NamespaceContentRemaining"] == (
         "True",
         "Some resources are remaining: configmaps. has 1 resource instances",
     )
-    assert said["NamespaceFinalizersRemaining"] == (
+    assert conditions["NamespaceFinalizersRemaining"] == (
         "True",
         "Some content in the namespace has finalizers remaining: test/held in 1 resource instances",
     )
-    assert said["NamespaceDeletionContentFailure"][0] == "False"
-    refused = api.post(f"{inside}/configmaps", {"metadata": {"name": "b"}})
-    assert refused.status == 403
+    assert conditions["NamespaceDeletionContentFailure"][0] == "False"
+    response = api.post(f"{inside}/configmaps", {"metadata": {"name": "b"}})
+    assert response.status == 403
     api.patch(f"{inside}/configmaps/a", {"metadata": {"finalizers": None}})
     until_gone(api, "/api/v1/namespaces", leaving)
 

@@ -38,9 +38,9 @@ class Election:
     async def stand(self, name: str) -> None:
         """One more candidate stands."""
 
-        def act(what: str) -> Any:
+        def act(action: str) -> Any:
             async def call() -> None:
-                self.acts.append(f"{name} {what}")
+                self.acts.append(f"{name} {action}")
 
             return call
 
@@ -62,8 +62,8 @@ class Election:
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass as candidates see it: a renewal at a time."""
-        until = self.clock.time + seconds
-        while self.clock.time < until:
+        end_time = self.clock.time + seconds
+        while self.clock.time < end_time:
             self.clock.advance(RENEW_SECONDS)
             await self._rest()
 
@@ -74,7 +74,7 @@ class Election:
     def waking(self, seconds: float) -> list[ManualTimer]:
         """The timers that go off so many seconds from now."""
         at = self.clock.time + seconds
-        return [one for one in self.clock.timers if one.at == at and not one.cancelled]
+        return [timer for timer in self.clock.timers if timer.at == at and not timer.cancelled]
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Let the loop turn until something holds."""
@@ -93,11 +93,11 @@ async def election(config: Config | None = None) -> AsyncIterator[Election]:
     """An election over a store, by default one in memory."""
     clock = ManualClock()
     app = await build_app(config or Config(), clock=clock)
-    found = Election(app, clock)
+    new_election = Election(app, clock)
     try:
-        yield found
-        for name in list(found.leaders):
-            await found.end(name)
+        yield new_election
+        for name in list(new_election.leaders):
+            await new_election.end(name)
     finally:
         await app.kv.close()
 
@@ -106,12 +106,12 @@ def test_one_leads() -> None:
     """The first to stand leads as long as it renews; nobody else starts meanwhile."""
 
     async def run() -> None:
-        async with election() as found:
-            await found.stand("one")
-            await found.stand("two")
-            await found.pass_time(3 * LEASE_SECONDS)
-            assert found.acts == ["one starts"]
-            assert (await found.lease())["leaseTransitions"] == 0
+        async with election() as election_run:
+            await election_run.stand("one")
+            await election_run.stand("two")
+            await election_run.pass_time(3 * LEASE_SECONDS)
+            assert election_run.acts == ["one starts"]
+            assert (await election_run.lease())["leaseTransitions"] == 0
 
     asyncio.run(run())
 
@@ -120,14 +120,14 @@ def test_stepping_down() -> None:
     """When the leader ends, it stops first, and another leads from its next turn on."""
 
     async def run() -> None:
-        async with election() as found:
-            await found.stand("one")
-            await found.stand("two")
-            await found.end("one")
-            assert (await found.lease())["holderIdentity"] == ""
-            await found.pass_time(RENEW_SECONDS)
-            assert found.acts == ["one starts", "one stops", "two starts"]
-            assert (await found.lease())["leaseTransitions"] == 1
+        async with election() as election_run:
+            await election_run.stand("one")
+            await election_run.stand("two")
+            await election_run.end("one")
+            assert (await election_run.lease())["holderIdentity"] == ""
+            await election_run.pass_time(RENEW_SECONDS)
+            assert election_run.acts == ["one starts", "one stops", "two starts"]
+            assert (await election_run.lease())["leaseTransitions"] == 1
 
     asyncio.run(run())
 
@@ -136,15 +136,15 @@ def test_death() -> None:
     """When the leader dies, another leads once the lease has run out, and not before."""
 
     async def run() -> None:
-        async with election() as found:
-            await found.stand("one")
-            await found.stand("two")
-            await found.pass_time(LEASE_SECONDS)
-            await found.die("one")
-            await found.pass_time(LEASE_SECONDS - 2 * RENEW_SECONDS)
-            assert found.acts == ["one starts"]
-            await found.pass_time(3 * RENEW_SECONDS)
-            assert found.acts == ["one starts", "two starts"]
+        async with election() as election_run:
+            await election_run.stand("one")
+            await election_run.stand("two")
+            await election_run.pass_time(LEASE_SECONDS)
+            await election_run.die("one")
+            await election_run.pass_time(LEASE_SECONDS - 2 * RENEW_SECONDS)
+            assert election_run.acts == ["one starts"]
+            await election_run.pass_time(3 * RENEW_SECONDS)
+            assert election_run.acts == ["one starts", "two starts"]
 
     asyncio.run(run())
 
@@ -153,21 +153,21 @@ def test_a_store_that_does_not_answer(monkeypatch: Any) -> None:
     """A leader that cannot renew stops before its lease runs out, and leads again after that."""
 
     async def run() -> None:
-        async with election() as found:
-            await found.stand("one")
-            leader = found.leaders["one"]
+        async with election() as election_run:
+            await election_run.stand("one")
+            leader = election_run.leaders["one"]
 
             async def fail() -> bool:
                 raise Unavailable("gone")
 
             with monkeypatch.context() as broken:
                 broken.setattr(leader, "_acquire", fail)
-                await found.pass_time(RENEW_DEADLINE_SECONDS - RENEW_SECONDS)
-                assert found.acts == ["one starts"]
-                await found.pass_time(RENEW_SECONDS)
-                assert found.acts == ["one starts", "one stops"]
-            await found.pass_time(RENEW_SECONDS)
-            assert found.acts == ["one starts", "one stops", "one starts"]
+                await election_run.pass_time(RENEW_DEADLINE_SECONDS - RENEW_SECONDS)
+                assert election_run.acts == ["one starts"]
+                await election_run.pass_time(RENEW_SECONDS)
+                assert election_run.acts == ["one starts", "one stops"]
+            await election_run.pass_time(RENEW_SECONDS)
+            assert election_run.acts == ["one starts", "one stops", "one starts"]
 
     assert RENEW_DEADLINE_SECONDS + RENEW_SECONDS < LEASE_SECONDS
     asyncio.run(run())
@@ -178,25 +178,25 @@ def test_a_store_that_hangs() -> None:
     when etcd goes on."""
 
     async def run(member: Member) -> None:
-        async with election(Config(storage=f"etcd:{member.url}")) as found:
-            await found.stand("one")
+        async with election(Config(storage=f"etcd:{member.url}")) as election_run:
+            await election_run.stand("one")
             member.hang()
             try:
-                found.clock.advance(RENEW_SECONDS)
-                left = RENEW_DEADLINE_SECONDS - RENEW_SECONDS
-                await found.until(lambda: bool(found.waking(left)))
-                found.clock.advance(left - 0.5)
-                assert found.acts == ["one starts"]
-                found.clock.advance(0.5)
-                await found.until(lambda: len(found.acts) > 1)
-                assert found.acts == ["one starts", "one stops"]
+                election_run.clock.advance(RENEW_SECONDS)
+                remaining = RENEW_DEADLINE_SECONDS - RENEW_SECONDS
+                await election_run.until(lambda: bool(election_run.waking(remaining)))
+                election_run.clock.advance(remaining - 0.5)
+                assert election_run.acts == ["one starts"]
+                election_run.clock.advance(0.5)
+                await election_run.until(lambda: len(election_run.acts) > 1)
+                assert election_run.acts == ["one starts", "one stops"]
             finally:
                 member.resume()
             for _ in range(10):  # it may refuse at first, having missed its own heartbeats
-                await found.pass_time(RENEW_SECONDS)
-                if len(found.acts) > 2:
+                await election_run.pass_time(RENEW_SECONDS)
+                if len(election_run.acts) > 2:
                     break
-            assert found.acts == ["one starts", "one stops", "one starts"]
+            assert election_run.acts == ["one starts", "one stops", "one starts"]
 
     member = Member()
     member.start()

@@ -32,12 +32,12 @@ def test_ten_thousand_dependents() -> None:
 
             await asyncio.gather(*[make(start) for start in range(AT_ONCE)])
             version = (await maps.list(limit=1))["metadata"]["resourceVersion"]
-            began, gone = time.monotonic(), 0
+            started_at, deleted = time.monotonic(), 0
             await maps.delete("owner")
             async for event in maps.watch(resourceVersion=version):
-                gone += event.type == "DELETED"
-                if gone == DEPENDENTS + 1:
+                deleted += event.type == "DELETED"
+                if deleted == DEPENDENTS + 1:
                     break
-            return time.monotonic() - began
+            return time.monotonic() - started_at
 
     assert asyncio.run(run()) < 60

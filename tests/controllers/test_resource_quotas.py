@@ -55,9 +55,9 @@ def test_over_quota(api, core, limit, used):
         "count/pods": "1",
         "pods": "1",
     }
-    refused = api.post(f"{core}/pods", pod("b"))
-    assert refused.status == 403
-    assert refused.message == (
+    response = api.post(f"{core}/pods", pod("b"))
+    assert response.status == 403
+    assert response.message == (
         'pods "b" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1'
     )
     api.delete(f"{core}/pods/a")
@@ -68,14 +68,14 @@ def test_over_quota(api, core, limit, used):
 def test_compute(api, core, limit):
     """What containers ask for adds up, and each must say it."""
     limit({"requests.cpu": "1", "limits.cpu": "2", "requests.example.com/gpu": "1"})
-    silent = api.post(f"{core}/pods", pod("a"))
-    assert silent.message == (
+    without_requests = api.post(f"{core}/pods", pod("a"))
+    assert without_requests.message == (
         'pods "a" is forbidden: failed quota: q: must specify limits.cpu for: c; '
         "requests.cpu for: c"
     )
     assert api.post(f"{core}/pods", pod("a", cpu="600m")).status == 201
-    refused = api.post(f"{core}/pods", pod("b", cpu="500m"))
-    assert refused.message == (
+    response = api.post(f"{core}/pods", pod("b", cpu="500m"))
+    assert response.message == (
         'pods "b" is forbidden: exceeded quota: q, requested: requests.cpu=500m, '
         "used: requests.cpu=600m, limited: requests.cpu=1"
     )
@@ -100,8 +100,8 @@ def test_failed_write(api, core, limit, used):
     limit({"configmaps": "3"})
     assert api.post(f"{core}/configmaps", {"metadata": {"name": "a"}}).status == 201
     assert api.post(f"{core}/configmaps", {"metadata": {"name": "a"}}).status == 409
-    said = api.get(f"{core}/resourcequotas/q").json["status"]["used"]
-    assert said in ({"configmaps": "2"}, {"configmaps": "1"})  # given back within seconds
+    usage = api.get(f"{core}/resourcequotas/q").json["status"]["used"]
+    assert usage in ({"configmaps": "2"}, {"configmaps": "1"})  # given back within seconds
     used({"configmaps": "1"})
 
 
@@ -122,8 +122,8 @@ def test_counts(api, apps, limit, hard, path, body):
             "spec": {"containers": [{"name": "c", "image": "i"}]},
         },
     }
-    refused = api.post(f"{apps}/{path}", {"metadata": {"name": "x"}, "spec": spec, **body})
-    assert refused.message == (
+    response = api.post(f"{apps}/{path}", {"metadata": {"name": "x"}, "spec": spec, **body})
+    assert response.message == (
         f'{path}.apps "x" is forbidden: exceeded quota: q, requested: {hard}=1, '
         f"used: {hard}=0, limited: {hard}=0"
     )
@@ -137,8 +137,8 @@ def test_services(api, core, limit, used):
     assert api.post(f"{core}/services", body).status == 201
     used({"services": "1", "services.nodeports": "2", "services.loadbalancers": "0"})
     third = {"spec": {"ports": [*ports, {"name": "c", "port": 90}]}}
-    refused = api.patch(f"{core}/services/s", third)
-    assert refused.message == (
+    response = api.patch(f"{core}/services/s", third)
+    assert response.message == (
         'services "s" is forbidden: exceeded quota: q, requested: services.nodeports=1, '
         "used: services.nodeports=2, limited: services.nodeports=2"
     )
@@ -157,8 +157,8 @@ def test_claims(api, core, limit):
     }
     path = f"{core}/persistentvolumeclaims"
     assert api.post(path, {"metadata": {"name": "a"}, "spec": spec}).status == 201
-    refused = api.post(path, {"metadata": {"name": "b"}, "spec": spec})
-    assert refused.message == (
+    response = api.post(path, {"metadata": {"name": "b"}, "spec": spec})
+    assert response.message == (
         'persistentvolumeclaims "b" is forbidden: exceeded quota: q, requested: '
         f"{gold}/persistentvolumeclaims=1,requests.storage=2Gi, used: "
         f"{gold}/persistentvolumeclaims=1,requests.storage=2Gi, limited: "
@@ -210,6 +210,6 @@ def test_dry_run(api, core, limit):
 def test_status_is_repaired(api, core, limit, used):
     """What others write into the status does not last."""
     limit({"pods": "1"})
-    wrong = {"status": {"hard": {"pods": "9"}, "used": {"pods": "7"}}}
-    api.patch(f"{core}/resourcequotas/q/status", wrong)
+    wrong_status = {"status": {"hard": {"pods": "9"}, "used": {"pods": "7"}}}
+    api.patch(f"{core}/resourcequotas/q/status", wrong_status)
     used({"pods": "0"})

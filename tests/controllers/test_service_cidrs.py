@@ -10,7 +10,9 @@ PATH = "/apis/networking.k8s.io/v1/servicecidrs"
 def status_of(cidr):
     """What a range says of being ready."""
     conditions = ((cidr or {}).get("status") or {}).get("conditions") or ()
-    return next((one["status"] for one in conditions if one["type"] == "Ready"), None)
+    return next(
+        (condition["status"] for condition in conditions if condition["type"] == "Ready"), None
+    )
 
 
 def test_range(api, core):
@@ -20,10 +22,10 @@ def test_range(api, core):
     ready = until(api, PATH, "more", lambda obj: status_of(obj) == "True")
     assert ready["metadata"]["finalizers"] == ["networking.k8s.io/service-cidr-finalizer"]
     spec = {"ports": [{"port": 80}], "clusterIP": "10.200.0.7"}
-    made = api.post(f"{core}/services", {"metadata": {"name": "s"}, "spec": spec})
-    assert made.status == 201, made.body
+    created = api.post(f"{core}/services", {"metadata": {"name": "s"}, "spec": spec})
+    assert created.status == 201, created.body
     api.delete(f"{PATH}/more")
-    held = until(api, PATH, "more", lambda obj: status_of(obj) == "False")
-    assert held["status"]["conditions"][0]["reason"] == "Terminating"
+    terminating = until(api, PATH, "more", lambda obj: status_of(obj) == "False")
+    assert terminating["status"]["conditions"][0]["reason"] == "Terminating"
     api.delete(f"{core}/services/s")
     until_gone(api, PATH, "more")

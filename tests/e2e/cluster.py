@@ -23,9 +23,9 @@ ENDS_WITHIN = 30
 def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Server]:
     """A server over etcd; those of one test share a CA, as the servers of a cluster do."""
     folder.mkdir(exist_ok=True)
-    shared = f"--cert-dir={folder.parent / 'certificates'}"
+    cert_flag = f"--cert-dir={folder.parent / 'certificates'}"
     over = (f"--etcd-servers={etcd.url}", f"--etcd-prefix={prefix}")
-    server = start(folder, shared, *over, *flags)
+    server = start(folder, cert_flag, *over, *flags)
     try:
         yield server
     finally:
@@ -33,7 +33,7 @@ def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Se
 
 
 @contextmanager
-def asked(
+def open_response(
     server: Server, method: str, path: str, body: Any = None
 ) -> Iterator[http.client.HTTPResponse]:
     """The answer to a request of the administrator."""
@@ -43,19 +43,19 @@ def asked(
     connection = http.client.HTTPSConnection(host, timeout=ENDS_WITHIN, context=context)
     content = None if body is None else json.dumps(body)
     connection.request(method, path, content, {"Content-Type": "application/json"})
-    answer = connection.getresponse()
+    response = connection.getresponse()
     try:
-        yield answer
+        yield response
     finally:
-        answer.close()
+        response.close()
         connection.close()
 
 
 def call(server: Server, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
     """What the server answers, which must have that status."""
-    with asked(server, method, path, body) as answer:
-        content = answer.read()
-        assert answer.status == status, content
+    with open_response(server, method, path, body) as response:
+        content = response.read()
+        assert response.status == status, content
         return json.loads(content)
 
 
@@ -70,34 +70,37 @@ def established(server: Server, *definitions: str) -> None:
 
     `kubectl wait` fails where a definition has no conditions at all yet, here as everywhere.
     """
-    left = set(definitions)
+    pending = set(definitions)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?watch=1"
-    with asked(server, "GET", path) as stream:
-        while left:
-            found = json.loads(stream.readline())["object"]
-            conditions = found["status"]["conditions"] or ()
-            if any((one["type"], one["status"]) == ("Established", "True") for one in conditions):
-                left.discard(found["metadata"]["name"])
+    with open_response(server, "GET", path) as stream:
+        while pending:
+            definition = json.loads(stream.readline())["object"]
+            conditions = definition["status"]["conditions"] or ()
+            if any(
+                (condition["type"], condition["status"]) == ("Established", "True")
+                for condition in conditions
+            ):
+                pending.discard(definition["metadata"]["name"])
 
 
-def names(found: Any) -> list[str]:
+def names(listing: Any) -> list[str]:
     """Of the objects in a list, without what each namespace has by itself."""
-    every = [item["metadata"]["name"] for item in found["items"]]
+    every = [item["metadata"]["name"] for item in listing["items"]]
     return [name for name in every if name != "kube-root-ca.crt"]
 
 
 class Load:
     """Clients of several servers that go on at another when one fails: writers, and a watch."""
 
-    def __init__(self, urls: Sequence[str], server: Server, since: str) -> None:
+    def __init__(self, urls: Sequence[str], server: Server, start_revision: str) -> None:
         """`server` has the credentials, which are good for all; the watch begins at `since`."""
         self._hosts = [url.removeprefix("https://") for url in urls]
         self._context = ssl.create_default_context(cafile=str(server.ca_file))
         self._context.load_cert_chain(server.client_cert, server.client_key)
-        self._since = since
+        self._since = start_revision
         self._over = threading.Event()
         self.acknowledged: list[str] = []
-        self.seen: list[tuple[int, str]] = []
+        self.watched: list[tuple[int, str]] = []
         """Revision and name of each event."""
 
     @contextmanager
@@ -110,8 +113,8 @@ class Load:
                 yield
             finally:
                 self._over.set()
-            for one in writing:
-                one.result()
+            for future in writing:
+                future.result()
             self.acknowledged.append("last")
             assert self._create("last", 0)
             watching.result()
@@ -124,19 +127,19 @@ class Load:
                 self.acknowledged.append(name)
             count += 1
 
-    def _create(self, name: str, turn: int) -> bool:
+    def _create(self, name: str, number: int) -> bool:
         """Create an object at any server; a try that broke off may have made it."""
         body = json.dumps({"metadata": {"name": name}})
         deadline = time.monotonic() + ENDS_WITHIN
         while time.monotonic() < deadline:
-            host = self._hosts[turn % len(self._hosts)]
-            turn += 1
+            host = self._hosts[number % len(self._hosts)]
+            number += 1
             try:
-                with self._asked(host, "POST", CONFIGMAPS, body) as answer:
-                    answer.read()
-                    if answer.status in (201, 409):
+                with self._asked(host, "POST", CONFIGMAPS, body) as response:
+                    response.read()
+                    if response.status in (201, 409):
                         return True
-                    assert answer.status in (429, 500, 503, 504), answer.status
+                    assert response.status in (429, 500, 503, 504), response.status
             except (OSError, http.client.HTTPException):
                 time.sleep(0.01)
         return False
@@ -144,10 +147,10 @@ class Load:
     def _watch(self) -> None:
         """See every event up to that of "last", on whichever server there is."""
         deadline = time.monotonic() + 6 * ENDS_WITHIN
-        turn = 0
+        index = 0
         while time.monotonic() < deadline:
-            host = self._hosts[turn % len(self._hosts)]
-            turn += 1
+            host = self._hosts[index % len(self._hosts)]
+            index += 1
             path = f"{CONFIGMAPS}?watch=1&resourceVersion={self._since}"
             with (
                 suppress(OSError, http.client.HTTPException),
@@ -163,7 +166,7 @@ class Load:
             assert event["type"] == "ADDED", event
             meta = event["object"]["metadata"]
             self._since = meta["resourceVersion"]
-            self.seen.append((int(self._since), meta["name"]))
+            self.watched.append((int(self._since), meta["name"]))
             if meta["name"] == "last":
                 return True
         return False
@@ -181,9 +184,9 @@ class Load:
 
     def check(self, server: Server) -> None:
         """Every acknowledged write is there, and was shown once, in order."""
-        listed = set(names(call(server, "GET", CONFIGMAPS)))
-        assert set(self.acknowledged) <= listed
-        shown = [name for _, name in self.seen if name != "kube-root-ca.crt"]
-        assert sorted(shown) == sorted(listed)
-        revisions = [revision for revision, _ in self.seen]
+        listed_names = set(names(call(server, "GET", CONFIGMAPS)))
+        assert set(self.acknowledged) <= listed_names
+        watched_names = [name for _, name in self.watched if name != "kube-root-ca.crt"]
+        assert sorted(watched_names) == sorted(listed_names)
+        revisions = [revision for revision, _ in self.watched]
         assert revisions == sorted(set(revisions))

@@ -14,16 +14,18 @@ from tests.e2e.programs import Kubectl, Server, generations, kubectls, run, star
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server for all tests of this worker; each test has its own namespace in it."""
-    found = start(tmp_path_factory.mktemp("server"))
-    yield found
-    stop(found)
+    running = start(tmp_path_factory.mktemp("server"))
+    yield running
+    stop(running)
 
 
 def generations_of(name: str) -> list[Any]:
     """A parameter for each generation of a program; all but the newest are slow tests."""
-    found = enumerate(generations(name))
+    numbered = enumerate(generations(name))
     marks = [[], [pytest.mark.slow]]
-    return [pytest.param(path, id=("newest", "oldest")[at], marks=marks[at]) for at, path in found]
+    return [
+        pytest.param(path, id=("newest", "oldest")[at], marks=marks[at]) for at, path in numbered
+    ]
 
 
 @pytest.fixture(scope="session", params=generations_of("kubectl"))
@@ -69,9 +71,9 @@ def _in_namespace(program: Path, server: Server, namespace: str) -> Kubectl:
 @pytest.fixture(scope="session")
 def connection(server: Server) -> Iterator[Api]:
     """A kept-alive connection to the server."""
-    found = Api(server)
-    yield found
-    found.close()
+    api_connection = Api(server)
+    yield api_connection
+    api_connection.close()
 
 
 @pytest.fixture

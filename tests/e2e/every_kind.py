@@ -52,16 +52,16 @@ class Api:
         host = self.server.url.removeprefix("https://")
         return http.client.HTTPSConnection(host, timeout=60, context=self._context)
 
-    def ask(
-        self, method: str, path: str, body: Any = None, *, sent: str = JSON, **headers: str
+    def request(
+        self, method: str, path: str, body: Any = None, *, content_type: str = JSON, **headers: str
     ) -> Answer:
         """One request; headers by name (`accept="application/yaml"`)."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         named.setdefault("accept", JSON)
-        self._connection.request(method, path, data, {"content-type": sent, **named})
-        answer = self._connection.getresponse()
-        return Answer(status=answer.status, headers=answer.headers, body=answer.read())
+        self._connection.request(method, path, data, {"content-type": content_type, **named})
+        response = self._connection.getresponse()
+        return Answer(status=response.status, headers=response.headers, body=response.read())
 
     def __call__(
         self,
@@ -70,14 +70,14 @@ class Api:
         body: Any = None,
         *,
         status: int | None = None,
-        sent: str = JSON,
+        content_type: str = JSON,
         **headers: str,
     ) -> Any:
         """The tree of an answer, which must have that status: 201 for POST, else 200."""
-        answer = self.ask(method, path, body, sent=sent, **headers)
-        wanted = status or (201 if method == "POST" else 200)
-        assert answer.status == wanted, (method, path, answer.body)
-        return answer.tree
+        response = self.request(method, path, body, content_type=content_type, **headers)
+        expected = status or (201 if method == "POST" else 200)
+        assert response.status == expected, (method, path, response.body)
+        return response.tree
 
     def close(self) -> None:
         self._connection.close()
@@ -104,9 +104,9 @@ def events(stream: http.client.HTTPResponse, count: int) -> list[Tree]:
     return [json.loads(stream.readline()) for _ in range(count)]
 
 
-def seen(stream: http.client.HTTPResponse, count: int) -> list[tuple[str, str]]:
+def event_names(stream: http.client.HTTPResponse, count: int) -> list[tuple[str, str]]:
     """The next events, as type and name."""
-    return [(one["type"], one["object"]["metadata"]["name"]) for one in events(stream, count)]
+    return [(event["type"], event["object"]["metadata"]["name"]) for event in events(stream, count)]
 
 
 @functools.cache
@@ -114,31 +114,33 @@ def _signed() -> dict[str, str]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "every kind")])
     request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
-    asked = request.sign(key, hashes.SHA256())
-    begin = datetime(2026, 1, 1)
+    signed = request.sign(key, hashes.SHA256())
+    not_before = datetime(2026, 1, 1)
     authority = (
-        x509.CertificateBuilder(name, name, key.public_key(), 7, begin, begin + timedelta(3650))
+        x509.CertificateBuilder(
+            name, name, key.public_key(), 7, not_before, not_before + timedelta(3650)
+        )
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
     pem, der = serialization.Encoding.PEM, serialization.Encoding.DER
     return {
-        "request": base64.b64encode(asked.public_bytes(pem)).decode(),
-        "stubPKCS10Request": base64.b64encode(asked.public_bytes(der)).decode(),
+        "request": base64.b64encode(signed.public_bytes(pem)).decode(),
+        "stubPKCS10Request": base64.b64encode(signed.public_bytes(der)).decode(),
         "trustBundle": authority.public_bytes(pem).decode(),
     }
 
 
 def objects() -> list[Tree]:
     """Fresh copies of the objects of every_kind.yaml, with certificates where those must be."""
-    found: list[Tree] = list(
+    loaded: list[Tree] = list(
         yaml.safe_load_all((Path(__file__).parent / "every_kind.yaml").read_text())
     )
-    for obj in found:
+    for obj in loaded:
         spec = obj.get("spec") or {}
         for field in _signed().keys() & spec.keys():
             spec[field] = _signed()[field]
-    return found
+    return loaded
 
 
 def named(kind: str) -> Tree:
@@ -183,7 +185,7 @@ class Served:
         return f"{base}/{self.name}"
 
 
-def discovered(api: Api) -> dict[tuple[str, str], Served]:
+def discover(api: Api) -> dict[tuple[str, str], Served]:
     """All resources by version and kind, out of the legacy documents as old clients read them."""
     groups = api("GET", "/apis")["groups"]
     paths = {"v1": "/api/v1"} | {
@@ -191,20 +193,20 @@ def discovered(api: Api) -> dict[tuple[str, str], Served]:
         for group in groups
         for version in group["versions"]
     }
-    found = {}
+    resources = {}
     for version, path in paths.items():
         rows = {row["name"]: row for row in api("GET", path)["resources"]}
         for name, row in rows.items():
             if "/" in name:
                 continue
-            found[version, row["kind"]] = Served(
+            resources[version, row["kind"]] = Served(
                 version=version,
                 name=name,
                 kind=row["kind"],
                 namespaced=row["namespaced"],
                 verbs=frozenset(row["verbs"]),
                 subresources=frozenset(
-                    one.partition("/")[2] for one in rows if one.startswith(f"{name}/")
+                    entry.partition("/")[2] for entry in rows if entry.startswith(f"{name}/")
                 ),
             )
-    return found
+    return resources

@@ -50,9 +50,9 @@ def start(folder: Path, *arguments: str) -> Server:
         if process.poll() is not None:
             break
         if kubeconfig.exists():
-            found = _described(process, kubeconfig, folder)
-            if _is_ready(found):
-                return found
+            running_server = _described(process, kubeconfig, folder)
+            if _is_ready(running_server):
+                return running_server
         time.sleep(0.01)
     process.kill()
     raise AssertionError(f"the server did not start:\n{(folder / 'log').read_text()}")
@@ -121,7 +121,7 @@ def run(
 ) -> str:
     """Run kubectl (or helm); returns what it printed. Asserts that it succeeds, or fails."""
     home = {"KUBECONFIG": str(server.kubeconfig), "HOME": str(server.folder)}
-    done = subprocess.run(
+    process = subprocess.run(
         [program, *arguments],
         env=os.environ | home | environment,
         input=stdin,
@@ -130,6 +130,6 @@ def run(
         timeout=180,
         check=False,
     )
-    shown = f"{' '.join(arguments)}\n{done.stdout}{done.stderr}"
-    assert (done.returncode != 0) is fails, shown
-    return done.stdout + done.stderr if fails else done.stdout
+    transcript = f"{' '.join(arguments)}\n{process.stdout}{process.stderr}"
+    assert (process.returncode != 0) is fails, transcript
+    return process.stdout + process.stderr if fails else process.stdout

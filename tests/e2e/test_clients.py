@@ -36,26 +36,26 @@ def test_kubernetes(kubeconfig: str, namespace: str) -> None:
 
         with client.ApiClient(config.load_kube_config(kubeconfig) or None) as api:
             core = client.CoreV1Api(api)
-            made = core.create_namespaced_config_map(
+            created = core.create_namespaced_config_map(
                 namespace,
                 client.V1ConfigMap(metadata=client.V1ObjectMeta(name="one"), data={"a": "1"}),
             )
-            assert made.metadata.uid
-            listed = core.list_namespaced_config_map(namespace)
-            assert "one" in [item.metadata.name for item in listed.items]
-            seen = []
+            assert created.metadata.uid
+            listing = core.list_namespaced_config_map(namespace)
+            assert "one" in [item.metadata.name for item in listing.items]
+            event_types = []
             core.delete_namespaced_config_map("one", namespace)
             stream = watch.Watch().stream(
                 core.list_namespaced_config_map,
                 namespace,
-                resource_version=listed.metadata.resource_version,
+                resource_version=listing.metadata.resource_version,
                 field_selector="metadata.name=one",
                 timeout_seconds=60,
             )
             for event in stream:
-                seen.append((event["type"], event["object"].metadata.name))
+                event_types.append((event["type"], event["object"].metadata.name))
                 break
-            assert seen == [("DELETED", "one")]
+            assert event_types == [("DELETED", "one")]
             with pytest.raises(client.ApiException) as missing:
                 core.read_namespaced_config_map("one", namespace)
             assert missing.value.status == 404
@@ -78,8 +78,8 @@ def test_kubernetes_dynamic(kubeconfig: str, namespace: str) -> None:
                 },
             },
         }
-        made = deployments.create(body=body, namespace=namespace)
-        assert made.spec.strategy.type == "RollingUpdate"
+        created = deployments.create(body=body, namespace=namespace)
+        assert created.spec.strategy.type == "RollingUpdate"
         patched = deployments.patch(
             name="web",
             namespace=namespace,
@@ -101,13 +101,13 @@ def test_kubernetes_asyncio(kubeconfig: str, namespace: str) -> None:
             core = client.CoreV1Api(api)
             body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="one"))
             await core.create_namespaced_config_map(namespace, body)
-            listed = await core.list_namespaced_config_map(namespace)
-            assert "one" in [item.metadata.name for item in listed.items]
+            listing = await core.list_namespaced_config_map(namespace)
+            assert "one" in [item.metadata.name for item in listing.items]
             await core.delete_namespaced_config_map("one", namespace)
             async with watch.Watch().stream(
                 core.list_namespaced_config_map,
                 namespace,
-                resource_version=listed.metadata.resource_version,
+                resource_version=listing.metadata.resource_version,
                 field_selector="metadata.name=one",
                 timeout_seconds=60,
             ) as stream:
@@ -146,18 +146,18 @@ def test_kr8s(kubeconfig: str, namespace: str) -> None:
 
         api = await kr8s.asyncio.api(kubeconfig=kubeconfig)
         body = {"metadata": {"name": "one", "namespace": namespace}, "data": {"a": "1"}}
-        made = await ConfigMap(body, api=api)
-        await made.create()
+        created = await ConfigMap(body, api=api)
+        await created.create()
         names = [item.name async for item in api.get("configmaps", namespace=namespace)]
         assert "one" in names
         async for event, item in api.watch("configmaps", namespace=namespace):
             assert event == "ADDED"
             assert item.namespace == namespace
             break
-        await made.patch({"data": {"b": "2"}})
-        assert made.raw["data"] == {"a": "1", "b": "2"}
-        await made.delete()
-        assert not await made.exists()
+        await created.patch({"data": {"b": "2"}})
+        assert created.raw["data"] == {"a": "1", "b": "2"}
+        await created.delete()
+        assert not await created.exists()
 
     with _quiet():
         asyncio.run(work())

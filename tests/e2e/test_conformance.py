@@ -13,11 +13,11 @@ from tests.e2e.every_kind import (
     POD,
     STRATEGIC,
     Api,
+    event_names,
     events,
     meta,
     named,
     pod,
-    seen,
 )
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -38,18 +38,18 @@ def test_chunks_of_results(api: Api, core: str) -> None:
             {**meta(name), "template": {"metadata": {"labels": {"a": "b"}}, "spec": POD}},
         )
     for limit in (399, 133):
-        found: list[str] = []
+        names_read: list[str] = []
         versions, token = set(), ""
         while True:
             page = api("GET", f"{path}?limit={limit}&continue={token}")
-            found += [item["metadata"]["name"] for item in page["items"]]
+            names_read += [item["metadata"]["name"] for item in page["items"]]
             versions.add(page["metadata"]["resourceVersion"])
             token = page["metadata"].get("continue", "")
-            assert page["metadata"].get("remainingItemCount", 0) == 400 - len(found)
+            assert page["metadata"].get("remainingItemCount", 0) == 400 - len(names_read)
             if not token:
                 break
             assert len(page["items"]) == limit
-        assert found == names
+        assert names_read == names
         assert len(versions) == 1
     assert len(api("GET", f"{path}?limit=0")["items"]) == 400
     api("DELETE", path)
@@ -72,18 +72,18 @@ def test_documents(api: Api) -> None:
     groups = api("GET", "/apis")["groups"]
     for group in groups:
         assert group["preferredVersion"] in group["versions"]
-        for one in group["versions"]:
-            listed = api("GET", f"/apis/{one['groupVersion']}")
-            assert listed["groupVersion"] == one["groupVersion"]
-            assert listed["resources"]
+        for group_version in group["versions"]:
+            listing = api("GET", f"/apis/{group_version['groupVersion']}")
+            assert listing["groupVersion"] == group_version["groupVersion"]
+            assert listing["resources"]
     legacy = "application/json;q=0.8"
     for form in ("v2", "v2beta1"):
-        wanted = f"application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
+        accept_header = f"application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
         for path in ("/api", "/apis"):
-            answer = api.ask("GET", path, accept=f"{wanted},{legacy}")
-            assert answer.headers["content-type"] == wanted
-            assert answer.tree["kind"] == "APIGroupDiscoveryList"
-        assert [item["metadata"]["name"] for item in answer.tree["items"]] == [
+            response = api.request("GET", path, accept=f"{accept_header},{legacy}")
+            assert response.headers["content-type"] == accept_header
+            assert response.tree["kind"] == "APIGroupDiscoveryList"
+        assert [item["metadata"]["name"] for item in response.tree["items"]] == [
             group["name"] for group in groups
         ]
     assert api("GET", "/apis", accept=legacy)["kind"] == "APIGroupList"
@@ -93,40 +93,40 @@ def test_watchers(api: Api, core: str) -> None:
     """Watchers should observe add, update, and delete; start from a specific version; restart from
     the last observed; observe a deletion when an object stops meeting the selector."""
     path = f"{core}/configmaps"
-    one = api("POST", path, meta("one", labels={"watch": "a"}))
+    obj = api("POST", path, meta("one", labels={"watch": "a"}))
     query = "labelSelector=watch+in+(a,b)"
-    rv = one["metadata"]["resourceVersion"]
+    rv = obj["metadata"]["resourceVersion"]
     with api.watch(f"{path}?labelSelector=watch=a&resourceVersion={rv}") as only_a:
         with api.watch(f"{path}?{query}&resourceVersion={rv}") as both:
             labels = ("b", "a")
             for label in labels:
                 patch = {"metadata": {"labels": {"watch": label}}}
-                last = api("PATCH", f"{path}/one", patch, sent=MERGE)
-            assert seen(both, 2) == [("MODIFIED", "one")] * 2
-        api("PATCH", f"{path}/one", {"data": {"x": "1"}}, sent=MERGE)
+                last = api("PATCH", f"{path}/one", patch, content_type=MERGE)
+            assert event_names(both, 2) == [("MODIFIED", "one")] * 2
+        api("PATCH", f"{path}/one", {"data": {"x": "1"}}, content_type=MERGE)
         api("DELETE", f"{path}/one")
-        assert [type_ for type_, _ in seen(only_a, 4)] == [
+        assert [type_ for type_, _ in event_names(only_a, 4)] == [
             "DELETED", "ADDED", "MODIFIED", "DELETED"
         ]  # fmt: skip
-    again = last["metadata"]["resourceVersion"]
-    with api.watch(f"{path}?{query}&resourceVersion={again}") as resumed:
-        assert seen(resumed, 2) == [("MODIFIED", "one"), ("DELETED", "one")]
+    resume_version = last["metadata"]["resourceVersion"]
+    with api.watch(f"{path}?{query}&resourceVersion={resume_version}") as resumed:
+        assert event_names(resumed, 2) == [("MODIFIED", "one"), ("DELETED", "one")]
 
 
 def test_watches_see_the_same_order(api: Api, core: str) -> None:
     """Watchers should receive events on concurrent watches in same order."""
     path = f"{core}/configmaps"
-    begin = api("GET", path)["metadata"]["resourceVersion"]
+    start_revision = api("GET", path)["metadata"]["resourceVersion"]
     for number in range(20):
         api("POST", path, meta(f"c-{number % 4}"))
         if number >= 3:
             api("DELETE", f"{path}/c-{(number - 3) % 4}")
-    with api.watch(f"{path}?resourceVersion={begin}") as stream:
-        wanted = events(stream, 37)
+    with api.watch(f"{path}?resourceVersion={start_revision}") as stream:
+        expected = events(stream, 37)
     for index in range(0, 36, 5):
-        rv = wanted[index]["object"]["metadata"]["resourceVersion"]
+        rv = expected[index]["object"]["metadata"]["resourceVersion"]
         with api.watch(f"{path}?resourceVersion={rv}") as stream:
-            assert events(stream, 36 - index) == wanted[index + 1 :]
+            assert events(stream, 36 - index) == expected[index + 1 :]
 
 
 # --- strict decoding
@@ -149,22 +149,24 @@ def test_field_validation(api: Api, namespace: str) -> None:
     """FieldValidation should detect unknown and duplicate fields of a typed object, and unknown
     metadata fields of a typed object."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    refused = api("POST", f"{path}?fieldValidation=Strict", DOUBTFUL % b"", status=400)
-    assert refused["message"].endswith(f"strict decoding error: {', '.join(DOUBTS)}")
-    warned = api.ask("POST", f"{path}?fieldValidation=Warn", DOUBTFUL % b"")
+    error = api("POST", f"{path}?fieldValidation=Strict", DOUBTFUL % b"", status=400)
+    assert error["message"].endswith(f"strict decoding error: {', '.join(DOUBTS)}")
+    warned = api.request("POST", f"{path}?fieldValidation=Warn", DOUBTFUL % b"")
     texts = [f'299 - "{doubt.replace(chr(34), chr(92) + chr(34))}"' for doubt in DOUBTS]
     assert (warned.status, warned.headers.get_all("warning")) == (201, texts)
-    strange = b'{"metadata":{"name":"e","unknownMeta":"x"},"spec":{}}'
-    refused = api("POST", f"{path}?fieldValidation=Strict", strange, status=400)
-    assert 'strict decoding error: unknown field "metadata.unknownMeta"' in refused["message"]
+    unknown_metadata = b'{"metadata":{"name":"e","unknownMeta":"x"},"spec":{}}'
+    error = api("POST", f"{path}?fieldValidation=Strict", unknown_metadata, status=400)
+    assert 'strict decoding error: unknown field "metadata.unknownMeta"' in error["message"]
     apply = f"{path}/d?fieldManager=me&fieldValidation=Strict"
     body = b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d, unknownMeta: x}\n"
-    refused = api("PATCH", apply, body, sent=APPLY, status=400)
-    assert ".metadata.unknownMeta: field not declared in schema" in refused["message"]
+    error = api("PATCH", apply, body, content_type=APPLY, status=400)
+    assert ".metadata.unknownMeta: field not declared in schema" in error["message"]
     patch = {"metadata": {"unknownMeta": "x"}}
-    for sent in (MERGE, STRATEGIC):
-        refused = api("PATCH", f"{path}/d?fieldValidation=Strict", patch, sent=sent, status=422)
-        assert 'strict decoding error: unknown field "metadata.unknownMeta"' in refused["message"]
+    for patch_type in (MERGE, STRATEGIC):
+        error = api(
+            "PATCH", f"{path}/d?fieldValidation=Strict", patch, content_type=patch_type, status=422
+        )
+        assert 'strict decoding error: unknown field "metadata.unknownMeta"' in error["message"]
 
 
 # --- namespaces, service accounts, reviews
@@ -172,22 +174,22 @@ def test_field_validation(api: Api, namespace: str) -> None:
 
 def test_namespaces(api: Api, core: str, namespace: str) -> None:
     """Namespaces should patch a Namespace, apply an update, changes to a status, a finalizer."""
-    patched = api("PATCH", core, {"metadata": {"labels": {"l": "v"}}}, sent=STRATEGIC)
+    patched = api("PATCH", core, {"metadata": {"labels": {"l": "v"}}}, content_type=STRATEGIC)
     assert patched["metadata"]["labels"] == {"l": "v", "kubernetes.io/metadata.name": namespace}
     patched["metadata"]["labels"]["u"] = "w"
     assert api("PUT", core, patched)["metadata"]["labels"]["u"] == "w"
     condition = {"type": "StatusPatch", "status": "True", "reason": "E2E", "message": "p"}
     body = {"status": {"conditions": [condition]}}
-    assert api("PATCH", f"{core}/status", body, sent=MERGE)["status"]["phase"] == "Active"
+    assert api("PATCH", f"{core}/status", body, content_type=MERGE)["status"]["phase"] == "Active"
     current = api("GET", f"{core}/status")
     current["status"]["conditions"].append({**condition, "type": "StatusUpdate"})
     assert len(api("PUT", f"{core}/status", current)["status"]["conditions"]) == 2
     current = api("GET", core)
     current["spec"]["finalizers"].append("e2e.example.com/keep")
-    found = api("PUT", f"{core}/finalize", current)
-    assert found["spec"]["finalizers"] == ["kubernetes", "e2e.example.com/keep"]
-    found["spec"]["finalizers"].pop()
-    assert api("PUT", f"{core}/finalize", found)["spec"]["finalizers"] == ["kubernetes"]
+    finalized = api("PUT", f"{core}/finalize", current)
+    assert finalized["spec"]["finalizers"] == ["kubernetes", "e2e.example.com/keep"]
+    finalized["spec"]["finalizers"].pop()
+    assert api("PUT", f"{core}/finalize", finalized)["spec"]["finalizers"] == ["kubernetes"]
 
 
 def test_automount(api: Api, core: str) -> None:
@@ -199,10 +201,10 @@ def test_automount(api: Api, core: str) -> None:
             api("POST", f"{core}/serviceaccounts", body)
     for number, (name, own) in enumerate(itertools.product(accounts, (None, True, False))):
         spec = {"serviceAccountName": name, "automountServiceAccountToken": own}
-        made = api("POST", f"{core}/pods", pod(f"p-{number}", **spec))
-        mounts = made["spec"]["containers"][0].get("volumeMounts", [])
-        wanted = own if own is not None else accounts[name] is not False
-        assert bool(mounts) is wanted, (name, own)
+        created = api("POST", f"{core}/pods", pod(f"p-{number}", **spec))
+        mounts = created["spec"]["containers"][0].get("volumeMounts", [])
+        expected = own if own is not None else accounts[name] is not False
+        assert bool(mounts) is expected, (name, own)
         if mounts:
             assert mounts[0]["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -220,16 +222,16 @@ def test_tokens(api: Api, core: str, namespace: str) -> None:
 def test_subject_reviews(api: Api, namespace: str) -> None:
     """SubjectReview should support SubjectReview API operations."""
     base = "/apis/authorization.k8s.io/v1"
-    asked = {"verb": "list", "resource": "configmaps", "namespace": namespace}
-    spec = {"resourceAttributes": asked, "user": "admin", "groups": ["system:masters"]}
-    found = api("POST", f"{base}/subjectaccessreviews", {"spec": spec})
-    assert found["status"]["allowed"] is True
+    attributes = {"verb": "list", "resource": "configmaps", "namespace": namespace}
+    spec = {"resourceAttributes": attributes, "user": "admin", "groups": ["system:masters"]}
+    review = api("POST", f"{base}/subjectaccessreviews", {"spec": spec})
+    assert review["status"]["allowed"] is True
     path = f"{base}/namespaces/{namespace}/localsubjectaccessreviews"
     local = {**meta("", namespace=namespace), "spec": spec}
     assert api("POST", path, local)["status"]["allowed"] is True
-    spec["resourceAttributes"] = {**asked, "namespace": "elsewhere"}
-    refused = api("POST", path, local, status=422)
-    assert "spec.resourceAttributes.namespace" in refused["message"]
+    spec["resourceAttributes"] = {**attributes, "namespace": "elsewhere"}
+    error = api("POST", path, local, status=422)
+    assert "spec.resourceAttributes.namespace" in error["message"]
 
 
 # --- config maps and secrets
@@ -240,13 +242,13 @@ def test_keys_and_immutability(api: Api, core: str, resource: str) -> None:
     """ConfigMap and Secret should fail to create with an empty key, and be immutable if
     `immutable` is set: data and the flag are frozen, metadata is free."""
     path = f"{core}/{resource}"
-    refused = api("POST", path, {**meta("e"), "data": {"": "dGhlcmU="}}, status=422)
-    assert "data[]" in refused["message"]
+    error = api("POST", path, {**meta("e"), "data": {"": "dGhlcmU="}}, status=422)
+    assert "data[]" in error["message"]
     api("POST", path, {**meta("f"), "data": {"a": "YQ=="}})
-    frozen = api("PATCH", f"{path}/f", {"immutable": True}, sent=MERGE)
+    frozen = api("PATCH", f"{path}/f", {"immutable": True}, content_type=MERGE)
     for change in ({"immutable": False}, {"data": {"a": "Yg=="}}, {"data": {"b": "Yg=="}}):
-        refused = api("PATCH", f"{path}/f", change, sent=MERGE, status=422)
-        assert "field is immutable when `immutable` is set" in refused["message"]
+        error = api("PATCH", f"{path}/f", change, content_type=MERGE, status=422)
+        assert "field is immutable when `immutable` is set" in error["message"]
     frozen["metadata"]["labels"] = {"still": "free"}
     assert api("PUT", f"{path}/f", frozen)["metadata"]["labels"] == {"still": "free"}
     api("DELETE", f"{path}/f")
@@ -259,14 +261,16 @@ def test_the_server_s_own_service(api: Api) -> None:
     """API Server should provide secure master service, have Endpoints and EndpointSlices pointing
     to API Server; Services should find a service from listing all namespaces; ServiceCIDR."""
     everywhere = api("GET", "/api/v1/services")["items"]
-    found = [one for one in everywhere if one["metadata"]["name"] == "kubernetes"]
-    assert [one["metadata"]["namespace"] for one in found] == ["default"]
+    own_services = [item for item in everywhere if item["metadata"]["name"] == "kubernetes"]
+    assert [item["metadata"]["namespace"] for item in own_services] == ["default"]
     endpoints = api("GET", "/api/v1/namespaces/default/endpoints/kubernetes")["subsets"][0]
     path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
-    slices = api("GET", path)
-    addresses = [one["ip"] for one in endpoints["addresses"]]
-    assert [one["addresses"] for one in slices["endpoints"]] == [[one] for one in addresses]
-    assert slices["ports"][0]["port"] == endpoints["ports"][0]["port"]
+    endpoint_slice = api("GET", path)
+    addresses = [address["ip"] for address in endpoints["addresses"]]
+    assert [endpoint["addresses"] for endpoint in endpoint_slice["endpoints"]] == [
+        [address] for address in addresses
+    ]
+    assert endpoint_slice["ports"][0]["port"] == endpoints["ports"][0]["port"]
     cidr = api("GET", "/apis/networking.k8s.io/v1/servicecidrs/kubernetes/status")
     assert cidr["status"]["conditions"][0]["type"] == "Ready"
     assert cidr["spec"]["cidrs"]
@@ -276,19 +280,19 @@ def test_service_status(api: Api, core: str) -> None:
     """Services should complete a service status lifecycle, and delete a collection."""
     path = f"{core}/services"
     spec = {"type": "LoadBalancer", "ports": [{"port": 80}]}
-    made = api("POST", path, {**meta("s", labels={"l": "v"}), "spec": spec})
-    rv = made["metadata"]["resourceVersion"]
+    created = api("POST", path, {**meta("s", labels={"l": "v"}), "spec": spec})
+    rv = created["metadata"]["resourceVersion"]
     patch = {"metadata": {"annotations": {"a": "b"}},
              "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}}  # fmt: skip
     with api.watch(f"{path}?labelSelector=l=v&resourceVersion={rv}") as stream:
-        found = api("PATCH", f"{path}/s/status", patch, sent=MERGE)
-        assert found["status"]["loadBalancer"]["ingress"][0]["ip"] == "203.0.113.1"
+        patched = api("PATCH", f"{path}/s/status", patch, content_type=MERGE)
+        assert patched["status"]["loadBalancer"]["ingress"][0]["ip"] == "203.0.113.1"
         condition = {"type": "StatusUpdate", "status": "True", "reason": "E2E", "message": "m",
                      "lastTransitionTime": "2026-01-01T00:00:00Z"}  # fmt: skip
-        found["status"]["conditions"] = [condition]
-        assert api("PUT", f"{path}/s/status", found)["status"]["conditions"] == [condition]
+        patched["status"]["conditions"] = [condition]
+        assert api("PUT", f"{path}/s/status", patched)["status"]["conditions"] == [condition]
         api("DELETE", f"{path}?labelSelector=l=v")
-        assert [type_ for type_, _ in seen(stream, 3)] == ["MODIFIED", "MODIFIED", "DELETED"]
+        assert [type_ for type_, _ in event_names(stream, 3)] == ["MODIFIED", "MODIFIED", "DELETED"]
 
 
 @pytest.mark.parametrize(
@@ -314,10 +318,10 @@ def test_scale(api: Api, namespace: str, version: str, kind: str, resource: str)
     scale["metadata"]["resourceVersion"] = ""
     assert api("PUT", f"{path}/one/scale", scale)["spec"]["replicas"] == 2
     patch = {"spec": {"replicas": 4}}
-    assert api("PATCH", f"{path}/one/scale", patch, sent=MERGE)["spec"]["replicas"] == 4
-    found = api("GET", f"{path}/one")
-    assert found["spec"]["replicas"] == 4
-    assert found["metadata"]["generation"] == generation + 2
+    assert api("PATCH", f"{path}/one/scale", patch, content_type=MERGE)["spec"]["replicas"] == 4
+    scaled_object = api("GET", f"{path}/one")
+    assert scaled_object["spec"]["replicas"] == 4
+    assert scaled_object["metadata"]["generation"] == generation + 2
 
 
 # --- what else has a life of its own
@@ -326,11 +330,11 @@ def test_scale(api: Api, namespace: str, version: str, kind: str, resource: str)
 def test_priority_class(api: Api) -> None:
     """PriorityClass endpoints can be operated with different HTTP methods: the value is fixed."""
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    made = api("POST", path, {**meta("conformance"), "value": 10})
-    refused = api("PUT", f"{path}/conformance", {**made, "value": 20}, status=422)
-    assert refused["message"].endswith("value: Forbidden: may not be changed in an update.")
-    made["description"] = "changed"
-    assert api("PUT", f"{path}/conformance", made)["description"] == "changed"
+    created = api("POST", path, {**meta("conformance"), "value": 10})
+    error = api("PUT", f"{path}/conformance", {**created, "value": 20}, status=422)
+    assert error["message"].endswith("value: Forbidden: may not be changed in an update.")
+    created["description"] = "changed"
+    assert api("PUT", f"{path}/conformance", created)["description"] == "changed"
     api("DELETE", f"{path}/conformance")
 
 
@@ -338,16 +342,16 @@ def test_job(api: Api, namespace: str) -> None:
     """Job should manage the lifecycle of a job: suspended, labelled, annotated, found, deleted."""
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     template = {"spec": {**POD, "restartPolicy": "Never"}}
-    made = api("POST", path, {**meta("j"), "spec": {"suspend": True, "template": template}})
-    uid = made["metadata"]["uid"]
-    assert made["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
+    created = api("POST", path, {**meta("j"), "spec": {"suspend": True, "template": template}})
+    uid = created["metadata"]["uid"]
+    assert created["spec"]["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
     label = {"metadata": {"labels": {"e2e": namespace}}}
-    found = api("PATCH", f"{path}/j", label, sent=STRATEGIC)
-    found["metadata"]["annotations"] = {"updated": "true"}
-    found["spec"]["suspend"] = False
-    api("PUT", f"{path}/j", found)
-    listed = api("GET", f"/apis/batch/v1/jobs?labelSelector=e2e={namespace}")["items"]
-    assert [one["metadata"]["name"] for one in listed] == ["j"]
+    patched = api("PATCH", f"{path}/j", label, content_type=STRATEGIC)
+    patched["metadata"]["annotations"] = {"updated": "true"}
+    patched["spec"]["suspend"] = False
+    api("PUT", f"{path}/j", patched)
+    listing = api("GET", f"/apis/batch/v1/jobs?labelSelector=e2e={namespace}")["items"]
+    assert [item["metadata"]["name"] for item in listing] == ["j"]
     api("DELETE", f"{path}?labelSelector=e2e={namespace}&propagationPolicy=Background")
     assert not api("GET", path)["items"]
 
@@ -358,20 +362,20 @@ def test_certificate_signing_request(api: Api) -> None:
     obj = named("CertificateSigningRequest")
     obj["metadata"]["name"] = "conformance"
     api("POST", path, obj)
-    one = f"{path}/conformance"
-    found = api("GET", f"{one}/approval")
+    url = f"{path}/conformance"
+    csr = api("GET", f"{url}/approval")
     condition = {"type": "Approved", "status": "True", "reason": "E2E", "message": "m"}
-    found["status"]["conditions"] = [condition]
-    found = api("PUT", f"{one}/approval", found)
-    assert found["status"]["conditions"][0]["reason"] == "E2E"
+    csr["status"]["conditions"] = [condition]
+    csr = api("PUT", f"{url}/approval", csr)
+    assert csr["status"]["conditions"][0]["reason"] == "E2E"
     patch = {"metadata": {"annotations": {"a": "b"}}}
-    found = api("PATCH", f"{one}/approval", patch, sent=MERGE)
-    assert found["metadata"]["annotations"] == {"a": "b"}
+    csr = api("PATCH", f"{url}/approval", patch, content_type=MERGE)
+    assert csr["metadata"]["annotations"] == {"a": "b"}
     failed = {**condition, "type": "StatusUpdate", "reason": "S"}
-    found["status"]["conditions"].append(failed)
-    found = api("PUT", f"{one}/status", found)
-    assert [one["type"] for one in found["status"]["conditions"]] == ["Approved", "StatusUpdate"]
-    api("DELETE", one)
+    csr["status"]["conditions"].append(failed)
+    csr = api("PUT", f"{url}/status", csr)
+    assert [url["type"] for url in csr["status"]["conditions"]] == ["Approved", "StatusUpdate"]
+    api("DELETE", url)
 
 
 def test_events(api: Api, namespace: str) -> None:
@@ -385,27 +389,27 @@ def test_events(api: Api, namespace: str) -> None:
     }  # fmt: skip
     api("POST", path, event)
     series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
-    found = api("PATCH", f"{path}/e", {"series": series}, sent=STRATEGIC)
-    assert found["series"] == series
-    found["series"]["count"] = 100
-    assert api("PUT", f"{path}/e", found)["series"]["count"] == 100
+    patched = api("PATCH", f"{path}/e", {"series": series}, content_type=STRATEGIC)
+    assert patched["series"] == series
+    patched["series"]["count"] = 100
+    assert api("PUT", f"{path}/e", patched)["series"]["count"] == 100
     core = f"/api/v1/namespaces/{namespace}/events"
-    listed = api("GET", f"{core}?fieldSelector=reportingComponent=e2e.example.com/c")["items"]
-    assert [one["series"]["count"] for one in listed] == [100]
+    listing = api("GET", f"{core}?fieldSelector=reportingComponent=e2e.example.com/c")["items"]
+    assert [item["series"]["count"] for item in listing] == [100]
     api("DELETE", f"{core}?labelSelector=l=v")
     assert not api("GET", path)["items"]
 
 
 def test_node(api: Api) -> None:
     """Node Lifecycle should run through the lifecycle of a node."""
-    made = api("POST", "/api/v1/nodes", {**meta("fake"), "status": {"phase": "Running"}})
-    assert made["spec"]["taints"] == [
+    created = api("POST", "/api/v1/nodes", {**meta("fake"), "status": {"phase": "Running"}})
+    assert created["spec"]["taints"] == [
         {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     ]
     path = "/api/v1/nodes/fake"
-    api("PATCH", path, {"metadata": {"labels": {"fake": "yes"}}}, sent=STRATEGIC)
-    (listed,) = api("GET", "/api/v1/nodes?labelSelector=fake=yes")["items"]
-    listed.setdefault("metadata", {})["labels"]["fake"] = "updated"
-    assert api("PUT", path, listed, sent=JSON)["metadata"]["labels"]["fake"] == "updated"
+    api("PATCH", path, {"metadata": {"labels": {"fake": "yes"}}}, content_type=STRATEGIC)
+    (listing,) = api("GET", "/api/v1/nodes?labelSelector=fake=yes")["items"]
+    listing.setdefault("metadata", {})["labels"]["fake"] = "updated"
+    assert api("PUT", path, listing, content_type=JSON)["metadata"]["labels"]["fake"] == "updated"
     api("DELETE", "/api/v1/nodes?labelSelector=fake=updated")
     api("GET", path, status=404)

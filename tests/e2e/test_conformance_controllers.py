@@ -11,25 +11,25 @@ from tests.e2e.every_kind import MERGE, POD, STRATEGIC, Api, Tree, events, meta,
 ROOT = "kube-root-ca.crt"
 
 
-def until(api: Api, path: str, name: str, wanted: Callable[[Any], object]) -> Any:
+def wait_until(api: Api, path: str, name: str, condition: Callable[[Any], object]) -> Any:
     """The object of that name, once it is as wanted."""
     with api.watch(f"{path}?fieldSelector=metadata.name={name}") as stream:
         while True:
             (event,) = events(stream, 1)
-            if event["type"] != "DELETED" and wanted(event["object"]):
+            if event["type"] != "DELETED" and condition(event["object"]):
                 return event["object"]
 
 
 def until_gone(api: Api, path: str, selector: str) -> None:
     """Wait until nothing is selected any more; nothing new may come."""
-    found = api("GET", f"{path}?{selector}")
-    left = {one["metadata"]["name"] for one in found["items"]}
-    rv = found["metadata"]["resourceVersion"]
+    listing = api("GET", f"{path}?{selector}")
+    remaining = {item["metadata"]["name"] for item in listing["items"]}
+    rv = listing["metadata"]["resourceVersion"]
     with api.watch(f"{path}?{selector}&resourceVersion={rv}") as stream:
-        while left:
+        while remaining:
             (event,) = events(stream, 1)
             if event["type"] == "DELETED":
-                left.discard(event["object"]["metadata"]["name"])
+                remaining.discard(event["object"]["metadata"]["name"])
 
 
 def test_dependency_circle(api: Api, core: str) -> None:
@@ -42,7 +42,7 @@ def test_dependency_circle(api: Api, core: str) -> None:
             "controller": True, "blockOwnerDeletion": True,
         }  # fmt: skip
         patch = {"metadata": {"ownerReferences": [reference]}}
-        api("PATCH", f"{core}/pods/{name}", patch, sent=MERGE)
+        api("PATCH", f"{core}/pods/{name}", patch, content_type=MERGE)
     api("DELETE", f"{core}/pods/p1", {"propagationPolicy": "Background"})
     until_gone(api, f"{core}/pods", "limit=0")
 
@@ -63,14 +63,14 @@ def test_services_go_with_their_namespace(api: Api, namespace: str) -> None:
 def test_root_certificates(api: Api, core: str) -> None:
     """ServiceAccounts should guarantee kube-root-ca.crt exist in any namespace."""
     path = f"{core}/configmaps"
-    first = until(api, path, ROOT, lambda found: True)
+    first = wait_until(api, path, ROOT, lambda obj: True)
     assert set(first["data"]) == {"ca.crt"}
     api("DELETE", f"{path}/{ROOT}")
     uid = first["metadata"]["uid"]
-    again = until(api, path, ROOT, lambda found: found["metadata"]["uid"] != uid)
-    assert again["data"] == first["data"]
-    api("PUT", f"{path}/{ROOT}", {**again, "data": {"ca.crt": ""}})
-    until(api, path, ROOT, lambda found: found["data"] == first["data"])
+    second = wait_until(api, path, ROOT, lambda obj: obj["metadata"]["uid"] != uid)
+    assert second["data"] == first["data"]
+    api("PUT", f"{path}/{ROOT}", {**second, "data": {"ca.crt": ""}})
+    wait_until(api, path, ROOT, lambda obj: obj["data"] == first["data"])
 
 
 # --- quotas
@@ -106,31 +106,37 @@ def _quota(api: Api, core: str, name: str, hard: Tree, **spec: object) -> Tree:
     """Create a quota, and wait until it is counted; what is used so far."""
     path = f"{core}/resourcequotas"
     api("POST", path, {**meta(name), "spec": {"hard": hard, **spec}})
-    found = until(api, path, name, lambda one: one["status"].get("hard") == hard)
-    used: Tree = found["status"]["used"]
+    quota = wait_until(api, path, name, lambda quota_read: quota_read["status"].get("hard") == hard)
+    used: Tree = quota["status"]["used"]
     return used
 
 
 @pytest.mark.parametrize(
-    ("resource", "base", "obj", "taken"), COUNTED, ids=[row[0] for row in COUNTED]
+    ("resource", "base", "obj", "usage"), COUNTED, ids=[row[0] for row in COUNTED]
 )
 def test_life_of_what_is_counted(
-    api: Api, core: str, namespace: str, resource: str, base: str, obj: Tree, taken: Tree
+    api: Api, core: str, namespace: str, resource: str, base: str, obj: Tree, usage: Tree
 ) -> None:
     """ResourceQuota should create a ResourceQuota and capture the life of a configMap, secret,
     replication controller, replica set, service, claim, pod; one more is refused."""
-    until(api, f"{core}/configmaps", ROOT, lambda found: True)
-    there = {"configmaps": "1"} if resource == "configmaps" else {}
-    full = {**taken, **dict.fromkeys(there, "2")}
-    before = _quota(api, core, "q", full)
-    assert {name: before[name] for name in taken} == {name: there.get(name, "0") for name in taken}
+    wait_until(api, f"{core}/configmaps", ROOT, lambda current: True)
+    existing = {"configmaps": "1"} if resource == "configmaps" else {}
+    full = {**usage, **dict.fromkeys(existing, "2")}
+    used_before = _quota(api, core, "q", full)
+    assert {name: used_before[name] for name in usage} == {
+        name: existing.get(name, "0") for name in usage
+    }
     path = f"{base}/namespaces/{namespace}/{resource}"
     api("POST", path, {**meta("one"), **obj})
-    until(api, f"{core}/resourcequotas", "q", lambda found: found["status"]["used"] == full)
-    refused = api("POST", path, {**meta("two"), **obj}, status=403)
-    assert "exceeded quota: q, requested: " in refused["message"]
+    wait_until(
+        api, f"{core}/resourcequotas", "q", lambda current: current["status"]["used"] == full
+    )
+    error = api("POST", path, {**meta("two"), **obj}, status=403)
+    assert "exceeded quota: q, requested: " in error["message"]
     api("DELETE", f"{path}/one?gracePeriodSeconds=0&propagationPolicy=Background")
-    until(api, f"{core}/resourcequotas", "q", lambda found: found["status"]["used"] == before)
+    wait_until(
+        api, f"{core}/resourcequotas", "q", lambda current: current["status"]["used"] == used_before
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,10 +157,10 @@ def test_scopes(api: Api, core: str, inside: str, outside: str, spec: Tree) -> N
         assert _quota(api, core, name, {"pods": "5"}, scopes=[scope]) == {"pods": "0"}
     api("POST", f"{core}/pods", pod("p", **spec))
     path = f"{core}/resourcequotas"
-    until(api, path, "in", lambda found: found["status"]["used"] == {"pods": "1"})
+    wait_until(api, path, "in", lambda obj: obj["status"]["used"] == {"pods": "1"})
     assert api("GET", f"{path}/out")["status"]["used"] == {"pods": "0"}
     api("DELETE", f"{core}/pods/p?gracePeriodSeconds=0")
-    until(api, path, "in", lambda found: found["status"]["used"] == {"pods": "0"})
+    wait_until(api, path, "in", lambda obj: obj["status"]["used"] == {"pods": "0"})
 
 
 def test_status_of_a_quota(api: Api, core: str, namespace: str) -> None:
@@ -164,16 +170,16 @@ def test_status_of_a_quota(api: Api, core: str, namespace: str) -> None:
     limits = {"cpu": "500m", "memory": "500Mi"}
     _quota(api, core, "q", limits)
     label = {"metadata": {"labels": {"e2e": namespace}}}
-    api("PATCH", f"{path}/q", label, sent=STRATEGIC)
+    api("PATCH", f"{path}/q", label, content_type=STRATEGIC)
     patch = {"status": {"hard": {"cpu": "1", "memory": "1Gi"}}}
-    assert api("PATCH", f"{path}/q/status", patch, sent=MERGE)["spec"]["hard"] == limits
-    until(api, path, "q", lambda found: found["status"]["hard"] == limits)
+    assert api("PATCH", f"{path}/q/status", patch, content_type=MERGE)["spec"]["hard"] == limits
+    wait_until(api, path, "q", lambda obj: obj["status"]["hard"] == limits)
     changed = {"spec": {"hard": {"cpu": "1"}}}
-    api("PATCH", f"{path}/q", changed, sent=STRATEGIC)
-    wanted = {"cpu": "1", "memory": "500Mi"}
-    until(api, path, "q", lambda found: found["status"]["hard"] == wanted)
+    api("PATCH", f"{path}/q", changed, content_type=STRATEGIC)
+    new_limits = {"cpu": "1", "memory": "500Mi"}
+    wait_until(api, path, "q", lambda obj: obj["status"]["hard"] == new_limits)
     everywhere = f"/api/v1/resourcequotas?labelSelector=e2e={namespace}"
-    assert [one["metadata"]["name"] for one in api("GET", everywhere)["items"]] == ["q"]
+    assert [item["metadata"]["name"] for item in api("GET", everywhere)["items"]] == ["q"]
     api("DELETE", f"{path}?labelSelector=e2e={namespace}")
     assert not api("GET", everywhere)["items"]
 
@@ -186,28 +192,31 @@ def test_budgets(api: Api, core: str, namespace: str) -> None:
     should list and delete a collection of PodDisruptionBudgets."""
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
     spec = {"selector": {"matchLabels": {"a": "b"}}, "minAvailable": 1}
-    made = api("POST", path, {**meta("b", labels={"e2e": namespace}), "spec": spec})
+    created = api("POST", path, {**meta("b", labels={"e2e": namespace}), "spec": spec})
 
     def observed(generation: int) -> Tree:
-        found: Tree = until(
-            api, path, "b", lambda one: one["status"].get("observedGeneration") == generation
+        budget: Tree = wait_until(
+            api,
+            path,
+            "b",
+            lambda budget_read: budget_read["status"].get("observedGeneration") == generation,
         )
-        return found
+        return budget
 
-    found = observed(made["metadata"]["generation"])
+    current = observed(created["metadata"]["generation"])
     while True:  # the loop may come between
-        found["spec"]["minAvailable"] = "2%"
-        answer = api.ask("PUT", f"{path}/b", found)
-        if answer.status != 409:
+        current["spec"]["minAvailable"] = "2%"
+        response = api.request("PUT", f"{path}/b", current)
+        if response.status != 409:
             break
-        found = api("GET", f"{path}/b")
-    assert answer.status == 200, answer.body
-    observed(answer.tree["metadata"]["generation"])
+        current = api("GET", f"{path}/b")
+    assert response.status == 200, response.body
+    observed(response.tree["metadata"]["generation"])
     patch = {"spec": {"minAvailable": None, "maxUnavailable": 3}}
-    found = api("PATCH", f"{path}/b", patch, sent=MERGE)
-    assert observed(found["metadata"]["generation"])["spec"]["maxUnavailable"] == 3
+    current = api("PATCH", f"{path}/b", patch, content_type=MERGE)
+    assert observed(current["metadata"]["generation"])["spec"]["maxUnavailable"] == 3
     everywhere = f"/apis/policy/v1/poddisruptionbudgets?labelSelector=e2e={namespace}"
-    assert [one["metadata"]["name"] for one in api("GET", everywhere)["items"]] == ["b"]
+    assert [item["metadata"]["name"] for item in api("GET", everywhere)["items"]] == ["b"]
     api("DELETE", f"{path}?labelSelector=e2e={namespace}")
     assert not api("GET", everywhere)["items"]
 
@@ -217,48 +226,50 @@ def test_services_that_select_nothing(api: Api, core: str, namespace: str) -> No
     a selector that matches no pods."""
     spec = {"selector": {"does-not-match": "anything"}, "ports": [{"port": 80}]}
     api("POST", f"{core}/services", {**meta("s"), "spec": spec})
-    endpoints = until(api, f"{core}/endpoints", "s", lambda found: True)
+    endpoints = wait_until(api, f"{core}/endpoints", "s", lambda obj: True)
     assert not endpoints.get("subsets")
-    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    slices_path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     selector = "labelSelector=kubernetes.io/service-name=s"
-    with api.watch(f"{slices}?{selector}") as stream:
+    with api.watch(f"{slices_path}?{selector}") as stream:
         (event,) = events(stream, 1)
     assert not event["object"].get("endpoints")
     assert event["object"]["metadata"]["ownerReferences"][0]["name"] == "s"
     api("DELETE", f"{core}/services/s")
     until_gone(api, f"{core}/endpoints", "fieldSelector=metadata.name=s")
-    until_gone(api, slices, selector)
+    until_gone(api, slices_path, selector)
 
 
 def test_mirrored_endpoints(api: Api, core: str, namespace: str) -> None:
     """EndpointSliceMirroring should mirror a custom Endpoints resource through create update and
     delete."""
     api("POST", f"{core}/services", {**meta("s"), "spec": {"ports": [{"port": 80}]}})
-    slices = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+    slices_path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     selector = "labelSelector=kubernetes.io/service-name=s"
 
     def subsets(address: str) -> Tree:
         ports = [{"port": 80, "name": "http"}]
         return {"subsets": [{"addresses": [{"ip": address}], "ports": ports}]}
 
-    with api.watch(f"{slices}?{selector}") as stream:
+    with api.watch(f"{slices_path}?{selector}") as stream:
 
         def mirrored(address: str) -> Tree:
             while True:
                 (event,) = events(stream, 1)
-                found: Tree = event["object"]
-                if found["endpoints"] and found["endpoints"][0]["addresses"] == [address]:
-                    return found
+                endpoint_slice: Tree = event["object"]
+                if endpoint_slice["endpoints"] and endpoint_slice["endpoints"][0]["addresses"] == [
+                    address
+                ]:
+                    return endpoint_slice
 
         api("POST", f"{core}/endpoints", {**meta("s"), **subsets("10.1.2.3")})
-        found = mirrored("10.1.2.3")
-        assert found["ports"] == [{"name": "http", "protocol": "TCP", "port": 80}]
-        by = found["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"]
+        mirror = mirrored("10.1.2.3")
+        assert mirror["ports"] == [{"name": "http", "protocol": "TCP", "port": 80}]
+        by = mirror["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"]
         assert by == "endpointslicemirroring-controller.k8s.io"
-        api("PATCH", f"{core}/endpoints/s", subsets("10.2.3.4"), sent=MERGE)
+        api("PATCH", f"{core}/endpoints/s", subsets("10.2.3.4"), content_type=MERGE)
         mirrored("10.2.3.4")
     api("DELETE", f"{core}/endpoints/s")
-    until_gone(api, slices, selector)
+    until_gone(api, slices_path, selector)
 
 
 # --- volumes, run times
@@ -277,24 +288,24 @@ def test_volumes_and_claims(api: Api, core: str, namespace: str) -> None:
     api("POST", volumes, {**head, "spec": {**spec, **source}})
     api("POST", claims, {**head, "spec": {**spec, **claimed}})
     for path in (volumes, claims):
-        one = f"{path}/{namespace}"
+        url = f"{path}/{namespace}"
         patch = {"metadata": {"annotations": {"patched": "yes"}}, "status": {"phase": "Pending"}}
-        found = api("PATCH", f"{one}/status", patch, sent=MERGE)
-        assert (found["metadata"]["annotations"], found["status"]["phase"]) == (
+        obj = api("PATCH", f"{url}/status", patch, content_type=MERGE)
+        assert (obj["metadata"]["annotations"], obj["status"]["phase"]) == (
             {"patched": "yes"},
             "Pending",
         )
         condition = {"type": "StatusUpdate", "status": "True", "reason": "E2E", "message": "m"}
-        wanted = {"message": "E2E", "reason": "Test"} if path == volumes else {
+        new_condition = {"message": "E2E", "reason": "Test"} if path == volumes else {
             "conditions": [{**condition, "lastTransitionTime": None, "lastProbeTime": None}],
         }  # fmt: skip
-        found["status"].update(wanted)
-        found = api("PUT", f"{one}/status", found)
-        assert {name: found["status"][name] for name in wanted} == wanted
-        found["metadata"]["labels"]["updated"] = "yes"
-        assert api("PUT", one, found)["metadata"]["labels"]["updated"] == "yes"
+        obj["status"].update(new_condition)
+        obj = api("PUT", f"{url}/status", obj)
+        assert {name: obj["status"][name] for name in new_condition} == new_condition
+        obj["metadata"]["labels"]["updated"] = "yes"
+        assert api("PUT", url, obj)["metadata"]["labels"]["updated"] == "yes"
     everywhere = f"/api/v1/persistentvolumeclaims?{label}"
-    assert [one["metadata"]["name"] for one in api("GET", everywhere)["items"]] == [namespace]
+    assert [url["metadata"]["name"] for url in api("GET", everywhere)["items"]] == [namespace]
     for path in (claims, volumes):
         api("DELETE", f"{path}?{label}")
         until_gone(api, path, label)
@@ -306,5 +317,5 @@ def test_deleted_run_time(api: Api, core: str, namespace: str) -> None:
     api("POST", path, {**meta(namespace), "handler": "h"})
     api("POST", f"{core}/pods", pod("p", runtimeClassName=namespace))
     api("DELETE", f"{path}/{namespace}")
-    refused = api("POST", f"{core}/pods", pod("q", runtimeClassName=namespace), status=403)
-    assert f'RuntimeClass "{namespace}" not found' in refused["message"]
+    error = api("POST", f"{core}/pods", pod("q", runtimeClassName=namespace), status=403)
+    assert f'RuntimeClass "{namespace}" not found' in error["message"]

@@ -33,14 +33,14 @@ def holder(server: Server) -> str:
 def collects(server: Server, *, within: float) -> None:
     """What an owner had goes after it, in time."""
     owner = {"metadata": {"name": "owner"}}
-    made = call(server, "POST", CONFIGMAPS, owner, status=201)["metadata"]
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made["uid"]}
+    created = call(server, "POST", CONFIGMAPS, owner, status=201)["metadata"]
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": created["uid"]}
     child: dict[str, Any] = {"metadata": {"name": "child", "ownerReferences": [reference]}}
     call(server, "POST", CONFIGMAPS, child, status=201)
     call(server, "DELETE", f"{CONFIGMAPS}/owner")
-    end = time.monotonic() + within
+    deadline = time.monotonic() + within
     while names(call(server, "GET", CONFIGMAPS)):
-        assert time.monotonic() < end
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
@@ -62,11 +62,11 @@ def test_leader_dies(tmp_path: Path, etcd: Member) -> None:
     """When the first server is killed, the other collects garbage once the lease has run out."""
     first = start(tmp_path, f"--etcd-servers={etcd.url}", "--etcd-prefix=/dies")
     try:
-        with serving(tmp_path / "other", etcd, "/dies") as other:
-            assert holder(other) == str(first.process.pid)
+        with serving(tmp_path / "other", etcd, "/dies") as second:
+            assert holder(second) == str(first.process.pid)
             first.process.kill()
-            collects(other, within=LEASE_SECONDS + 60)
-            assert holder(other) == str(other.process.pid)
+            collects(second, within=LEASE_SECONDS + 60)
+            assert holder(second) == str(second.process.pid)
     finally:
         first.process.kill()
         first.process.wait(60)

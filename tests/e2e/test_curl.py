@@ -25,16 +25,16 @@ class Curl:
         """Returns status, Content-Type and body."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, body, named)
-        answer = self.connection.getresponse()
-        return answer.status, answer.getheader("Content-Type", ""), answer.read()
+        response = self.connection.getresponse()
+        return response.status, response.getheader("Content-Type", ""), response.read()
 
 
 @pytest.fixture
 def curl(server: Server) -> Iterator[Curl]:
     """curl with a client certificate."""
-    found = Curl(server)
-    yield found
-    found.connection.close()
+    new_curl = Curl(server)
+    yield new_curl
+    new_curl.connection.close()
 
 
 CONFIGMAP = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1"}}'
@@ -44,9 +44,13 @@ def test_not_acceptable(curl: Curl) -> None:
     """An Accept that nothing satisfies is 406 with the list of what is offered."""
     status, media, body = curl("GET", "/api/v1/namespaces/default", Accept="image/png")
     assert (status, media) == (406, "application/json")
-    found = json.loads(body)
-    assert (found["kind"], found["reason"], found["code"]) == ("Status", "NotAcceptable", 406)
-    assert "application/vnd.kubernetes.protobuf" in found["message"]
+    status_body = json.loads(body)
+    assert (status_body["kind"], status_body["reason"], status_body["code"]) == (
+        "Status",
+        "NotAcceptable",
+        406,
+    )
+    assert "application/vnd.kubernetes.protobuf" in status_body["message"]
 
 
 def test_unsupported_media_type(curl: Curl) -> None:
@@ -70,8 +74,8 @@ def test_every_encoding(curl: Curl, namespace: str, media: str, prefix: bytes) -
     """An object goes out in each encoding, and what went out comes back in."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     assert curl("POST", path, CONFIGMAP, Content_Type="application/json")[0] == 201
-    status, answered, body = curl("GET", f"{path}/c", Accept=media)
-    assert (status, answered, body[: len(prefix)]) == (200, media, prefix)
+    status, response, body = curl("GET", f"{path}/c", Accept=media)
+    assert (status, response, body[: len(prefix)]) == (200, media, prefix)
     status, _, _ = curl("PUT", f"{path}/c", body, Content_Type=media)
     assert status == 200
     status, _, body = curl("GET", path, Accept=media)

@@ -19,9 +19,9 @@ MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json
 
 def definition(group: str) -> Any:
     """The definition of CronTabs in a group of the test's own."""
-    found = yaml.safe_load(CRONTABS.replace("stable.example.com", group))
-    found["spec"]["names"].pop("shortNames")
-    return found
+    obj = yaml.safe_load(CRONTABS.replace("stable.example.com", group))
+    obj["spec"]["names"].pop("shortNames")
+    return obj
 
 
 def tab(group: str, name: str, **spec: Any) -> Any:
@@ -52,18 +52,21 @@ def group(client: Any, server: Server, request: Any) -> Iterator[str]:
 
     name = f"{request.node.name.partition('[')[0].replace('_', '-')}.example.com"
     crds = kubernetes.ApiextensionsV1Api(client)
-    made = crds.create_custom_resource_definition(definition(name))
-    assert made.metadata.uid
-    selector = f"metadata.name={made.metadata.name}"
+    created = crds.create_custom_resource_definition(definition(name))
+    assert created.metadata.uid
+    selector = f"metadata.name={created.metadata.name}"
     watching = watch.Watch()
     for event in watching.stream(
         crds.list_custom_resource_definition, field_selector=selector, timeout_seconds=60
     ):
         conditions = event["object"].status.conditions or ()
-        if any(one.type == "Established" and one.status == "True" for one in conditions):
+        if any(
+            condition.type == "Established" and condition.status == "True"
+            for condition in conditions
+        ):
             watching.stop()
     yield name
-    crds.delete_custom_resource_definition(made.metadata.name)
+    crds.delete_custom_resource_definition(created.metadata.name)
 
 
 @pytest.mark.parametrize("group", ["custom"], indirect=True)
@@ -74,25 +77,27 @@ def test_custom_objects_api(client: Any, group: str, namespace: str) -> None:
 
     with _quiet():
         api = kubernetes.CustomObjectsApi(client)
-        where = (group, "v1", namespace, "crontabs")
-        made = api.create_namespaced_custom_object(*where, tab(group, "a"))
-        assert made["spec"] == {"cronSpec": "* * * * */5", "replicas": 1}
-        with pytest.raises(kubernetes.ApiException) as refused:
-            api.create_namespaced_custom_object(*where, tab(group, "b", replicas=11))
-        assert refused.value.status == 422
-        assert "should be less than or equal to 10" in json.loads(refused.value.body)["message"]
-        listed = api.list_namespaced_custom_object(*where)
-        assert [one["metadata"]["name"] for one in listed["items"]] == ["a"]
+        location = (group, "v1", namespace, "crontabs")
+        created = api.create_namespaced_custom_object(*location, tab(group, "a"))
+        assert created["spec"] == {"cronSpec": "* * * * */5", "replicas": 1}
+        with pytest.raises(kubernetes.ApiException) as error:
+            api.create_namespaced_custom_object(*location, tab(group, "b", replicas=11))
+        assert error.value.status == 422
+        assert "should be less than or equal to 10" in json.loads(error.value.body)["message"]
+        listing = api.list_namespaced_custom_object(*location)
+        assert [item["metadata"]["name"] for item in listing["items"]] == ["a"]
         everywhere = api.list_custom_object_for_all_namespaces(group, "v1", "crontabs")
-        assert [one["metadata"]["name"] for one in everywhere["items"]] == ["a"]
+        assert [item["metadata"]["name"] for item in everywhere["items"]] == ["a"]
 
-        merged = api.patch_namespaced_custom_object(*where, "a", {"spec": {"image": "x"}})
+        merged = api.patch_namespaced_custom_object(*location, "a", {"spec": {"image": "x"}})
         assert merged["spec"]["image"] == "x"
         steps = [{"op": "replace", "path": "/spec/image", "value": "y"}]
-        patched = api.patch_namespaced_custom_object(*where, "a", steps, _content_type=JSON_PATCH)
+        patched = api.patch_namespaced_custom_object(
+            *location, "a", steps, _content_type=JSON_PATCH
+        )
         assert patched["spec"]["image"] == "y"
         applied = api.patch_namespaced_custom_object(
-            *where,
+            *location,
             "a",
             tab(group, "a", replicas=2),
             field_manager="me",
@@ -101,42 +106,44 @@ def test_custom_objects_api(client: Any, group: str, namespace: str) -> None:
         )
         assert applied["spec"] == {"cronSpec": "* * * * */5", "image": "y", "replicas": 2}
 
-        status = api.patch_namespaced_custom_object_status(*where, "a", {"status": {"replicas": 1}})
+        status = api.patch_namespaced_custom_object_status(
+            *location, "a", {"status": {"replicas": 1}}
+        )
         assert status["status"] == {"replicas": 1}
-        assert api.get_namespaced_custom_object_status(*where, "a")["status"] == {"replicas": 1}
-        scale = api.get_namespaced_custom_object_scale(*where, "a")
+        assert api.get_namespaced_custom_object_status(*location, "a")["status"] == {"replicas": 1}
+        scale = api.get_namespaced_custom_object_scale(*location, "a")
         assert (scale["kind"], scale["spec"], scale["status"]) == (
             "Scale",
             {"replicas": 2},
             {"replicas": 1},
         )
         scale["spec"]["replicas"] = 4
-        api.replace_namespaced_custom_object_scale(*where, "a", scale)
-        found = api.get_namespaced_custom_object(*where, "a")
-        assert found["spec"]["replicas"] == 4
-        found["spec"]["image"] = "z"
-        assert api.replace_namespaced_custom_object(*where, "a", found)["spec"]["image"] == "z"
+        api.replace_namespaced_custom_object_scale(*location, "a", scale)
+        obj = api.get_namespaced_custom_object(*location, "a")
+        assert obj["spec"]["replicas"] == 4
+        obj["spec"]["image"] = "z"
+        assert api.replace_namespaced_custom_object(*location, "a", obj)["spec"]["image"] == "z"
         with pytest.raises(kubernetes.ApiException) as conflict:
-            api.replace_namespaced_custom_object(*where, "a", found)
+            api.replace_namespaced_custom_object(*location, "a", obj)
         assert conflict.value.status == 409
 
         watching = watch.Watch()
-        seen = []
+        event_types = []
         for event in watching.stream(
             api.list_namespaced_custom_object,
-            *where,
-            resource_version=listed["metadata"]["resourceVersion"],
+            *location,
+            resource_version=listing["metadata"]["resourceVersion"],
             timeout_seconds=60,
         ):
-            seen.append(event["type"])
+            event_types.append(event["type"])
             if event["type"] == "MODIFIED" and event["object"]["spec"].get("image") == "z":
-                assert api.delete_namespaced_custom_object(*where, "a")["status"] == "Success"
+                assert api.delete_namespaced_custom_object(*location, "a")["status"] == "Success"
             if event["type"] == "DELETED":
                 watching.stop()
-        assert set(seen) == {"MODIFIED", "DELETED"}
-        api.create_namespaced_custom_object(*where, tab(group, "c"))
-        api.delete_collection_namespaced_custom_object(*where)
-        assert api.list_namespaced_custom_object(*where)["items"] == []
+        assert set(event_types) == {"MODIFIED", "DELETED"}
+        api.create_namespaced_custom_object(*location, tab(group, "c"))
+        api.delete_collection_namespaced_custom_object(*location)
+        assert api.list_namespaced_custom_object(*location)["items"] == []
 
 
 @pytest.mark.parametrize("group", ["dynamic"], indirect=True)
@@ -150,20 +157,20 @@ def test_dynamic_client(client: Any, group: str, namespace: str, tmp_path: Path)
         tabs = api.resources.get(api_version=f"{group}/v1", kind="CronTab")
         assert (tabs.name, tabs.namespaced) == ("crontabs", True)
         assert set(tabs.subresources) == {"status", "scale"}
-        made = tabs.create(body=tab(group, "a"), namespace=namespace)
-        assert made.spec.replicas == 1
+        created = tabs.create(body=tab(group, "a"), namespace=namespace)
+        assert created.spec.replicas == 1
         with pytest.raises(exceptions.UnprocessibleEntityError):
             tabs.create(body=tab(group, "b", cronSpec=5), namespace=namespace)
         revision = tabs.get(namespace=namespace).metadata.resourceVersion
-        assert [one.metadata.name for one in tabs.get(namespace=namespace).items] == ["a"]
+        assert [item.metadata.name for item in tabs.get(namespace=namespace).items] == ["a"]
 
-        there = {"name": "a", "namespace": namespace}
+        location = {"name": "a", "namespace": namespace}
         body = {"spec": {"image": "x"}}
-        assert tabs.patch(**there, body=body, content_type=MERGE).spec.image == "x"
+        assert tabs.patch(**location, body=body, content_type=MERGE).spec.image == "x"
         steps = [{"op": "replace", "path": "/spec/image", "value": "y"}]
-        assert tabs.patch(**there, body=steps, content_type=JSON_PATCH).spec.image == "y"
+        assert tabs.patch(**location, body=steps, content_type=JSON_PATCH).spec.image == "y"
         with pytest.raises(exceptions.DynamicApiError) as strategic:
-            tabs.patch(**there, body=body)  # which is a strategic merge patch
+            tabs.patch(**location, body=body)  # which is a strategic merge patch
         assert strategic.value.status == 415
         applied = tabs.server_side_apply(
             body=tab(group, "a", replicas=2), namespace=namespace, field_manager="me",
@@ -179,19 +186,19 @@ def test_dynamic_client(client: Any, group: str, namespace: str, tmp_path: Path)
                 body=tab(group, "a", replicas=3), namespace=namespace, field_manager="other"
             )
         status = {"status": {"replicas": 1}}
-        told = tabs.status.patch(**there, body=status, content_type=MERGE)
-        assert told.status.replicas == 1
-        scaled = tabs.scale.patch(**there, body={"spec": {"replicas": 5}}, content_type=MERGE)
+        patched = tabs.status.patch(**location, body=status, content_type=MERGE)
+        assert patched.status.replicas == 1
+        scaled = tabs.scale.patch(**location, body={"spec": {"replicas": 5}}, content_type=MERGE)
         assert (scaled.kind, scaled.spec.replicas, scaled.status.replicas) == ("Scale", 5, 1)
-        found = tabs.get(**there).to_dict()
-        found["spec"]["image"] = "z"
-        assert tabs.replace(body=found, namespace=namespace).spec.image == "z"
+        obj = tabs.get(**location).to_dict()
+        obj["spec"]["image"] = "z"
+        assert tabs.replace(body=obj, namespace=namespace).spec.image == "z"
 
-        seen = []
+        event_types = []
         for event in tabs.watch(namespace=namespace, resource_version=revision, timeout=60):
-            seen.append(event["type"])
+            event_types.append(event["type"])
             if event["object"].spec.image == "z" and event["type"] == "MODIFIED":
-                assert tabs.delete(**there).status == "Success"
+                assert tabs.delete(**location).status == "Success"
             if event["type"] == "DELETED":
                 break
-        assert set(seen) == {"MODIFIED", "DELETED"}
+        assert set(event_types) == {"MODIFIED", "DELETED"}

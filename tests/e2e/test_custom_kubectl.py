@@ -76,17 +76,17 @@ def test_from_the_definition_to_its_end(server: Server, kubectl: Kubectl, newest
     kubectl("patch", "ct", "daily", "--type=merge", "-p", '{"spec":{"image":"new"}}')
     newest("patch", "ct", "daily", "--subresource=status", "--type=merge", "-p",
            '{"status":{"replicas":2}}')  # fmt: skip
-    found = json.loads(kubectl("get", "mine", "-o", "json"))["items"][0]
-    assert (found["spec"]["replicas"], found["spec"]["image"]) == (4, "new")
-    assert found["status"] == {"replicas": 2}
+    obj = json.loads(kubectl("get", "mine", "-o", "json"))["items"][0]
+    assert (obj["spec"]["replicas"], obj["spec"]["image"]) == (4, "new")
+    assert obj["status"] == {"replicas": 2}
     applied = TAB.replace("image: tab", "image: mine")
     kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=applied)
     assert kubectl("get", "ct", "daily", "-o", "jsonpath={.spec.image}") == "mine"
-    wrong = kubectl("apply", "-f", "-", stdin=TAB.replace("image", "imag"), fails=True)
-    assert re.search(r'unknown field "(spec\.)?imag"', wrong)  # the oldest reads the schema itself
-    wrong = kubectl("patch", "ct", "daily", "--type=merge", "-p", '{"spec":{"replicas":11}}',
+    error = kubectl("apply", "-f", "-", stdin=TAB.replace("image", "imag"), fails=True)
+    assert re.search(r'unknown field "(spec\.)?imag"', error)  # the oldest reads the schema itself
+    error = kubectl("patch", "ct", "daily", "--type=merge", "-p", '{"spec":{"replicas":11}}',
                     fails=True)  # fmt: skip
-    assert "should be less than or equal to 10" in wrong
+    assert "should be less than or equal to 10" in error
     assert "crontabs" in kubectl("api-resources", "--api-group=stable.example.com")
     kubectl("delete", "ct", "daily")
     assert kubectl("delete", "crd", "crontabs.stable.example.com").endswith("deleted\n")

@@ -24,15 +24,15 @@ KEYS = {name: base64.b64encode(name.encode().ljust(32)).decode() for name in ("o
 
 def configure(folder: Path, *providers: str) -> str:
     """Write a configuration for secrets; the flag that names it."""
-    listed = "".join(
+    provider_lines = "".join(
         f"  - {provider}: {{keys: [{{name: {key}, secret: {KEYS[key]}}}]}}\n" if key
         else f"  - {provider}: {{}}\n"
-        for provider, _, key in (each.partition(":") for each in providers)
+        for provider, _, key in (name.partition(":") for name in providers)
     )  # fmt: skip
     file = folder / "encryption.yaml"
     file.write_text(
         "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
-        f"- resources: [secrets]\n  providers:\n{listed}"
+        f"- resources: [secrets]\n  providers:\n{provider_lines}"
     )
     return f"--encryption-provider-config={file}"
 
@@ -71,8 +71,8 @@ def test_keys_of_an_operator(tmp_path: Path) -> None:
         assert b"k8s:enc:aescbc:v1:old:" in stored(tmp_path)
         for kubectl in kubectls()[:1]:
             run(kubectl, server, "create", "secret", "generic", "b", f"--from-literal=p={password}")
-            found = run(kubectl, server, "get", "secret", "b", "-o", "jsonpath={.data.p}")
-            assert found == data
+            encoded = run(kubectl, server, "get", "secret", "b", "-o", "jsonpath={.data.p}")
+            assert encoded == data
         back_up(tmp_path)
     assert b"k8s:enc:aescbc:v1:old:" in (tmp_path / "data" / "backup").read_bytes()
     assert password.encode() not in stored(tmp_path)
@@ -127,8 +127,8 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("flags", "words"), REFUSED)
-def test_flags_that_are_refused(flags: list[str], words: str) -> None:
+@pytest.mark.parametrize(("flags", "message"), REFUSED)
+def test_flags_that_are_refused(flags: list[str], message: str) -> None:
     """A server with such flags does not start, and says why."""
-    with pytest.raises(ValueError, match=f"^{re.escape(words)}"):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         asyncio.run(build_app(config_of(parser().parse_args(["serve", *flags]))))

@@ -17,10 +17,10 @@ from tests.e2e.cluster import (
     CONFIGMAPS,
     ENDS_WITHIN,
     Load,
-    asked,
     call,
     create,
     names,
+    open_response,
     serving,
 )
 from tests.e2e.programs import Server, start
@@ -47,75 +47,75 @@ def prefix(request: pytest.FixtureRequest) -> str:
 def two(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Server]]:
     """Two servers over one etcd."""
     with (
-        serving(tmp_path / "one", etcd, prefix) as one,
-        serving(tmp_path / "other", etcd, prefix) as other,
+        serving(tmp_path / "one", etcd, prefix) as first,
+        serving(tmp_path / "other", etcd, prefix) as second,
     ):
-        yield one, other
+        yield first, second
 
 
 def test_reads_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> None:
     """A write on one server is seen at once by get and list on the other."""
-    one, other = two
-    made = create(one, "a")
-    assert call(other, "GET", f"{CONFIGMAPS}/a") == made
-    assert names(call(other, "GET", CONFIGMAPS)) == ["a"]
-    changed = call(other, "PUT", f"{CONFIGMAPS}/a", {**made, "data": {"by": "other"}})
-    assert call(one, "GET", f"{CONFIGMAPS}/a") == changed
-    stale = call(one, "PUT", f"{CONFIGMAPS}/a", {**made, "data": {}}, status=409)
-    assert stale["reason"] == "Conflict"
-    call(one, "DELETE", f"{CONFIGMAPS}/a")
-    assert names(call(other, "GET", CONFIGMAPS)) == []
-    assert call(other, "GET", f"{CONFIGMAPS}/a", status=404)["reason"] == "NotFound"
+    first, second = two
+    created = create(first, "a")
+    assert call(second, "GET", f"{CONFIGMAPS}/a") == created
+    assert names(call(second, "GET", CONFIGMAPS)) == ["a"]
+    changed = call(second, "PUT", f"{CONFIGMAPS}/a", {**created, "data": {"by": "other"}})
+    assert call(first, "GET", f"{CONFIGMAPS}/a") == changed
+    stale_copy = call(first, "PUT", f"{CONFIGMAPS}/a", {**created, "data": {}}, status=409)
+    assert stale_copy["reason"] == "Conflict"
+    call(first, "DELETE", f"{CONFIGMAPS}/a")
+    assert names(call(second, "GET", CONFIGMAPS)) == []
+    assert call(second, "GET", f"{CONFIGMAPS}/a", status=404)["reason"] == "NotFound"
 
 
 def test_watches_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> None:
     """A watch on one server shows each write of the other, with the writer's revision."""
-    one, other = two
-    since = call(other, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+    first, second = two
+    start_revision = call(second, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
     only = "fieldSelector=metadata.name=a"  # the cluster's CA may be published just now
-    query = f"watch=1&resourceVersion={since}&{only}&timeoutSeconds={ENDS_WITHIN}"
-    with asked(other, "GET", f"{CONFIGMAPS}?{query}") as stream:
-        made = create(one, "a")
-        assert json.loads(stream.readline()) == {"type": "ADDED", "object": made}
-        changed = call(one, "PUT", f"{CONFIGMAPS}/a", {**made, "data": {"by": "one"}})
+    query = f"watch=1&resourceVersion={start_revision}&{only}&timeoutSeconds={ENDS_WITHIN}"
+    with open_response(second, "GET", f"{CONFIGMAPS}?{query}") as stream:
+        created = create(first, "a")
+        assert json.loads(stream.readline()) == {"type": "ADDED", "object": created}
+        changed = call(first, "PUT", f"{CONFIGMAPS}/a", {**created, "data": {"by": "one"}})
         assert json.loads(stream.readline()) == {"type": "MODIFIED", "object": changed}
-        call(one, "DELETE", f"{CONFIGMAPS}/a")
-        gone = json.loads(stream.readline())
-    assert (gone["type"], gone["object"]["data"]) == ("DELETED", {"by": "one"})
+        call(first, "DELETE", f"{CONFIGMAPS}/a")
+        deleted = json.loads(stream.readline())
+    assert (deleted["type"], deleted["object"]["data"]) == ("DELETED", {"by": "one"})
 
 
 def test_a_list_goes_on_at_the_other_server(two: tuple[Server, Server]) -> None:
     """A continue token of one server is good for the other, at the state of the first page."""
-    one, other = two
+    first_server, second = two
     for name in "abc":
-        create(one, name)
-    first = call(one, "GET", f"{CONFIGMAPS}?limit=2")
+        create(first_server, name)
+    first = call(first_server, "GET", f"{CONFIGMAPS}?limit=2")
     assert names(first) == ["a", "b"]
-    create(one, "d")
+    create(first_server, "d")
     token = first["metadata"]["continue"]
-    rest = call(other, "GET", f"{CONFIGMAPS}?limit=10&continue={token}")
-    assert names(rest) == ["c"]
-    assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+    next_page = call(second, "GET", f"{CONFIGMAPS}?limit=10&continue={token}")
+    assert names(next_page) == ["c"]
+    assert next_page["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
 def test_a_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """What was written before and during a restart of a server is there after it, and watches go
     on where they were."""
-    with serving(tmp_path / "one", etcd, prefix) as one:
-        with serving(tmp_path / "other", etcd, prefix) as other:
-            before = create(other, "before")
-            create(other, "beyond")
-            page = call(other, "GET", f"{CONFIGMAPS}?limit=1")
-        during = create(one, "during")
-        with serving(tmp_path / "other", etcd, prefix) as other:
-            assert call(other, "GET", f"{CONFIGMAPS}/before") == before
-            assert names(call(other, "GET", CONFIGMAPS)) == ["before", "beyond", "during"]
+    with serving(tmp_path / "one", etcd, prefix) as first:
+        with serving(tmp_path / "other", etcd, prefix) as second:
+            created_before = create(second, "before")
+            create(second, "beyond")
+            page = call(second, "GET", f"{CONFIGMAPS}?limit=1")
+        during = create(first, "during")
+        with serving(tmp_path / "other", etcd, prefix) as second:
+            assert call(second, "GET", f"{CONFIGMAPS}/before") == created_before
+            assert names(call(second, "GET", CONFIGMAPS)) == ["before", "beyond", "during"]
             path = f"{CONFIGMAPS}?limit=9&continue={page['metadata']['continue']}"
-            seen = names(page) + names(call(other, "GET", path))
-            assert seen == ["before", "beyond"]
-            since = before["metadata"]["resourceVersion"]
-            query = f"watch=1&resourceVersion={since}&fieldSelector=metadata.name=during"
-            with asked(other, "GET", f"{CONFIGMAPS}?{query}") as stream:
+            all_names = names(page) + names(call(second, "GET", path))
+            assert all_names == ["before", "beyond"]
+            start_revision = created_before["metadata"]["resourceVersion"]
+            query = f"watch=1&resourceVersion={start_revision}&fieldSelector=metadata.name=during"
+            with open_response(second, "GET", f"{CONFIGMAPS}?{query}") as stream:
                 assert json.loads(stream.readline()) == {"type": "ADDED", "object": during}
 
 
@@ -127,21 +127,21 @@ def test_a_rolling_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: s
     def starting(name: str) -> AbstractContextManager[Server]:
         return serving(tmp_path / name, etcd, prefix, f"--secure-port={ports[name]}")
 
-    with ExitStack() as rest:
-        with starting("one") as one:
-            with starting("other") as other:
-                since = call(one, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
-                load = Load([one.url, other.url], one, since)
+    with ExitStack() as stack:
+        with starting("one") as first:
+            with starting("other") as second:
+                start_revision = call(first, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+                load = Load([first.url, second.url], first, start_revision)
                 running = load.running(writers=4)
                 running.__enter__()
-                rest.push(running)
-                before = len(load.acknowledged)
-            other = rest.enter_context(starting("other"))
-        one = rest.enter_context(starting("one"))
+                stack.push(running)
+                acknowledged_before = len(load.acknowledged)
+            second = stack.enter_context(starting("other"))
+        first = stack.enter_context(starting("one"))
         running.__exit__(None, None, None)
-        assert len(load.acknowledged) > before + 10
-        load.check(one)
-        load.check(other)
+        assert len(load.acknowledged) > acknowledged_before + 10
+        load.check(first)
+        load.check(second)
 
 
 def test_one_leader(two: tuple[Server, Server]) -> None:
@@ -149,31 +149,36 @@ def test_one_leader(two: tuple[Server, Server]) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     lease = {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "nobody"}}
 
-    def attempt(ask: Callable[[Server, str], bool], turn: int) -> list[str]:
+    def attempt(operation: Callable[[Server, str], bool], round_number: int) -> list[str]:
         """Who of all that ask at once is told that it has got it."""
-        candidates = {f"candidate-{turn}-{number}": two[number % 2] for number in range(6)}
+        candidates = {f"candidate-{round_number}-{number}": two[number % 2] for number in range(6)}
         with ThreadPoolExecutor(6) as threads:
-            got = threads.map(lambda one: ask(candidates[one], one), candidates)
-            return [one for one, has in zip(candidates, got, strict=True) if has]
+            outcomes = threads.map(
+                lambda contender: operation(candidates[contender], contender), candidates
+            )
+            return [contender for contender, has in zip(candidates, outcomes, strict=True) if has]
 
     def make(server: Server, candidate: str) -> bool:
-        with asked(server, "POST", path, lease) as answer:
-            assert answer.status in (201, 409)
-            return answer.status == 201
+        with open_response(server, "POST", path, lease) as response:
+            assert response.status in (201, 409)
+            return response.status == 201
 
     assert len(attempt(make, 0)) == 1
-    for turn in range(5):
-        seen = call(two[0], "GET", f"{path}/leader")
+    for round_number in range(5):
+        current_lease = call(two[0], "GET", f"{path}/leader")
 
-        def take(server: Server, candidate: str, seen: Any = seen) -> bool:
-            wanted = {**seen, "spec": {"holderIdentity": candidate}}
-            with asked(server, "PUT", f"{path}/leader", wanted) as answer:
-                assert answer.status in (200, 409)
-                return answer.status == 200
+        def take(server: Server, candidate: str, current_lease: Any = current_lease) -> bool:
+            claim = {**current_lease, "spec": {"holderIdentity": candidate}}
+            with open_response(server, "PUT", f"{path}/leader", claim) as response:
+                assert response.status in (200, 409)
+                return response.status == 200
 
-        (winner,) = attempt(take, turn)
-        held = [call(one, "GET", f"{path}/leader")["spec"]["holderIdentity"] for one in two]
-        assert held == [winner, winner]
+        (winner,) = attempt(take, round_number)
+        holders = [
+            call(any_server, "GET", f"{path}/leader")["spec"]["holderIdentity"]
+            for any_server in two
+        ]
+        assert holders == [winner, winner]
 
 
 @pytest.mark.slow
@@ -184,28 +189,30 @@ def test_a_hung_etcd(tmp_path: Path) -> None:
     member.start()
     member.wait()
     try:
-        with serving(tmp_path / "one", member, "/registry") as one:
-            since = call(one, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
-            load = Load([one.url], one, since)
+        with serving(tmp_path / "one", member, "/registry") as first:
+            start_revision = call(first, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+            load = Load([first.url], first, start_revision)
             with load.running(writers=2):
-                create(one, "before")
+                create(first, "before")
                 member.hang()
-                began = time.monotonic()
-                with asked(one, "GET", "/readyz") as answer:
-                    assert answer.status == 500
-                assert time.monotonic() - began < 4
+                started_at = time.monotonic()
+                with open_response(first, "GET", "/readyz") as response:
+                    assert response.status == 500
+                assert time.monotonic() - started_at < 4
                 for method, path in (("GET", CONFIGMAPS), ("POST", CONFIGMAPS)):
-                    with asked(one, method, path, {"metadata": {"generateName": "x"}}) as answer:
-                        assert answer.status in (503, 504)
-                assert time.monotonic() - began < 20
+                    with open_response(
+                        first, method, path, {"metadata": {"generateName": "x"}}
+                    ) as response:
+                        assert response.status in (503, 504)
+                assert time.monotonic() - started_at < 20
                 member.resume()
-                until = time.monotonic() + ENDS_WITHIN
-                while time.monotonic() < until:
-                    with asked(one, "GET", "/readyz") as answer:
-                        if answer.status == 200:
+                deadline = time.monotonic() + ENDS_WITHIN
+                while time.monotonic() < deadline:
+                    with open_response(first, "GET", "/readyz") as response:
+                        if response.status == 200:
                             break
-                create(one, "after")
-            load.check(one)
+                create(first, "after")
+            load.check(first)
     finally:
         member.remove()
 
@@ -218,14 +225,16 @@ def test_an_etcd_without_space(tmp_path: Path) -> None:
     member.wait()
     body = {"metadata": {"generateName": "large"}, "data": {"k": "x" * 900_000}}
     try:
-        with serving(tmp_path / "one", member, "/registry") as one:
+        with serving(tmp_path / "one", member, "/registry") as first:
             for _ in range(8):
-                with asked(one, "POST", CONFIGMAPS, body) as answer:
-                    last = answer.status, json.loads(answer.read())
+                with open_response(first, "POST", CONFIGMAPS, body) as response:
+                    last = response.status, json.loads(response.read())
             assert last[0] == 500
             assert last[1]["message"] == "etcdserver: mvcc: database space exceeded"
-            with serving(tmp_path / "other", member, "/registry") as other:
-                assert names(call(other, "GET", CONFIGMAPS)) == names(call(one, "GET", CONFIGMAPS))
+            with serving(tmp_path / "other", member, "/registry") as second:
+                assert names(call(second, "GET", CONFIGMAPS)) == names(
+                    call(first, "GET", CONFIGMAPS)
+                )
     finally:
         member.remove()
 
@@ -233,22 +242,22 @@ def test_an_etcd_without_space(tmp_path: Path) -> None:
 def test_prefixes_are_apart(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """Servers with different prefixes share an etcd and see nothing of each other."""
     with (
-        serving(tmp_path / "one", etcd, f"{prefix}/one") as one,
-        serving(tmp_path / "other", etcd, f"{prefix}/other") as other,
+        serving(tmp_path / "one", etcd, f"{prefix}/one") as first,
+        serving(tmp_path / "other", etcd, f"{prefix}/other") as second,
     ):
-        create(one, "a")
-        assert names(call(other, "GET", CONFIGMAPS)) == []
+        create(first, "a")
+        assert names(call(second, "GET", CONFIGMAPS)) == []
 
 
 def test_servers_with_different_cas_do_not_fight(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """Servers that publish different CAs change each namespace's at a bounded rate."""
     own = f"--cert-dir={tmp_path / 'own'}"
     with (
-        serving(tmp_path / "one", etcd, prefix) as one,
+        serving(tmp_path / "one", etcd, prefix) as first,
         serving(tmp_path / "other", etcd, prefix, own),
     ):
         query = "watch=1&fieldSelector=metadata.name%3Dkube-root-ca.crt&timeoutSeconds=2"
-        with asked(one, "GET", f"{CONFIGMAPS}?{query}") as stream:
+        with open_response(first, "GET", f"{CONFIGMAPS}?{query}") as stream:
             assert len(stream.read().splitlines()) <= 4
 
 
@@ -257,28 +266,28 @@ def test_tls(tmp_path: Path) -> None:
     -keyfile; without them it does not start."""
     if version(programs()[0]) < "3.5":
         pytest.skip("this etcd's gateway shows the server's certificate as a client's")
-    made = ensure_certificates(Config(), tmp_path / "etcd")
+    etcd_credentials = ensure_certificates(Config(), tmp_path / "etcd")
     member = Member(
         flags=(
-            f"--cert-file={made.serving.certificate}",
-            f"--key-file={made.serving.key}",
-            f"--trusted-ca-file={made.ca}",
+            f"--cert-file={etcd_credentials.serving.certificate}",
+            f"--key-file={etcd_credentials.serving.key}",
+            f"--trusted-ca-file={etcd_credentials.ca}",
             "--client-cert-auth",
-            f"--client-cert-file={made.admin.certificate}",  # etcd's gateway calls etcd
-            f"--client-key-file={made.admin.key}",
+            f"--client-cert-file={etcd_credentials.admin.certificate}",  # etcd's gateway calls etcd
+            f"--client-key-file={etcd_credentials.admin.key}",
         )
     )
     member.start()
     member.wait()
-    known = (
-        f"--etcd-cafile={made.ca}",
-        f"--etcd-certfile={made.admin.certificate}",
-        f"--etcd-keyfile={made.admin.key}",
+    etcd_flags = (
+        f"--etcd-cafile={etcd_credentials.ca}",
+        f"--etcd-certfile={etcd_credentials.admin.certificate}",
+        f"--etcd-keyfile={etcd_credentials.admin.key}",
     )
     try:
-        with serving(tmp_path / "one", member, "/registry", *known) as one:
-            made_here = create(one, "a")
-            assert call(one, "GET", f"{CONFIGMAPS}/a") == made_here
+        with serving(tmp_path / "one", member, "/registry", *etcd_flags) as first:
+            made_here = create(first, "a")
+            assert call(first, "GET", f"{CONFIGMAPS}/a") == made_here
         with pytest.raises(AssertionError, match="etcd: "):
             start(tmp_path / "one", f"--etcd-servers={member.url}")
     finally:
@@ -292,22 +301,22 @@ def test_users_and_passwords(tmp_path: Path) -> None:
     member.start()
     member.wait()
     try:
-        for words in (
+        for arguments in (
             ("user", "add", "root:secret"),
             ("user", "grant-role", "root", "root"),
             ("auth", "enable"),
         ):
-            control = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, *words]
+            control = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, *arguments]
             subprocess.run(control, check=True, capture_output=True)
         (tmp_path / "password").write_text("secret\n")
-        known = ("--etcd-username=root", f"--etcd-password-file={tmp_path / 'password'}")
-        with serving(tmp_path / "one", member, "/registry", *known) as one:
-            made = create(one, "a")
-            assert call(one, "GET", f"{CONFIGMAPS}/a") == made
+        flags = ("--etcd-username=root", f"--etcd-password-file={tmp_path / 'password'}")
+        with serving(tmp_path / "one", member, "/registry", *flags) as first:
+            created = create(first, "a")
+            assert call(first, "GET", f"{CONFIGMAPS}/a") == created
         with pytest.raises(AssertionError, match="user name is empty"):
             start(tmp_path / "one", f"--etcd-servers={member.url}")
         with pytest.raises(AssertionError, match="--etcd-password-file must be set together"):
-            start(tmp_path / "one", f"--etcd-servers={member.url}", known[0])
+            start(tmp_path / "one", f"--etcd-servers={member.url}", flags[0])
     finally:
         member.remove()
 
@@ -315,12 +324,12 @@ def test_users_and_passwords(tmp_path: Path) -> None:
 def test_an_object_that_etcd_will_not_take(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """An object beyond etcd's limit for a request is 413 with etcd's words, not a server's
     failure."""
-    with serving(tmp_path / "one", etcd, prefix) as one:
+    with serving(tmp_path / "one", etcd, prefix) as first:
         variable = {"name": "A", "value": "x" * 2_000_000}
         container = {"name": "c", "image": "i", "env": [variable]}
         body = {"metadata": {"name": "big"}, "spec": {"containers": [container]}}
-        with asked(one, "POST", "/api/v1/namespaces/default/pods", body) as answer:
-            found = json.loads(answer.read())
-            assert answer.status == 413, found
-        assert found["reason"] == "RequestEntityTooLarge"
-        assert found["message"] == "etcdserver: request is too large"
+        with open_response(first, "POST", "/api/v1/namespaces/default/pods", body) as response:
+            status_body = json.loads(response.read())
+            assert response.status == 413, status_body
+        assert status_body["reason"] == "RequestEntityTooLarge"
+        assert status_body["message"] == "etcdserver: request is too large"

@@ -25,11 +25,11 @@ from tests.e2e.every_kind import (
     Api,
     Served,
     Tree,
-    discovered,
+    discover,
+    event_names,
     events,
     named,
     objects,
-    seen,
 )
 from tests.e2e.programs import start, stop
 
@@ -78,56 +78,61 @@ RANDOM = {
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A server that serves all versions."""
     server = start(tmp_path_factory.mktemp("all"), "--runtime-config", "api/all=true")
-    found = Api(server)
-    found("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    yield found
-    found.close()
+    new_api = Api(server)
+    new_api("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    yield new_api
+    new_api.close()
     stop(server)
 
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """Another one, in which hardly a controller changes what clients wrote."""
-    few = "--controllers=root-ca-certificate-publisher-controller"
-    server = start(tmp_path_factory.mktemp("still"), "--runtime-config", "api/all=true", few)
-    found = Api(server)
-    found("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    found(
+    controllers_flag = "--controllers=root-ca-certificate-publisher-controller"
+    server = start(
+        tmp_path_factory.mktemp("still"), "--runtime-config", "api/all=true", controllers_flag
+    )
+    new_api = Api(server)
+    new_api("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    new_api(
         "POST",
         f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
         named("ServiceAccount") | {"metadata": {"name": "default"}},
     )
-    yield found
-    found.close()
+    yield new_api
+    new_api.close()
     stop(server)
 
 
 @pytest.fixture(scope="module")
 def served(api: Api) -> dict[tuple[str, str], Served]:
-    return discovered(api)
+    return discover(api)
 
 
 def test_every_kind_has_an_object(served: dict[tuple[str, str], Served]) -> None:
     """No kind is forgotten here: whatever can be updated has its object in the table."""
-    there = {(obj["apiVersion"].partition("/")[0], obj["kind"]) for obj in OBJECTS}
+    kinds_with_objects = {(obj["apiVersion"].partition("/")[0], obj["kind"]) for obj in OBJECTS}
     for (version, kind), resource in served.items():
-        assert "update" not in resource.verbs or (version.partition("/")[0], kind) in there
+        assert (
+            "update" not in resource.verbs
+            or (version.partition("/")[0], kind) in kinds_with_objects
+        )
 
 
 def _second(obj: Tree) -> Tree:
-    found = copy.deepcopy(obj)
-    found["metadata"]["name"] = SECOND_NAMES.get(obj["kind"], "two")
+    copied = copy.deepcopy(obj)
+    copied["metadata"]["name"] = SECOND_NAMES.get(obj["kind"], "two")
     if obj["kind"] == "APIService":
-        found["spec"]["version"] = "v2"
+        copied["spec"]["version"] = "v2"
     if obj["kind"] == "CustomResourceDefinition":
-        found["spec"]["names"] = {"plural": "twos", "singular": "two", "kind": "Two"}
-    return found
+        copied["spec"]["names"] = {"plural": "twos", "singular": "two", "kind": "Two"}
+    return copied
 
 
 def _labelled(obj: Tree) -> Tree:
-    found = copy.deepcopy(obj)
-    found["metadata"].setdefault("labels", {})["test"] = "yes"
-    return found
+    copied = copy.deepcopy(obj)
+    copied["metadata"].setdefault("labels", {})["test"] = "yes"
+    return copied
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
@@ -137,38 +142,41 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
     resource = served[obj["apiVersion"], obj["kind"]]
     assert {"create", "get", "list", "watch", "patch", "update", "delete"} <= resource.verbs
     path = resource.path(NAMESPACE)
-    one, two = _labelled(obj), _labelled(_second(obj))
+    first, two = _labelled(obj), _labelled(_second(obj))
     name = obj["metadata"]["name"]
-    made = api("POST", path, one)
-    assert (made["kind"], made["apiVersion"]) == (obj["kind"], obj["apiVersion"])
-    assert made["metadata"]["uid"]
-    assert int(made["metadata"]["resourceVersion"]) > 0
-    begin = made["metadata"]["resourceVersion"]
-    _holds(made, {key: value for key, value in obj.items() if key != "status"})
-    other = api("POST", path, two)
-    assert api("POST", path, one, status=409)["reason"] == "AlreadyExists"
-    assert api("GET", f"{path}/{name}")["metadata"]["uid"] == made["metadata"]["uid"]
-    for where in (path, resource.everywhere):
-        listed = api("GET", f"{where}?labelSelector=test=yes")
-        assert listed["kind"] == f"{obj['kind']}List"
-        assert [item["metadata"]["name"] for item in listed["items"]] == sorted(
+    created = api("POST", path, first)
+    assert (created["kind"], created["apiVersion"]) == (obj["kind"], obj["apiVersion"])
+    assert created["metadata"]["uid"]
+    assert int(created["metadata"]["resourceVersion"]) > 0
+    start_revision = created["metadata"]["resourceVersion"]
+    _holds(created, {key: value for key, value in obj.items() if key != "status"})
+    created_second = api("POST", path, two)
+    assert api("POST", path, first, status=409)["reason"] == "AlreadyExists"
+    assert api("GET", f"{path}/{name}")["metadata"]["uid"] == created["metadata"]["uid"]
+    for collection in (path, resource.everywhere):
+        listing = api("GET", f"{collection}?labelSelector=test=yes")
+        assert listing["kind"] == f"{obj['kind']}List"
+        assert [item["metadata"]["name"] for item in listing["items"]] == sorted(
             (name, two["metadata"]["name"])
         )
-    with api.watch(f"{path}?labelSelector=test=yes&resourceVersion={begin}") as stream:
+    with api.watch(f"{path}?labelSelector=test=yes&resourceVersion={start_revision}") as stream:
         patched = api(
             "PATCH",
             f"{path}/{name}",
             {"metadata": {"annotations": {"patched": "true"}}},
-            sent=MERGE,
+            content_type=MERGE,
         )
         assert patched["metadata"]["annotations"]["patched"] == "true"
         patched["metadata"]["annotations"]["updated"] = "true"
         updated = _put(
             api,
             f"{path}/{name}",
-            lambda now: {
-                **now,
-                "metadata": {**now["metadata"], "annotations": patched["metadata"]["annotations"]},
+            lambda current: {
+                **current,
+                "metadata": {
+                    **current["metadata"],
+                    "annotations": patched["metadata"]["annotations"],
+                },
             },
         )
         assert updated["metadata"]["annotations"]["updated"] == "true"
@@ -181,51 +189,51 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
         if obj["kind"] not in WATCHED_OVER:
             assert _cells(api, f"{path}/{name}") == CELLS[obj["apiVersion"]][obj["kind"]]
         assert api("DELETE", f"{path}/{name}?gracePeriodSeconds=0")["kind"]
-        _until(stream, "DELETED", made)
+        _until(stream, "DELETED", created)
         api("GET", f"{path}/{name}", status=404)
         if "deletecollection" in resource.verbs:
             api("DELETE", f"{path}?labelSelector=test=yes&gracePeriodSeconds=0")
         else:
             api("DELETE", f"{path}/{two['metadata']['name']}")
-        _until(stream, "DELETED", other)
+        _until(stream, "DELETED", created_second)
         assert not api("GET", f"{path}?labelSelector=test=yes")["items"]
 
 
 def _until(stream: HTTPResponse, type_: str, obj: Tree) -> list[tuple[str, str]]:
     """What a watch shows until an object has got that far: the very change, or its end."""
-    found = []
+    shown_events = []
     while True:
         event = events(stream, 1)[0]
         metadata = event["object"]["metadata"]
-        found.append((event["type"], metadata["name"]))
+        shown_events.append((event["type"], metadata["name"]))
         if event["type"] == type_ and metadata["uid"] == obj["metadata"]["uid"]:
             if type_ == "DELETED":
-                return found
+                return shown_events
             if metadata["resourceVersion"] == obj["metadata"]["resourceVersion"]:
                 assert event["object"] == obj
-                return found
+                return shown_events
 
 
 def _put(api: Api, path: str, changed: Callable[[Tree], Tree]) -> Tree:
     """Read, change and write back, again where a controller came between."""
     while True:
-        answer = api.ask("PUT", path, changed(api("GET", path)))
-        if answer.status != 409:
-            assert answer.status == 200, answer.body
-            return dict(answer.tree)
+        response = api.request("PUT", path, changed(api("GET", path)))
+        if response.status != 409:
+            assert response.status == 200, response.body
+            return dict(response.tree)
 
 
-def _holds(found: object, wanted: object) -> None:
+def _holds(stored: object, sent_value: object) -> None:
     """Whatever was sent is there; what has been added is the server's business."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for key, value in wanted.items():
-            _holds(found.get(key), value)
-    elif isinstance(wanted, list) and isinstance(found, list):
-        assert len(found) >= len(wanted)
-        for left, right in zip(found, wanted, strict=False):
-            _holds(left, right)
+    if isinstance(sent_value, dict) and isinstance(stored, dict):
+        for key, value in sent_value.items():
+            _holds(stored.get(key), value)
+    elif isinstance(sent_value, list) and isinstance(stored, list):
+        assert len(stored) >= len(sent_value)
+        for item_stored, right in zip(stored, sent_value, strict=False):
+            _holds(item_stored, right)
     else:
-        assert found == wanted
+        assert stored == sent_value
 
 
 def _status(api: Api, path: str, status: Tree | None) -> None:
@@ -234,14 +242,14 @@ def _status(api: Api, path: str, status: Tree | None) -> None:
         "PATCH",
         f"{path}/status",
         {"metadata": {"annotations": {"of": "status"}}, "status": status or {}},
-        sent=MERGE,
+        content_type=MERGE,
     )
     current = api("GET", f"{path}/status")
     if status:
         _holds(current["status"], status)
-        kept = _put(api, f"{path}/status", lambda now: now)
-        _holds(kept["status"], status)
-        assert kept["spec"] == current["spec"]
+        updated = _put(api, f"{path}/status", lambda stored: stored)
+        _holds(updated["status"], status)
+        assert updated["spec"] == current["spec"]
 
 
 def _cells(api: Api, path: str) -> dict[str, object]:
@@ -250,8 +258,12 @@ def _cells(api: Api, path: str) -> dict[str, object]:
     table = api("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     (row,) = table["rows"]
     # An address has one cell more than columns, in Kubernetes too.
-    found = zip((one["name"] for one in table["columnDefinitions"]), row["cells"], strict=False)
-    return {name: cell for name, cell in found if name not in VARIES}
+    cells = zip(
+        (column_definition["name"] for column_definition in table["columnDefinitions"]),
+        row["cells"],
+        strict=False,
+    )
+    return {name: cell for name, cell in cells if name not in VARIES}
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
@@ -265,16 +277,16 @@ def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree)
     ]
     assert dry == [dry[0]] * 4
     name = _make_second(still, path, obj)
-    bodies = {form: still.ask("GET", f"{path}/{name}", accept=MEDIA[form]) for form in MEDIA}
-    for form, answer in bodies.items():
-        assert answer.headers["content-type"] == MEDIA[form]
-        there = recode(bodies["json"].body, "json", form, codecs=CODECS)
-        assert _read(form, answer.body) == _through(form, bodies["json"].body)
+    bodies = {form: still.request("GET", f"{path}/{name}", accept=MEDIA[form]) for form in MEDIA}
+    for form, response in bodies.items():
+        assert response.headers["content-type"] == MEDIA[form]
+        encoded = recode(bodies["json"].body, "json", form, codecs=CODECS)
+        assert _read(form, response.body) == _through(form, bodies["json"].body)
         for target in MEDIA:
-            wanted = recode(there, form, target, codecs=CODECS)
-            assert recode(answer.body, form, target, codecs=CODECS) == wanted
-    here = f"{path}?resourceVersion=0&fieldSelector=metadata.name={name}"
-    lists = {form: still.ask("GET", here, accept=MEDIA[form]).body for form in MEDIA}
+            expected = recode(encoded, form, target, codecs=CODECS)
+            assert recode(response.body, form, target, codecs=CODECS) == expected
+    selected = f"{path}?resourceVersion=0&fieldSelector=metadata.name={name}"
+    lists = {form: still.request("GET", selected, accept=MEDIA[form]).body for form in MEDIA}
     for form, data in lists.items():
         assert _unversioned(_read(form, data)) == _unversioned(_through(form, lists["json"]))
     for form in STREAMS:
@@ -284,7 +296,7 @@ def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree)
 def _make_second(api: Api, path: str, obj: Tree) -> str:
     """Make sure that the second object is there, and rests; its name."""
     name: str = _second(obj)["metadata"]["name"]
-    api.ask("POST", path, _second(obj))
+    api.request("POST", path, _second(obj))
     if obj["kind"] == "CustomResourceDefinition":
         with api.watch(f"{path}?fieldSelector=metadata.name={name}") as stream:
             while "Established" not in json.dumps(events(stream, 1)):
@@ -292,9 +304,9 @@ def _make_second(api: Api, path: str, obj: Tree) -> str:
     return name
 
 
-def _unversioned(found: Any) -> Tree:
+def _unversioned(listing: Any) -> Tree:
     """A list without its version, which the writes of the server itself move."""
-    return {**found, "metadata": {**found["metadata"], "resourceVersion": ""}}
+    return {**listing, "metadata": {**listing["metadata"], "resourceVersion": ""}}
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
@@ -305,15 +317,15 @@ def test_writes_in_cbor(still: Api, served: dict[tuple[str, str], Served], obj: 
     path = resource.path(NAMESPACE)
     name = _make_second(still, path, obj)
     at, dry = f"{path}/{name}", "dryRun=All&fieldManager=me&force=true"
-    there = still("GET", at)
-    noted = {"metadata": {"annotations": {"test": "noted"}}}
-    changed = {**there, "metadata": {**there["metadata"], "annotations": {"test": "noted"}}}
+    original = still("GET", at)
+    annotation_patch = {"metadata": {"annotations": {"test": "noted"}}}
+    changed = {**original, "metadata": {**original["metadata"], "annotations": {"test": "noted"}}}
     head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
-    applied = {**head, "metadata": {"name": name, **noted["metadata"]}}
+    applied = {**head, "metadata": {"name": name, **annotation_patch["metadata"]}}
     writes: list[tuple[str, str, Tree, str, str]] = [
         ("PUT", f"{at}?{dry.removesuffix('&force=true')}", changed, MEDIA["json"], MEDIA["cbor"]),
         ("PATCH", f"{at}?{dry}", applied, APPLY, "application/apply-patch+cbor"),
-        ("PATCH", f"{at}?{dry.removesuffix('&force=true')}", noted, STRATEGIC,
+        ("PATCH", f"{at}?{dry.removesuffix('&force=true')}", annotation_patch, STRATEGIC,
          "application/strategic-merge-patch+cbor"),
         ("DELETE", at, {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]},
          MEDIA["json"], MEDIA["cbor"]),
@@ -325,21 +337,26 @@ def test_writes_in_cbor(still: Api, served: dict[tuple[str, str], Served], obj: 
         scale = still("GET", f"{at}/scale")
         scale["spec"]["replicas"] = 7
         writes.append(("PUT", f"{at}/scale?dryRun=All", scale, MEDIA["json"], MEDIA["cbor"]))
-    for method, where, body, plain, packed in writes:
-        if method == "DELETE" and where != at and "deletecollection" not in resource.verbs:
+    for method, target, body, plain, packed in writes:
+        if method == "DELETE" and target != at and "deletecollection" not in resource.verbs:
             continue
-        told = still.ask(method, where, body, sent=plain)
+        json_response = still.request(method, target, body, content_type=plain)
         data = cbor.encode_value(body)
-        same = still.ask(method, where, data, sent=packed, accept=MEDIA["cbor"])
-        assert same.headers["content-type"] == MEDIA["cbor"]
-        assert (same.status, _timeless(_read("cbor", same.body))) == (200, _timeless(told.tree))
+        cbor_response = still.request(
+            method, target, data, content_type=packed, accept=MEDIA["cbor"]
+        )
+        assert cbor_response.headers["content-type"] == MEDIA["cbor"]
+        assert (cbor_response.status, _timeless(_read("cbor", cbor_response.body))) == (
+            200,
+            _timeless(json_response.tree),
+        )
 
 
 def _timeless(tree: object) -> object:
     """An answer without the times at which it was made, the store's included."""
     if isinstance(tree, dict):
-        return {name: _timeless(one) for name, one in tree.items() if name not in TIMES}
-    return [_timeless(one) for one in tree] if isinstance(tree, list) else tree
+        return {name: _timeless(item) for name, item in tree.items() if name not in TIMES}
+    return [_timeless(item) for item in tree] if isinstance(tree, list) else tree
 
 
 TIMES = ("time", "timeAdded", "lastTransitionTime", "deletionTimestamp", "resourceVersion")
@@ -347,11 +364,11 @@ TIMES = ("time", "timeAdded", "lastTransitionTime", "deletionTimestamp", "resour
 
 def _made(api: Api, path: str, obj: Tree, form: str) -> Tree:
     body = recode(json.dumps(obj).encode(), "json", form, codecs=CODECS)
-    found: Tree = api("POST", path, body, sent=MEDIA[form])
+    created: Tree = api("POST", path, body, content_type=MEDIA[form])
     random = RANDOM.get(obj["kind"], [])
     for field in ("uid", "creationTimestamp", "managedFields", *random):
-        found["metadata"].pop(field, None)
-    return {key: value for key, value in found.items() if key not in random}
+        created["metadata"].pop(field, None)
+    return {key: value for key, value in created.items() if key not in random}
 
 
 def _through(form: str, data: bytes) -> object:
@@ -359,8 +376,8 @@ def _through(form: str, data: bytes) -> object:
     a stateful set do not name their kind."""
     if form != "protobuf":
         return json.loads(data)
-    there = recode(data, "json", form, codecs=CODECS)
-    return json.loads(recode(there, form, "json", codecs=CODECS))
+    encoded = recode(data, "json", form, codecs=CODECS)
+    return json.loads(recode(encoded, form, "json", codecs=CODECS))
 
 
 def _read(form: str, data: bytes) -> object:
@@ -388,8 +405,8 @@ def _text(value: object) -> object:
         assert value.tag == 22, "bytes that JSON shows in base64"
         return base64.b64encode(value.value).decode()
     if hasattr(value, "items"):
-        return {_text(key): _text(one) for key, one in value.items()}
-    return [_text(one) for one in value] if isinstance(value, list | tuple) else value
+        return {_text(key): _text(item) for key, item in value.items()}
+    return [_text(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _watched(api: Api, path: str, name: str, form: str) -> object:
@@ -444,29 +461,29 @@ def test_field_selectors(api: Api, served: dict[tuple[str, str], Served]) -> Non
         for field in ("metadata.name", *FIELDS.get(kind, ())):
             _select(api, resource.everywhere, field)
         default = "field label not supported: spec.x" if kind in FIELDS else META_ALONE
-        wanted = OTHER_WORDS.get(resource.name, default)
+        expected = OTHER_WORDS.get(resource.name, default)
         for query in ("", "&watch=1"):
             path = f"{resource.everywhere}?fieldSelector=spec.x=1{query}"
-            assert api("GET", path, status=400)["message"] == wanted
+            assert api("GET", path, status=400)["message"] == expected
 
 
 def _select(api: Api, path: str, field: str) -> None:
     """List and watch those that have no value of a field, and all others; once more where the
     server's own loops came between."""
-    before = None
-    while (whole := _names(api, path)) != before:
-        before = whole
+    previous = None
+    while (all_names := _names(api, path)) != previous:
+        previous = all_names
         assert _names(api, f"{path}?fieldSelector={field}=none") == [], (path, field)
-        others = f"{path}?fieldSelector={field}!=none"
-        listed, watched = _names(api, others), []
-        if listed:
-            with api.watch(others) as stream:
-                watched = [name for _, name in seen(stream, len(listed))]
-    assert listed == watched == whole, (path, field)
+        other_query = f"{path}?fieldSelector={field}!=none"
+        listing, watched = _names(api, other_query), []
+        if listing:
+            with api.watch(other_query) as stream:
+                watched = [name for _, name in event_names(stream, len(listing))]
+    assert listing == watched == all_names, (path, field)
 
 
 def _names(api: Api, path: str) -> list[str]:
-    return [one["metadata"]["name"] for one in api("GET", path)["items"]]
+    return [item["metadata"]["name"] for item in api("GET", path)["items"]]
 
 
 def test_other_versions(api: Api, served: dict[tuple[str, str], Served]) -> None:
@@ -475,20 +492,20 @@ def test_other_versions(api: Api, served: dict[tuple[str, str], Served]) -> None
     for obj in OBJECTS:
         group = obj["apiVersion"].rpartition("/")[0]
         resource, three = served[obj["apiVersion"], obj["kind"]], copy.deepcopy(obj)
-        others = [
-            one
-            for (version, kind), one in served.items()
-            if kind == obj["kind"] and version.rpartition("/")[0] == group and one != resource
+        other_resources = [
+            candidate
+            for (version, kind), candidate in served.items()
+            if kind == obj["kind"] and version.rpartition("/")[0] == group and candidate != resource
         ]
-        if not others:
+        if not other_resources:
             continue
         three["metadata"]["name"] = name = obj["metadata"]["name"].removesuffix("one") + "three"
         path = f"{resource.path(NAMESPACE)}/{name}"
-        made = api("POST", resource.path(NAMESPACE), three)
-        for other in others:
-            there = f"{other.path(NAMESPACE)}/{name}"
+        created = api("POST", resource.path(NAMESPACE), three)
+        for other_resource in other_resources:
+            there = f"{other_resource.path(NAMESPACE)}/{name}"
             api("PUT", there, api("GET", there))
             if obj["kind"] != "HorizontalPodAutoscaler":  # its CPU metric moves to the end
-                assert api("GET", path) == made, other
-            seen_versions.add(other.version)
+                assert api("GET", path) == created, other_resource
+            seen_versions.add(other_resource.version)
     assert len(seen_versions) == 10

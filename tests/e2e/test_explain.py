@@ -7,24 +7,24 @@ from tests.e2e.programs import Kubectl
 
 def _resources(kubectl: Kubectl) -> list[tuple[str, str]]:
     """Names of resources and their group-versions."""
-    found = []
+    resources = []
     for line in kubectl("api-resources", "--no-headers").splitlines():
-        words = line.split()
-        at = next(i for i, word in enumerate(words) if word in ("true", "false"))
-        found.append((words[0], words[at - 1]))
-    return found
+        columns = line.split()
+        at = next(i for i, word in enumerate(columns) if word in ("true", "false"))
+        resources.append((columns[0], columns[at - 1]))
+    return resources
 
 
 @pytest.mark.slow
 def test_every_kind(kubectl: Kubectl) -> None:
     """Each resource of the server is explained with all its fields, each kind with a sentence."""
-    found = _resources(kubectl)
-    assert len(found) > 60
-    for name, version in found:
-        told = kubectl("explain", name, "--api-version", version, "--recursive")
-        assert "KIND:" in told, name
-        assert "FIELDS:" in told, name
-        description = told.partition("DESCRIPTION:")[2].partition("FIELDS:")[0].strip()
+    resources = _resources(kubectl)
+    assert len(resources) > 60
+    for name, version in resources:
+        output = kubectl("explain", name, "--api-version", version, "--recursive")
+        assert "KIND:" in output, name
+        assert "FIELDS:" in output, name
+        description = output.partition("DESCRIPTION:")[2].partition("FIELDS:")[0].strip()
         assert description not in ("", "<empty>"), name
 
 
@@ -48,8 +48,8 @@ def test_fields_of_version_two(newest: Kubectl, path: str) -> None:
     _check(newest("explain", path, "--output", "plaintext-openapiv2"), path)
 
 
-def _check(told: str, path: str) -> None:
-    assert path.rpartition(".")[2] in told
-    text = told.partition("DESCRIPTION:")[2].strip()
+def _check(output: str, path: str) -> None:
+    assert path.rpartition(".")[2] in output
+    text = output.partition("DESCRIPTION:")[2].strip()
     assert text
-    assert not text.startswith("<empty>"), told
+    assert not text.startswith("<empty>"), output

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import CONFIGMAPS, asked, call, create, names
+from tests.e2e.cluster import CONFIGMAPS, call, create, names, open_response
 from tests.e2e.programs import start, stop
 
 if sys.platform == "linux":
@@ -33,32 +33,32 @@ def test_a_full_disk(tmp_path: Path) -> None:
     try:
         create(server, "before")
         limit_files(server.process.pid, ROOM)
-        written = ["before"]
+        acknowledged = ["before"]
         for number in range(2 * ROOM // 10_000):
             body = {"metadata": {"name": f"c{number}"}, "data": {"x": "x" * 10_000}}
-            with asked(server, "POST", CONFIGMAPS, body) as answer:
-                said = json.loads(answer.read())
-            if answer.status != 201:
+            with open_response(server, "POST", CONFIGMAPS, body) as response:
+                status_body = json.loads(response.read())
+            if response.status != 201:
                 break
-            written.append(f"c{number}")
-        assert (said["code"], said["message"]) == (500, "sqlite: disk I/O error")
-        assert len(written) > 2
+            acknowledged.append(f"c{number}")
+        assert (status_body["code"], status_body["message"]) == (500, "sqlite: disk I/O error")
+        assert len(acknowledged) > 2
         call(server, "GET", f"{CONFIGMAPS}/before")
-        with asked(server, "GET", "/readyz") as answer:
-            assert answer.status == 500
-            assert "[-]storage-writes failed" in answer.read().decode()
-        with asked(server, "GET", "/livez") as answer:
-            assert answer.status == 200
+        with open_response(server, "GET", "/readyz") as response:
+            assert response.status == 500
+            assert "[-]storage-writes failed" in response.read().decode()
+        with open_response(server, "GET", "/livez") as response:
+            assert response.status == 200
         limit_files(server.process.pid, resource.RLIM_INFINITY)
-        with asked(server, "GET", "/readyz") as answer:
-            assert answer.status == 200
+        with open_response(server, "GET", "/readyz") as response:
+            assert response.status == 200
         create(server, "later")
-        written.append("later")
-        assert set(names(call(server, "GET", CONFIGMAPS))) >= set(written)
+        acknowledged.append("later")
+        assert set(names(call(server, "GET", CONFIGMAPS))) >= set(acknowledged)
     finally:
         stop(server)
     server = start(tmp_path)
     try:
-        assert set(names(call(server, "GET", CONFIGMAPS))) >= set(written)
+        assert set(names(call(server, "GET", CONFIGMAPS))) >= set(acknowledged)
     finally:
         stop(server)

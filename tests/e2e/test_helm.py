@@ -83,13 +83,17 @@ def test_life_of_a_release(helm: Helm, newest: Kubectl, chart: Path) -> None:
     history = json.loads(helm("history", "one", "-o", "json"))
     statuses = [(entry["revision"], entry["status"]) for entry in history]
     assert statuses == [(1, "superseded"), (2, "superseded"), (3, "deployed")]
-    (listed,) = json.loads(helm("list", "-o", "json"))
-    assert (listed["name"], listed["chart"], listed["status"]) == ("one", "shop-0.1.0", "deployed")
+    (releases,) = json.loads(helm("list", "-o", "json"))
+    assert (releases["name"], releases["chart"], releases["status"]) == (
+        "one",
+        "shop-0.1.0",
+        "deployed",
+    )
     assert "greeting: hi" in helm("get", "values", "one", "--revision", "2")
     assert "kind: Deployment" in helm("get", "manifest", "one")
     assert "STATUS: deployed" in helm("status", "one")
-    kept = newest("get", "secrets", "-l", "owner=helm,name=one", "-o", "name").splitlines()
-    assert kept == [f"secret/sh.helm.release.v1.one.v{number}" for number in (1, 2, 3)]
+    revisions = newest("get", "secrets", "-l", "owner=helm,name=one", "-o", "name").splitlines()
+    assert revisions == [f"secret/sh.helm.release.v1.one.v{number}" for number in (1, 2, 3)]
     assert "uninstalled" in helm("uninstall", "one")
     assert newest("get", "secrets,deployments,services", "-o", "name") == ""
     assert "not found" in helm("status", "one", fails=True)
@@ -99,13 +103,13 @@ def test_life_of_a_release(helm: Helm, newest: Kubectl, chart: Path) -> None:
 def test_waits(helm: Helm, newest: Kubectl, chart: Path) -> None:
     """What needs no controller is ready at once; a deployment that nobody runs is not, and the
     release that waited for it failed."""
-    waiting = ("--wait", "--timeout", "20s")
-    helm("upgrade", "--install", "one", str(chart), "--set", "deployed=false", *waiting)
-    helm("uninstall", "one", *waiting)
+    wait_flags = ("--wait", "--timeout", "20s")
+    helm("upgrade", "--install", "one", str(chart), "--set", "deployed=false", *wait_flags)
+    helm("uninstall", "one", *wait_flags)
     assert newest("get", "configmap", "one-settings", "--ignore-not-found") == ""
     helm("install", "two", str(chart), "--wait", "--timeout", "1s", fails=True)
-    (listed,) = json.loads(helm("list", "--all-namespaces", "--failed", "-o", "json"))
-    assert listed["status"] == "failed"
+    (releases,) = json.loads(helm("list", "--all-namespaces", "--failed", "-o", "json"))
+    assert releases["status"] == "failed"
     helm("uninstall", "two")
 
 
@@ -117,5 +121,5 @@ def test_template_and_dry_run(helm: Helm, newest: Kubectl, chart: Path) -> None:
     newest("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=rendered)
     assert "Say hello." in helm("install", "two", str(chart), "--dry-run")
     assert newest("get", "configmap", "two-settings", "--ignore-not-found") == ""
-    refused = helm("install", "one", str(chart), fails=True)
-    assert "invalid ownership metadata" in refused or "conflict" in refused
+    error = helm("install", "one", str(chart), fails=True)
+    assert "invalid ownership metadata" in error or "conflict" in error

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.every_kind import APPLY, JSON, MERGE, STRATEGIC, Api, Served, discovered, objects
+from tests.e2e.every_kind import APPLY, JSON, MERGE, STRATEGIC, Api, Served, discover, objects
 from tests.e2e.programs import Server, start, stop
 
 TEXTS = [
@@ -33,30 +33,30 @@ def values(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
             yield from values(value, (*path, key))
 
 
-def spoil(noise: random.Random, obj: Any) -> Any:
+def spoil(rng: random.Random, obj: Any) -> Any:
     """A copy in which some values are gone, empty, twice there or of another sense."""
     obj = copy.deepcopy(obj)
-    for _ in range(noise.choice((1, 1, 2, 3, 8))):
+    for _ in range(rng.choice((1, 1, 2, 3, 8))):
         paths = list(values(obj))
         if not paths:
             break
-        *steps, last = noise.choice(paths)
+        *steps, last = rng.choice(paths)
         at = obj
         for step in steps:
             at = at[step]
         old = at[last]
-        if noise.random() < 0.25:
+        if rng.random() < 0.25:
             del at[last]
         elif isinstance(old, bool):
             at[last] = not old
         elif isinstance(old, str):
-            at[last] = noise.choice(TEXTS)
+            at[last] = rng.choice(TEXTS)
         elif isinstance(old, int | float):
-            at[last] = noise.choice(NUMBERS)
+            at[last] = rng.choice(NUMBERS)
         elif isinstance(old, list):
-            at[last] = noise.choice(([], old + old, old[::-1], None))
+            at[last] = rng.choice(([], old + old, old[::-1], None))
         elif isinstance(old, dict):
-            at[last] = noise.choice(({}, None, {**old, noise.choice(TEXTS): "x"}))
+            at[last] = rng.choice(({}, None, {**old, rng.choice(TEXTS): "x"}))
     return obj
 
 
@@ -73,17 +73,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 )
 def test_never_an_error_of_the_server(server: Server, seed: int, count: int) -> None:
     """Create, replace, patch and apply of spoilt objects, of what is there and of what is not."""
-    noise, api = random.Random(seed), Api(server)
-    kinds = discovered(api)
-    known = [(kinds[of], obj) for obj in objects() if (of := _kind(obj)) in kinds]
-    for kind, obj in known:
-        api.ask("POST", kind.path("default"), obj)
+    rng, api = random.Random(seed), Api(server)
+    kinds = discover(api)
+    targets = [(kinds[of], obj) for obj in objects() if (of := _kind(obj)) in kinds]
+    for kind, obj in targets:
+        api.request("POST", kind.path("default"), obj)
     for _ in range(count):
-        kind, obj = noise.choice(known)
-        method, path, sent = _question(noise, kind, obj["metadata"]["name"])
-        body = spoil(noise, obj)
-        answer = api.ask(method, path + "dryRun=All&fieldManager=m", body, sent=sent)
-        assert answer.status < 500, (method, path, sent, body, answer.body)
+        kind, obj = rng.choice(targets)
+        method, path, content_type = _question(rng, kind, obj["metadata"]["name"])
+        body = spoil(rng, obj)
+        response = api.request(
+            method, path + "dryRun=All&fieldManager=m", body, content_type=content_type
+        )
+        assert response.status < 500, (method, path, content_type, body, response.body)
     api.close()
 
 
@@ -91,11 +93,11 @@ def _kind(obj: Any) -> tuple[str, str]:
     return obj["apiVersion"], obj["kind"]
 
 
-def _question(noise: random.Random, kind: Served, name: str) -> tuple[str, str, str]:
+def _question(rng: random.Random, kind: Served, name: str) -> tuple[str, str, str]:
     collection = kind.path("default")
-    status = "/status" if noise.random() < 0.2 and "status" in kind.subresources else ""
-    item = f"{collection}/{noise.choice((name, name, 'none'))}{status}?"
-    return noise.choice(
+    status = "/status" if rng.random() < 0.2 and "status" in kind.subresources else ""
+    item = f"{collection}/{rng.choice((name, name, 'none'))}{status}?"
+    return rng.choice(
         (
             ("POST", f"{collection}?", JSON),
             ("PUT", item, JSON),

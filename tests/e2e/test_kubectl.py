@@ -15,10 +15,10 @@ from tests.e2e.programs import Kubectl, Server, kubectls, run
 def test_the_oldest(server: Server, namespace: str) -> None:
     """A kubectl of years ago creates with validation, applies, gets and deletes."""
     oldest = kubectls()[-1]
-    for verb, words in (("create", "created"), ("apply", "configured"), ("delete", "deleted")):
-        said = run(oldest, server, "-n", namespace, verb, "-f", "-", stdin=DEPLOYMENT)
-        assert said.startswith("deployment.apps")
-        assert words in said
+    for verb, participle in (("create", "created"), ("apply", "configured"), ("delete", "deleted")):
+        output = run(oldest, server, "-n", namespace, verb, "-f", "-", stdin=DEPLOYMENT)
+        assert output.startswith("deployment.apps")
+        assert participle in output
         run(oldest, server, "-n", namespace, "get", "deployments,pods", "-o", "wide")
 
 
@@ -46,10 +46,10 @@ def test_create_is_validated(kubectl: Kubectl) -> None:
     assert re.search(r'unknown field ".*imagee"', unknown)
     broken = kubectl("create", "-f", "-", stdin=POD.replace("name: web", "name: Web_"), fails=True)
     assert 'The Pod "Web_" is invalid' in broken
-    again = kubectl("create", "-f", "-", stdin=POD) and kubectl(
+    error = kubectl("create", "-f", "-", stdin=POD) and kubectl(
         "create", "-f", "-", stdin=POD, fails=True
     )
-    assert 'pods "web" already exists' in again
+    assert 'pods "web" already exists' in error
 
 
 def test_describe(kubectl: Kubectl) -> None:
@@ -82,18 +82,20 @@ def test_label_annotate_patch(kubectl: Kubectl) -> None:
     )
     for kind, patch in patches:
         kubectl("patch", "pod", "web", "--type", kind, "-p", patch)
-    found = json.loads(kubectl("get", "pod", "web", "-o", "json"))
-    assert found["metadata"]["labels"] == {"app": "web", "json": "yes", "merge": "yes"}
-    assert found["metadata"]["annotations"]["note"] == "two"
-    assert [one["image"] for one in found["spec"]["containers"]] == ["nginx:1.28"]
+    pod = json.loads(kubectl("get", "pod", "web", "-o", "json"))
+    assert pod["metadata"]["labels"] == {"app": "web", "json": "yes", "merge": "yes"}
+    assert pod["metadata"]["annotations"]["note"] == "two"
+    assert [container["image"] for container in pod["spec"]["containers"]] == ["nginx:1.28"]
 
 
 def test_edit_by_replace(kubectl: Kubectl) -> None:
     """replace takes back what get wrote; a stale copy is refused."""
     kubectl("create", "configmap", "settings", "--from-literal=a=1")
-    stale = kubectl("get", "configmap", "settings", "-o", "yaml")
-    kubectl("replace", "-f", "-", stdin=stale.replace('a: "1"', 'a: "2"'))
-    conflict = kubectl("replace", "-f", "-", stdin=stale.replace('a: "1"', 'a: "3"'), fails=True)
+    stale_text = kubectl("get", "configmap", "settings", "-o", "yaml")
+    kubectl("replace", "-f", "-", stdin=stale_text.replace('a: "1"', 'a: "2"'))
+    conflict = kubectl(
+        "replace", "-f", "-", stdin=stale_text.replace('a: "1"', 'a: "3"'), fails=True
+    )
     assert "the object has been modified" in conflict
     assert kubectl("get", "configmap", "settings", "-o", "jsonpath={.data.a}") == "2"
 
@@ -114,18 +116,19 @@ def test_scale_and_restart(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     kubectl("scale", "deployment", "shop", "--replicas=5")
     kubectl("rollout", "restart", "deployment", "shop")
-    found = json.loads(kubectl("get", "deployment", "shop", "-o", "json"))
-    assert found["spec"]["replicas"] == 5
+    deployment = json.loads(kubectl("get", "deployment", "shop", "-o", "json"))
+    assert deployment["spec"]["replicas"] == 5
     assert (
-        "kubectl.kubernetes.io/restartedAt" in found["spec"]["template"]["metadata"]["annotations"]
+        "kubectl.kubernetes.io/restartedAt"
+        in deployment["spec"]["template"]["metadata"]["annotations"]
     )
-    assert found["metadata"]["generation"] == 3
+    assert deployment["metadata"]["generation"] == 3
     row = kubectl("get", "deployments").splitlines()[1].split()
     assert row[:4] == ["shop", "0/5", "0", "0"]
-    refused = kubectl(
+    error = kubectl(
         "scale", "deployment", "shop", "--replicas=1", "--current-replicas=9", fails=True
     )
-    assert "Expected replicas to be 9" in refused
+    assert "Expected replicas to be 9" in error
 
 
 def test_delete(kubectl: Kubectl) -> None:
@@ -144,8 +147,8 @@ def test_chunks(kubectl: Kubectl) -> None:
     names = [f"item-{number}" for number in range(7)]
     for name in names:
         kubectl("create", "configmap", name)
-    found = kubectl("get", "configmaps", "--chunk-size=2", "-o", "name").splitlines()
-    assert [one for one in found if "item" in one] == [f"configmap/{name}" for name in names]
+    lines = kubectl("get", "configmaps", "--chunk-size=2", "-o", "name").splitlines()
+    assert [item for item in lines if "item" in item] == [f"configmap/{name}" for name in names]
 
 
 def test_field_selectors_and_sorting(kubectl: Kubectl) -> None:

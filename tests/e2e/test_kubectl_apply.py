@@ -51,15 +51,18 @@ def editor(tmp_path: Path) -> dict[str, str]:
 def managers(kubectl: Kubectl, name: str) -> set[tuple[str, str]]:
     """Who owns fields of an object, and by which operation."""
     obj = json.loads(kubectl("get", name, "-o", "json", "--show-managed-fields"))
-    return {(one["manager"], one["operation"]) for one in obj["metadata"]["managedFields"]}
+    return {
+        (managed_field["manager"], managed_field["operation"])
+        for managed_field in obj["metadata"]["managedFields"]
+    }
 
 
 def test_files_and_folders(kubectl: Kubectl, folder: Path) -> None:
     """A folder is applied as a whole, leaves all as it is the second time, and is deleted."""
     files = ("-f", str(folder / "files"))
     names = ("configmap/settings", "secret/keys", "pod/web")
-    assert kubectl("apply", *files).splitlines() == [f"{one} created" for one in names]
-    assert kubectl("apply", *files).splitlines() == [f"{one} unchanged" for one in names]
+    assert kubectl("apply", *files).splitlines() == [f"{name} created" for name in names]
+    assert kubectl("apply", *files).splitlines() == [f"{name} unchanged" for name in names]
     selected = kubectl("get", *files, "-l", "set=one", "-o", "name").splitlines()
     assert set(selected) == {"configmap/settings", "secret/keys"}
     kubectl("delete", *files, "--now")
@@ -69,8 +72,8 @@ def test_files_and_folders(kubectl: Kubectl, folder: Path) -> None:
 @pytest.mark.slow
 def test_kustomize(kubectl: Kubectl, folder: Path) -> None:
     """A kustomization is applied, from both sides, and deleted."""
-    found = kubectl("apply", "-k", str(folder / "kustomize"))
-    assert "deployment.apps/made-shop created" in found
+    output = kubectl("apply", "-k", str(folder / "kustomize"))
+    assert "deployment.apps/made-shop created" in output
     kubectl("apply", "-k", str(folder / "kustomize"), "--server-side", "--force-conflicts")
     annotation = "jsonpath={.metadata.annotations.by}"
     assert kubectl("get", "deployment", "made-shop", "-o", annotation) == "kustomize"
@@ -79,12 +82,12 @@ def test_kustomize(kubectl: Kubectl, folder: Path) -> None:
 
 def test_dry_runs(newest: Kubectl) -> None:
     """A dry run on either side says what would happen and stores nothing."""
-    for side, words in (("client", "(dry run)"), ("server", "(server dry run)")):
+    for side, suffix in (("client", "(dry run)"), ("server", "(server dry run)")):
         created = newest("apply", f"--dry-run={side}", "-f", "-", stdin=DEPLOYMENT)
-        assert created == f"deployment.apps/shop created {words}\n"
+        assert created == f"deployment.apps/shop created {suffix}\n"
     assert "not found" in newest("get", "deployment", "shop", fails=True)
-    shown = newest("create", "--dry-run=server", "-f", "-", "-o", IMAGE, stdin=DEPLOYMENT)
-    assert shown == "nginx:1.27"
+    image = newest("create", "--dry-run=server", "-f", "-", "-o", IMAGE, stdin=DEPLOYMENT)
+    assert image == "nginx:1.27"
     newest("apply", "-f", "-", stdin=DEPLOYMENT)
     newest("apply", "--dry-run=server", "-f", "-", stdin=LATER)
     newest("set", "image", "--dry-run=server", "deployment/shop", "main=nginx:1.29")
@@ -109,9 +112,9 @@ def test_server_side(kubectl: Kubectl, newest: Kubectl) -> None:
     assert kubectl(*apply, stdin=DEPLOYMENT) == "deployment.apps/shop serverside-applied\n"
     kubectl(*apply, stdin=LATER)
     assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.28"
-    refused = kubectl(*apply, "--field-manager=other", stdin=DEPLOYMENT, fails=True)
-    assert 'conflict with "kubectl"' in refused
-    assert '.spec.template.spec.containers[name="main"].image' in refused
+    error = kubectl(*apply, "--field-manager=other", stdin=DEPLOYMENT, fails=True)
+    assert 'conflict with "kubectl"' in error
+    assert '.spec.template.spec.containers[name="main"].image' in error
     kubectl(*apply, "--field-manager=other", "--force-conflicts", stdin=DEPLOYMENT)
     assert managers(newest, "deployment/shop") == {("kubectl", "Apply"), ("other", "Apply")}
     kubectl("scale", "deployment", "shop", "--replicas=7")
@@ -132,8 +135,8 @@ def test_from_one_side_to_the_other(newest: Kubectl) -> None:
         ("kubectl-last-applied", "Apply"),
     }
     assert newest("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.28"
-    said = newest("apply", "view-last-applied", "deployment/shop", "-o", "json")
-    assert "nginx:1.28" in said
+    output = newest("apply", "view-last-applied", "deployment/shop", "-o", "json")
+    assert "nginx:1.28" in output
     newest("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT.replace("  replicas: 2\n", ""))
     assert newest("get", "deployment", "shop", "-o", "jsonpath={.spec.replicas}") == "1"
 
@@ -152,19 +155,19 @@ def test_last_applied(kubectl: Kubectl, tmp_path: Path, editor: dict[str, str]) 
 
 def test_prune(kubectl: Kubectl) -> None:
     """What was applied with a label once and is so no more goes."""
-    other = CONFIG_MAP.replace("name: settings", "name: other")
+    second_map = CONFIG_MAP.replace("name: settings", "name: other")
     flag = "--prune-allowlist" if "allowlist" in kubectl("apply", "--help") else "--prune-whitelist"
     prune = ("apply", "-f", "-", "--prune", "-l", "set=one", f"{flag}=core/v1/ConfigMap")
-    kubectl(*prune, stdin=f"{CONFIG_MAP}---{other}")
+    kubectl(*prune, stdin=f"{CONFIG_MAP}---{second_map}")
     assert "configmap/other pruned" in kubectl(*prune, stdin=CONFIG_MAP)
     assert kubectl("get", "configmaps", "-l", "set=one", "-o", "name") == "configmap/settings\n"
 
 
 def test_apply_sets(newest: Kubectl) -> None:
     """What a set held once and holds no more goes."""
-    other = CONFIG_MAP.replace("name: settings", "name: other")
+    second_map = CONFIG_MAP.replace("name: settings", "name: other")
     apply = ("apply", "--server-side", "-f", "-", "--prune", "--applyset=mine")
-    newest(*apply, stdin=f"{CONFIG_MAP}---{other}", KUBECTL_APPLYSET="true")
+    newest(*apply, stdin=f"{CONFIG_MAP}---{second_map}", KUBECTL_APPLYSET="true")
     assert "configmap/other pruned" in newest(*apply, stdin=CONFIG_MAP, KUBECTL_APPLYSET="true")
     assert newest("get", "configmaps", "-l", "set=one", "-o", "name") == "configmap/settings\n"
 
@@ -175,13 +178,13 @@ def test_edit(kubectl: Kubectl, editor: dict[str, str]) -> None:
     assert kubectl("edit", "deployment", "shop", **editor) == "deployment.apps/shop edited\n"
     assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.30"
     assert kubectl("edit", "deployment", "shop", KUBE_EDITOR="true") == ""
-    wrong = {"KUBE_EDITOR": editor["KUBE_EDITOR"].replace("editor.py", "wrong.py")}
+    wrong_editor = {"KUBE_EDITOR": editor["KUBE_EDITOR"].replace("editor.py", "wrong.py")}
     script = Path(shlex.split(editor["KUBE_EDITOR"])[1])
     text = script.read_text().replace("nginx:1.27", "name: main").replace("nginx:1.30", "name: _")
     script.with_name("wrong.py").write_text(text)
-    refused = kubectl("edit", "deployment", "shop", **wrong, fails=True)
-    assert "deployments.apps" in refused
-    assert "is invalid" in refused
+    error = kubectl("edit", "deployment", "shop", **wrong_editor, fails=True)
+    assert "deployments.apps" in error
+    assert "is invalid" in error
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def test_set(shop: Kubectl) -> None:
     (container,) = spec["containers"]
     assert spec["serviceAccountName"] == "clerk"
     assert container["image"] == "nginx:1.28"
-    assert [one["name"] for one in container["env"]] == ["B", "LEVEL"]
+    assert [item["name"] for item in container["env"]] == ["B", "LEVEL"]
     assert container["resources"] == {"limits": {"cpu": "200m", "memory": "1Gi"}}
     assert "B=2" in shop("set", "env", "deployment/shop", "--list")
 
@@ -90,8 +90,8 @@ def test_patches(shop: Kubectl) -> None:
     assert container["name"] == "side"
     assert shop("patch", "deployment", "shop", "-p", "{}").endswith("patched (no change)\n")
     absent = '[{"op":"remove","path":"/metadata/labels/none"}]'
-    refused = shop("patch", "deployment", "shop", "--type=json", "-p", absent, fails=True)
-    assert "The request is invalid" in refused
+    error = shop("patch", "deployment", "shop", "--type=json", "-p", absent, fails=True)
+    assert "The request is invalid" in error
 
 
 def test_rollout(shop: Kubectl) -> None:
@@ -110,8 +110,8 @@ def test_rollout(shop: Kubectl) -> None:
     assert "already paused" in shop("rollout", "pause", "deployment/shop", fails=True)
     assert "cannot rollback a paused" in shop("rollout", "undo", "deployment/shop", fails=True)
     shop("rollout", "resume", "deployment/shop")
-    waiting = shop("rollout", "status", "deployment/shop", "--watch=false")
-    assert waiting.startswith("Waiting for deployment spec update to be observed")
+    status = shop("rollout", "status", "deployment/shop", "--watch=false")
+    assert status.startswith("Waiting for deployment spec update to be observed")
 
 
 def test_statuses(newest: Kubectl) -> None:
@@ -129,8 +129,8 @@ def test_statuses(newest: Kubectl) -> None:
     newest("wait", "--for=condition=Ready", "pod/web", "--timeout=60s")
     newest("wait", "--for=jsonpath={.status.phase}=Running", "pod/web", "--timeout=60s")
     newest("wait", "--for=create", "pod/web", "--timeout=60s")
-    late = newest("wait", "--for=condition=Never", "pod/web", "--timeout=0s", fails=True)
-    assert "condition not met" in late
+    timeout = newest("wait", "--for=condition=Never", "pod/web", "--timeout=0s", fails=True)
+    assert "condition not met" in timeout
 
 
 def test_expose_and_autoscale(shop: Kubectl) -> None:

@@ -53,11 +53,11 @@ def is_newest(kubectl: Kubectl) -> bool:
 def test_generators(server: Server, kubectl: Kubectl, namespace: str) -> None:
     """create makes every kind of object that it has a generator for."""
     newest = is_newest(kubectl)
-    places = {"folder": server.folder, "name": f"{namespace}-{'new' if newest else 'old'}"}
+    values = {"folder": server.folder, "name": f"{namespace}-{'new' if newest else 'old'}"}
     for line in (*GENERATORS, *OF_THE_CLUSTER):
         if newest or not line.startswith(LATER):
-            said = kubectl("create", *line.format_map(places).split())
-            assert said.endswith(" created\n"), line
+            output = kubectl("create", *line.format_map(values).split())
+            assert output.endswith(" created\n"), line
     (ingress,) = json.loads(kubectl("get", "ingresses", "-o", "json"))["items"]
     assert ingress["spec"]["rules"][0]["http"]["paths"][0]["pathType"] == "Prefix"
     types = kubectl("get", "services", "-o", "jsonpath={.items[*].spec.type}")
@@ -127,9 +127,9 @@ def test_raw(kubectl: Kubectl, namespace: str) -> None:
     """Requests may be written out."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     manifest = json.dumps({"metadata": {"name": "raw"}})
-    made = json.loads(kubectl("create", "--raw", path, "-f", "-", stdin=manifest))
-    assert made["metadata"]["name"] == "raw"
-    kubectl("replace", "--raw", f"{path}/raw", "-f", "-", stdin=json.dumps(made))
+    created = json.loads(kubectl("create", "--raw", path, "-f", "-", stdin=manifest))
+    assert created["metadata"]["name"] == "raw"
+    kubectl("replace", "--raw", f"{path}/raw", "-f", "-", stdin=json.dumps(created))
     assert json.loads(kubectl("get", "--raw", f"{path}/raw"))["metadata"]["uid"]
     kubectl("delete", "--raw", f"{path}/raw")
     assert "not found" in kubectl("get", "configmap", "raw", fails=True)

@@ -61,8 +61,8 @@ OUTPUTS = [
 def test_outputs(maps: Kubectl) -> None:
     """get selects, sorts, pages and prints in every form."""
     for arguments, expected in OUTPUTS:
-        found = maps("get", "configmaps", *arguments)
-        assert found == expected or re.fullmatch(expected, found), arguments
+        output = maps("get", "configmaps", *arguments)
+        assert output == expected or re.fullmatch(expected, output), arguments
 
 
 def test_all_namespaces(maps: Kubectl, namespace: str) -> None:
@@ -166,7 +166,7 @@ def test_nothing_runs(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
     bound = POD.replace("spec:", f"spec:\n  nodeName: {namespace}")
     kubectl("create", "-f", "-", stdin=bound)
     for arguments, expected in NOTHING_RUNS.items():
-        called = [one.format(folder=tmp_path) for one in arguments]
+        called = [argument.format(folder=tmp_path) for argument in arguments]
         assert expected in kubectl(*called, fails=True), arguments
 
 
@@ -186,9 +186,9 @@ def proxy(server: Server, program: Path, *arguments: str) -> Iterator[str]:
 def test_proxy(server: Server, kubectl_program: Path, tmp_path: Path) -> None:
     """proxy serves the API on a port of its choice, and on a socket."""
     with proxy(server, kubectl_program, "--port=0") as line:
-        place = line.split()[-1]
-        with urllib.request.urlopen(f"http://{place}/version", timeout=60) as answer:
-            assert json.load(answer)["major"] == "1"
+        address = line.split()[-1]
+        with urllib.request.urlopen(f"http://{address}/version", timeout=60) as response:
+            assert json.load(response)["major"] == "1"
     path = str(tmp_path / "socket")
     with (
         proxy(server, kubectl_program, f"--unix-socket={path}"),
@@ -197,5 +197,5 @@ def test_proxy(server: Server, kubectl_program: Path, tmp_path: Path) -> None:
         at.settimeout(60)
         at.connect(path)
         at.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
-        with at.makefile("rb") as answer:
-            assert answer.read().endswith(b"\r\n\r\nok")
+        with at.makefile("rb") as response:
+            assert response.read().endswith(b"\r\n\r\nok")

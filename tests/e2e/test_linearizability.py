@@ -63,18 +63,18 @@ class Client:
 
     def list(self, _key: str) -> None:
         limit = self.chance.choice(("", "?limit=2"))
-        called, returned, code, found = self._call("GET", MAPS + limit)
-        items = {item["metadata"]["name"]: item for item in found.get("items", ())}
-        if code == 200 and limit and "continue" in found["metadata"]:
+        called, returned, code, page = self._call("GET", MAPS + limit)
+        items = {item["metadata"]["name"]: item for item in page.get("items", ())}
+        if code == 200 and limit and "continue" in page["metadata"]:
             # The rest is of the same moment, whenever it is read.
-            token = found["metadata"]["continue"]
-            _, _, code, rest = self._call("GET", f"{MAPS}{limit}0&continue={token}")
-            items |= {item["metadata"]["name"]: item for item in rest.get("items", ())}
+            token = page["metadata"]["continue"]
+            _, _, code, next_page = self._call("GET", f"{MAPS}{limit}0&continue={token}")
+            items |= {item["metadata"]["name"]: item for item in next_page.get("items", ())}
         if code != 200:
             return
         for key in KEYS:
-            seen = (200, items[key]) if key in items else (404, {})
-            self._note(key, "get", None, called, returned, *seen)
+            outcome = (200, items[key]) if key in items else (404, {})
+            self._note(key, "get", None, called, returned, *outcome)
 
     def create(self, key: str) -> None:
         body = self._body(key, self._value())
@@ -117,12 +117,12 @@ class Client:
         try:
             assert self.connection is not None
             self.connection.request(method, path, content, {"Content-Type": "application/json"})
-            answer = self.connection.getresponse()
-            code, found = answer.status, json.loads(answer.read())
+            response = self.connection.getresponse()
+            code, outcome = response.status, json.loads(response.read())
         except (OSError, http.client.HTTPException):
             self.leave()
-            code, found = 0, {}
-        return called, time.monotonic(), code, found
+            code, outcome = 0, {}
+        return called, time.monotonic(), code, outcome
 
     def _note(
         self,
@@ -132,7 +132,7 @@ class Client:
         called: float,
         returned: float,
         code: int,
-        found: Any,
+        response: Any,
     ) -> None:
         outcome = None
         if code in (200, 201):
@@ -140,19 +140,19 @@ class Client:
                 outcome = ("ok", None, "")
                 self.known.pop(key, None)
             else:
-                version = int(found["metadata"]["resourceVersion"])
-                outcome = ("ok", version, found["data"]["v"])
+                version = int(response["metadata"]["resourceVersion"])
+                outcome = ("ok", version, response["data"]["v"])
                 self.known[key] = version
         elif code == 404:
             outcome = ("absent", None, "")
         elif code == 409:
             outcome = ("exists" if kind == "create" else "conflict", None, "")
         else:
-            assert code in (0, 429, 500, 503, 504), (code, found)
+            assert code in (0, 429, 500, 503, 504), (code, response)
             if kind == "get":
                 return
-        heard = returned if outcome is not None else None
-        self.heard[key].append(Operation(kind, called, heard, argument, outcome, self.name))
+        returned_at = returned if outcome is not None else None
+        self.heard[key].append(Operation(kind, called, returned_at, argument, outcome, self.name))
 
 
 def run_clients(
@@ -161,13 +161,13 @@ def run_clients(
     """Let clients work for some time while something happens, and on a busy machine until the
     run is worth checking; the history of each object."""
     clients = [Client(f"c{number}", ports, random.Random(number)) for number in range(count)]
-    end = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     failed: list[BaseException] = []
 
     def work(client: Client) -> None:
         try:
-            while time.monotonic() < end or not (
-                _succeeded(clients) >= WANTED or time.monotonic() > end + PATIENCE
+            while time.monotonic() < deadline or not (
+                _succeeded(clients) >= WANTED or time.monotonic() > deadline + PATIENCE
             ):
                 client.step()
                 if client.connection is None:  # its server is away
@@ -188,20 +188,31 @@ def run_clients(
     if failed:
         raise failed[0]
     assert _succeeded(clients) >= WANTED
-    return {key: [one for client in clients for one in client.heard[key]] for key in KEYS}
+    return {
+        key: [operation for client in clients for operation in client.heard[key]] for key in KEYS
+    }
 
 
 def _succeeded(clients: Sequence[Client]) -> set[str]:
     """The kinds of calls that have been answered with success."""
-    heard = (one for client in clients for history in client.heard.values() for one in history)
-    return {one.kind for one in heard if one.outcome and one.outcome[0] == "ok"}
+    operations = (
+        operation
+        for client in clients
+        for history in client.heard.values()
+        for operation in history
+    )
+    return {
+        operation.kind
+        for operation in operations
+        if operation.outcome and operation.outcome[0] == "ok"
+    }
 
 
 def check(histories: dict[str, list[Operation]]) -> None:
     """Each object was a register."""
     for key, history in histories.items():
-        shown = "\n".join(map(str, sorted(history, key=lambda one: one.called)))
-        assert linearizable(history, register, None), f"no order explains {key}:\n{shown}"
+        text = "\n".join(map(str, sorted(history, key=lambda operation: operation.called)))
+        assert linearizable(history, register, None), f"no order explains {key}:\n{text}"
 
 
 @pytest.fixture
@@ -224,7 +235,7 @@ def over_etcd(*members: Member) -> dict[str, str]:
     }
 
 
-def nothing() -> None:
+def no_faults() -> None:
     """Nothing happens."""
 
 
@@ -235,14 +246,14 @@ def port_of(server: Server) -> Callable[[], int]:
 def test_one_server_over_sqlite(start: Callable[..., Server], tmp_path: Path) -> None:
     """The objects of one server over a file are linearizable."""
     server = start(storage=f"sqlite:{tmp_path / 'store.db'}")
-    check(run_clients([port_of(server)], 6, 1.0, nothing))
+    check(run_clients([port_of(server)], 6, 1.0, no_faults))
 
 
 def test_two_servers_over_etcd(start: Callable[..., Server]) -> None:
     """The objects of two servers over one etcd are linearizable, whichever a client asks."""
     settings = over_etcd(shared_etcd())
     servers = [start(**settings), start(**settings)]
-    check(run_clients([port_of(server) for server in servers], 6, 2.0, nothing))
+    check(run_clients([port_of(server) for server in servers], 6, 2.0, no_faults))
 
 
 @pytest.mark.parametrize("backend", ["sqlite", "etcd"])
@@ -255,8 +266,8 @@ def test_while_servers_restart(backend: str, start: Callable[..., Server], tmp_p
     servers = [start(**settings) for _ in range(count)]
 
     def restart() -> None:
-        for turn in range(4):
-            at = turn % count
+        for round_number in range(4):
+            at = round_number % count
             time.sleep(0.2)
             servers[at].end()
             servers[at] = start(**settings)
@@ -295,4 +306,4 @@ def test_for_longer(start: Callable[..., Server]) -> None:
     """Two servers over one etcd, more clients, for half a minute."""
     settings = over_etcd(shared_etcd())
     servers = [start(**settings), start(**settings)]
-    check(run_clients([port_of(server) for server in servers], 12, 30, nothing))
+    check(run_clients([port_of(server) for server in servers], 12, 30, no_faults))

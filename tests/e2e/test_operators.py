@@ -59,13 +59,13 @@ def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
     )
 
     def says(pattern: str) -> None:
-        seen = []
+        messages = []
         assert operator.stdout is not None
         for line in operator.stdout:
             if re.search(pattern, line):
                 return
-            seen.append(line)
-        raise AssertionError("".join(seen))
+            messages.append(line)
+        raise AssertionError("".join(messages))
 
     yield says
     operator.terminate()
@@ -81,9 +81,7 @@ def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
     assert "cache" in newest("get", "deployment", "cache")
     newest("patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":3}}')
     newest("wait", "deployment/cache", "--for=jsonpath={.spec.replicas}=3", "--timeout=60s")
-    refused = newest(
-        "patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":99}}', fails=True
-    )
-    assert "spec.size in body should be less than or equal to 9" in refused
+    error = newest("patch", "mc", "cache", "--type=merge", "-p", '{"spec":{"size":99}}', fails=True)
+    assert "spec.size in body should be less than or equal to 9" in error
     newest("delete", "mc", "cache", "--timeout=60s")
     newest("wait", "deployment/cache", "--for=delete", "--timeout=60s")

@@ -7,15 +7,15 @@ from tests.e2e.every_kind import STRATEGIC, Api, Tree, meta, pod
 
 
 def _resources(requests: Tree | None = None, limits: Tree | None = None) -> Tree:
-    found = {"requests": requests, "limits": limits}
-    return {key: value for key, value in found.items() if value}
+    requirements = {"requests": requests, "limits": limits}
+    return {key: value for key, value in requirements.items() if value}
 
 
 SMALL = {"cpu": "100m", "memory": "100Mi"}
 
 
 @pytest.mark.parametrize(
-    ("resources", "wanted"),
+    ("resources", "expected"),
     [
         (_resources(SMALL, SMALL), "Guaranteed"),
         (_resources(None, SMALL), "Guaranteed"),
@@ -24,10 +24,10 @@ SMALL = {"cpu": "100m", "memory": "100Mi"}
         ({}, "BestEffort"),
     ],
 )
-def test_quality_of_service(api: Api, core: str, resources: Tree, wanted: str) -> None:
+def test_quality_of_service(api: Api, core: str, resources: Tree, expected: str) -> None:
     """Pods Set QOS Class should be set on Pods with matching requests and limits."""
     obj = pod("p", containers=[{"name": "c", "image": "i", "resources": resources}])
-    assert api("POST", f"{core}/pods", obj)["status"]["qosClass"] == wanted
+    assert api("POST", f"{core}/pods", obj)["status"]["qosClass"] == expected
 
 
 def _certificate(seconds: int) -> Tree:
@@ -37,7 +37,7 @@ def _certificate(seconds: int) -> Tree:
 
 
 @pytest.mark.parametrize(
-    ("spec", "status", "words"),
+    ("spec", "status", "message"),
     [
         ({"runtimeClassName": "none"}, 403, 'RuntimeClass "none" not found'),
         ({"securityContext": {"sysctls": [{"name": "foo-", "value": "x"}, {"name": "kernel.shmmax",
@@ -48,11 +48,11 @@ def _certificate(seconds: int) -> Tree:
     ],
     ids=["runtime class", "sysctls", "long certificate", "short certificate", "priority"],
 )  # fmt: skip
-def test_refused_pods(api: Api, core: str, spec: Tree, status: int, words: str) -> None:
+def test_refused_pods(api: Api, core: str, spec: Tree, status: int, message: str) -> None:
     """RuntimeClass should reject a Pod requesting a non-existent RuntimeClass; Sysctls should
     reject invalid sysctls; MaxExpirationSeconds should reject pod creation."""
-    refused = api("POST", f"{core}/pods", pod("p", **spec), status=status)
-    assert words in refused["message"]
+    error = api("POST", f"{core}/pods", pod("p", **spec), status=status)
+    assert message in error["message"]
 
 
 def test_limit_range(api: Api, core: str) -> None:
@@ -65,11 +65,11 @@ def test_limit_range(api: Api, core: str) -> None:
         "defaultRequest": {"cpu": "100m", "memory": "200Mi"},
     }
     api("POST", f"{core}/limitranges", {**meta("l"), "spec": {"limits": [limits]}})
-    found = api("POST", f"{core}/pods", pod("none"))["spec"]["containers"][0]["resources"]
-    assert found == {"limits": limits["default"], "requests": limits["defaultRequest"]}
+    resources_set = api("POST", f"{core}/pods", pod("none"))["spec"]["containers"][0]["resources"]
+    assert resources_set == {"limits": limits["default"], "requests": limits["defaultRequest"]}
     partial = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "200m"}}}]
-    found = api("POST", f"{core}/pods", pod("some", containers=partial))
-    requests = found["spec"]["containers"][0]["resources"]["requests"]
+    resources_set = api("POST", f"{core}/pods", pod("some", containers=partial))
+    requests = resources_set["spec"]["containers"][0]["resources"]["requests"]
     assert requests == {"cpu": "200m", "memory": "200Mi"}
     for cpu, word in (("10m", "minimum"), ("600m", "maximum")):
         resources = {"limits": {"cpu": cpu}, "requests": {"cpu": cpu}}
@@ -82,7 +82,7 @@ def test_inline_volume(api: Api, core: str) -> None:
     volume = {"name": "v", "csi": {"driver": "e2e.example.com", "volumeAttributes": {"a": "b"}}}
     api("POST", f"{core}/pods", pod("p", volumes=[volume]))
     patch = {"metadata": {"labels": {"x": "y"}}}
-    found = api("PATCH", f"{core}/pods/p", patch, sent=STRATEGIC)
-    assert found["spec"]["volumes"][0] == volume
+    patched = api("PATCH", f"{core}/pods/p", patch, content_type=STRATEGIC)
+    assert patched["spec"]["volumes"][0] == volume
     api("DELETE", f"{core}/pods/p?gracePeriodSeconds=0")
     api("GET", f"{core}/pods/p", status=404)

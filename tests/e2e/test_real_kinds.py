@@ -30,9 +30,9 @@ CALICO = "crd.projectcalico.org"
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server of this test's own: so many kinds would slow down the others."""
-    found = start(tmp_path)
-    yield found
-    stop(found)
+    running = start(tmp_path)
+    yield running
+    stop(running)
 
 
 @pytest.fixture
@@ -73,13 +73,13 @@ def _merged(tree: Any, patch: Any) -> Any:
     # As a JSON merge patch does it.
     if not isinstance(patch, dict):
         return patch
-    found = dict(tree) if isinstance(tree, dict) else {}
+    merged = dict(tree) if isinstance(tree, dict) else {}
     for name, value in patch.items():
         if value is None:
-            found.pop(name, None)
+            merged.pop(name, None)
         else:
-            found[name] = _merged(found.get(name), value)
-    return found
+            merged[name] = _merged(merged.get(name), value)
+    return merged
 
 
 def _stream(objects: Iterable[Tree]) -> str:
@@ -92,22 +92,22 @@ def _kind(tree: Tree) -> tuple[str, str]:
 
 def _newest(definition: Tree) -> Tree:
     """The version that kubectl prefers: the first of a definition, for these."""
-    served = [one for one in definition["spec"]["versions"] if one["served"]]
-    stable = [one for one in served if re.fullmatch(r"v\d+", one["name"])]
+    served = [version for version in definition["spec"]["versions"] if version["served"]]
+    stable = [item for item in served if re.fullmatch(r"v\d+", item["name"])]
     return (stable or served)[0]
 
 
 def _are_served(kubectl: Kubectl, kinds: list[Tree]) -> None:
     """Discovery tells of each kind with its version, scope, short names and categories."""
-    found = {}
+    versions = {}
     for line in kubectl("api-resources", "--no-headers").splitlines():
         *names, version, is_namespaced, kind = line.split()
-        found[version, kind] = (is_namespaced == "true", ",".join(names[1:]))
+        versions[version, kind] = (is_namespaced == "true", ",".join(names[1:]))
     for definition in kinds:
         spec = definition["spec"]
         version = f"{spec['group']}/{_newest(definition)['name']}"
         names = ",".join(spec["names"].get("shortNames") or ())
-        assert found[version, spec["names"]["kind"]] == (spec["scope"] == "Namespaced", names)
+        assert versions[version, spec["names"]["kind"]] == (spec["scope"] == "Namespaced", names)
 
 
 def _are_shown(kubectl: Kubectl, kinds: list[Tree]) -> None:
@@ -117,7 +117,9 @@ def _are_shown(kubectl: Kubectl, kinds: list[Tree]) -> None:
         tables = kubectl("get", names, *arguments).strip().split("\n\n")
         for definition, table in zip(kinds, tables, strict=True):
             columns = _newest(definition).get("additionalPrinterColumns") or [{"name": "Age"}]
-            heads = [one["name"].upper() for one in columns if wide or not one.get("priority")]
+            heads = [
+                column["name"].upper() for column in columns if wide or not column.get("priority")
+            ]
             header, row = table.splitlines()
             assert re.split(" {2,}", header.rstrip()) == ["NAME", *heads]
             singular = definition["spec"]["names"]["kind"].lower()
@@ -126,13 +128,13 @@ def _are_shown(kubectl: Kubectl, kinds: list[Tree]) -> None:
 
 def _are_explained(kubectl: Kubectl, kinds: list[Tree]) -> None:
     """`explain` tells a kind of each group, and its spec, in the words of the definition."""
-    for definition in {one["spec"]["group"]: one for one in kinds}.values():
+    for definition in {kind["spec"]["group"]: kind for kind in kinds}.values():
         name, schema = definition["metadata"]["name"], _newest(definition)["schema"]
-        told = kubectl("explain", f"{name}.spec")
+        output = kubectl("explain", f"{name}.spec")
         described = schema["openAPIV3Schema"]["properties"]["spec"]
         for field, child in described["properties"].items():
-            assert re.search(rf"^  {field}\t<", told, re.MULTILINE), (name, field)
-            assert _words(child.get("description", ""))[:20] in _words(told)
+            assert re.search(rf"^  {field}\t<", output, re.MULTILINE), (name, field)
+            assert _words(child.get("description", ""))[:20] in _words(output)
 
 
 def _words(text: str) -> str:
@@ -143,36 +145,38 @@ def _are_kept(kubectl: Kubectl, kinds: list[Tree], rows: list[Tree], objects: li
     """Objects have what they were made of and what is set by default; the same applied by the
     server, once and again, changes nothing but who manages it, where it can be applied at all."""
     names = ",".join(definition["metadata"]["name"] for definition in kinds)
-    before = _found(kubectl("get", names, "-o", "json"))
+    before_apply = _found(kubectl("get", names, "-o", "json"))
     for row, tree in zip(rows, objects, strict=True):
-        assert _has(before[_kind(tree)], tree), tree
-        assert _has(before[_kind(tree)], row.get("filled", {})), tree
+        assert _has(before_apply[_kind(tree)], tree), tree
+        assert _has(before_apply[_kind(tree)], row.get("filled", {})), tree
     unapplied = {_kind(row["object"]): row["unapplied"] for row in rows if "unapplied" in row}
-    config = _stream(one for one in objects if _kind(one) not in unapplied)
+    config = _stream(item for item in objects if _kind(item) not in unapplied)
     # Lists that are one value, made with defaults in their items, are taken over.
-    told = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=config)
-    assert told.count(" serverside-applied\n") == len(objects) - len(unapplied)
-    once = _found(kubectl("get", names, "-o", "json", "--show-managed-fields"))
+    output = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=config)
+    assert output.count(" serverside-applied\n") == len(objects) - len(unapplied)
+    after_apply = _found(kubectl("get", names, "-o", "json", "--show-managed-fields"))
     kubectl("apply", "--server-side", "-f", "-", stdin=config)
-    assert _found(kubectl("get", names, "-o", "json", "--show-managed-fields")) == once
-    for kind, tree in once.items():
-        managers = [one["manager"] for one in tree["metadata"].pop("managedFields", ())]
+    assert _found(kubectl("get", names, "-o", "json", "--show-managed-fields")) == after_apply
+    for kind, tree in after_apply.items():
+        managers = [
+            managed_field["manager"] for managed_field in tree["metadata"].pop("managedFields", ())
+        ]
         assert managers == ([] if kind in unapplied else ["kubectl", "kubectl-create"])
-        tree["metadata"]["resourceVersion"] = before[kind]["metadata"]["resourceVersion"]
-    assert once == before
+        tree["metadata"]["resourceVersion"] = before_apply[kind]["metadata"]["resourceVersion"]
+    assert after_apply == before_apply
     for tree in objects:
         if _kind(tree) in unapplied:
-            told = kubectl("apply", "--server-side", "-f", "-", stdin=_stream([tree]), fails=True)
-            assert unapplied[_kind(tree)] in told
+            output = kubectl("apply", "--server-side", "-f", "-", stdin=_stream([tree]), fails=True)
+            assert unapplied[_kind(tree)] in output
 
 
 def _found(text: str) -> dict[tuple[str, str], Tree]:
-    return {_kind(one): one for one in json.loads(text)["items"]}
+    return {_kind(item): item for item in json.loads(text)["items"]}
 
 
 def _has(tree: Any, part: Any) -> bool:
     if isinstance(part, dict):
-        return all(name in tree and _has(tree[name], one) for name, one in part.items())
+        return all(name in tree and _has(tree[name], item) for name, item in part.items())
     if isinstance(part, list):
         return len(tree) == len(part) and all(map(_has, tree, part))
     return bool(tree == part)
@@ -180,32 +184,32 @@ def _has(tree: Any, part: Any) -> bool:
 
 def _strangers_are_refused(kubectl: Kubectl, objects: list[Tree]) -> None:
     """A field that no definition knows is refused, by name."""
-    strangers = [_merged(one, {"metadata": {"name": "odd"}, "stranger": 1}) for one in objects]
-    told = kubectl("create", "-f", "-", stdin=_stream(strangers), fails=True)
+    strangers = [_merged(item, {"metadata": {"name": "odd"}, "stranger": 1}) for item in objects]
+    output = kubectl("create", "-f", "-", stdin=_stream(strangers), fails=True)
     for tree in objects:
         version = tree["apiVersion"].split("/")[1]
         assert (
             f'{tree["kind"]} in version "{version}" cannot be handled as a {tree["kind"]}: '
-            'strict decoding error: unknown field "stranger"' in told
+            'strict decoding error: unknown field "stranger"' in output
         )
 
 
 def _what_is_wrong_is_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]) -> None:
     """Each wrong object is refused with all that is wrong with it, word by word."""
-    wrong, expected = [], []
+    bad_objects, expected = [], []
     for row, tree in zip(rows, objects, strict=True):
-        for place, case in enumerate(row["wrong"]):
-            name = case["patch"].get("metadata", {}).get("name", f"wrong-{place}")
-            wrong.append(_merged(_merged(tree, case["patch"]), {"metadata": {"name": name}}))
+        for index, case in enumerate(row["wrong"]):
+            name = case["patch"].get("metadata", {}).get("name", f"wrong-{index}")
+            bad_objects.append(_merged(_merged(tree, case["patch"]), {"metadata": {"name": name}}))
             group, kind = _kind(tree)
-            told = ", ".join(case["says"])
-            told = f"[{told}]" if len(case["says"]) > 1 else told
+            output = ", ".join(case["says"])
+            output = f"[{output}]" if len(case["says"]) > 1 else output
             expected.append(
                 'Error from server (Invalid): error when creating "STDIN": '
-                f'{kind}.{group} "{name}" is invalid: {told}'
+                f'{kind}.{group} "{name}" is invalid: {output}'
             )
-    told = kubectl("create", "-f", "-", stdin=_stream(wrong), fails=True)
-    assert told.splitlines() == expected
+    output = kubectl("create", "-f", "-", stdin=_stream(bad_objects), fails=True)
+    assert output.splitlines() == expected
 
 
 def _changes_are_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]) -> None:
@@ -214,5 +218,5 @@ def _changes_are_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]
         for case in row.get("changes", ()):
             group, kind = _kind(tree)
             patch = ("--type=merge", "-p", json.dumps(case["patch"]))
-            told = kubectl("patch", f"{kind}.{group}", "good", *patch, fails=True)
-            assert told == f'The {kind} "good" is invalid: {case["says"]}\n'
+            output = kubectl("patch", f"{kind}.{group}", "good", *patch, fails=True)
+            assert output == f'The {kind} "good" is invalid: {case["says"]}\n'

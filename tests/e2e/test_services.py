@@ -31,13 +31,13 @@ def etcd() -> Iterator[Member]:
     member.remove()
 
 
-def eventually(ask: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
+def eventually(read: Callable[[], Any], is_expected: Callable[[Any], bool]) -> Any:
     """What a loop of a server does in its own time; at most a minute."""
-    end = time.monotonic() + 60
-    while not wanted(answer := ask()):
-        assert time.monotonic() < end, answer
+    deadline = time.monotonic() + 60
+    while not is_expected(response := read()):
+        assert time.monotonic() < deadline, response
         time.sleep(0.05)
-    return answer
+    return response
 
 
 def ports_of(endpoints: Any) -> set[int]:
@@ -51,35 +51,46 @@ def port_of(server: Server) -> int:
 def test_servers_share_addresses_and_endpoints(tmp_path: Path, etcd: Member) -> None:
     """Services made by two servers at once have addresses and node ports of their own; the service
     `kubernetes` lists both servers, and the one that ended no more."""
-    with serving(tmp_path / "one", etcd, "/shared") as one:
-        with serving(tmp_path / "other", etcd, "/shared") as other:
+    with serving(tmp_path / "one", etcd, "/shared") as first:
+        with serving(tmp_path / "other", etcd, "/shared") as second:
 
             def make(number: int) -> Any:
                 body = {
                     "metadata": {"name": f"s{number}"},
                     "spec": {"type": "NodePort", "ports": [{"port": 80}]},
                 }
-                return call((one, other)[number % 2], "POST", SERVICES, body, status=201)["spec"]
+                return call((first, second)[number % 2], "POST", SERVICES, body, status=201)["spec"]
 
             with ThreadPoolExecutor(8) as pool:
-                made = list(pool.map(make, range(30)))
-            assert len({spec["clusterIP"] for spec in made} | {"10.0.0.1"}) == 31
-            assert len({spec["ports"][0]["nodePort"] for spec in made}) == 30
-            both = {port_of(one), port_of(other)}
-            eventually(lambda: call(one, "GET", ENDPOINTS), lambda found: ports_of(found) == both)
-            listed = call(one, "GET", SLICES)["items"]
-            assert {item["ports"][0]["port"] for item in listed} == both
-        found = call(one, "GET", ENDPOINTS)
-        assert ports_of(found) == {port_of(one)}
-        listed = call(one, "GET", SLICES)["items"]
-        assert [item["ports"][0]["port"] for item in listed] == [port_of(one)]
+                services = list(pool.map(make, range(30)))
+            assert len({spec["clusterIP"] for spec in services} | {"10.0.0.1"}) == 31
+            assert len({spec["ports"][0]["nodePort"] for spec in services}) == 30
+            both = {port_of(first), port_of(second)}
+            eventually(
+                lambda: call(first, "GET", ENDPOINTS),
+                lambda endpoints_read: ports_of(endpoints_read) == both,
+            )
+            listing = call(first, "GET", SLICES)["items"]
+            assert {item["ports"][0]["port"] for item in listing} == both
+        endpoints_read = call(first, "GET", ENDPOINTS)
+        assert ports_of(endpoints_read) == {port_of(first)}
+        listing = call(first, "GET", SLICES)["items"]
+        assert [item["ports"][0]["port"] for item in listing] == [port_of(first)]
 
 
 def test_cluster_info(kubectl: Kubectl) -> None:
     """kubectl finds the cluster and its service."""
     assert "Kubernetes control plane" in kubectl("cluster-info")
-    what = ("-n", "default", "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}")
-    assert kubectl(*what) == "10.0.0.1"
+    arguments = (
+        "-n",
+        "default",
+        "get",
+        "service",
+        "kubernetes",
+        "-o",
+        "jsonpath={.spec.clusterIP}",
+    )
+    assert kubectl(*arguments) == "10.0.0.1"
 
 
 def test_token(server: Server, newest: Kubectl, namespace: str) -> None:
@@ -93,14 +104,14 @@ def test_token(server: Server, newest: Kubectl, namespace: str) -> None:
         connection = http.client.HTTPSConnection(host, timeout=60, context=context)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         connection.request("POST", REVIEW, "{}", headers)
-        answer = connection.getresponse()
-        found = json.loads(answer.read())
+        response = connection.getresponse()
+        review = json.loads(response.read())
         connection.close()
-        return answer.status, found
+        return response.status, review
 
-    status, found = whoami()
+    status, user_info = whoami()
     assert status == 201
-    user = found["status"]["userInfo"]
+    user = user_info["status"]["userInfo"]
     assert user["username"] == f"system:serviceaccount:{namespace}:robot"
     assert f"system:serviceaccounts:{namespace}" in user["groups"]
     newest("delete", "serviceaccount", "robot")

@@ -24,9 +24,9 @@ PLACE = "/api/v1/namespaces/default/configmaps"
 class Client:
     """One keep-alive connection of plain HTTP; asks again when it is told to come back later."""
 
-    def __init__(self, port: int, answers: collections.Counter[int]) -> None:
+    def __init__(self, port: int, statuses: collections.Counter[int]) -> None:
         self._port = port
-        self._answers = answers
+        self._answers = statuses
 
     async def __aenter__(self) -> Client:
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
@@ -35,10 +35,10 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         self._writer.close()
 
-    async def ask(self, method: str, place: str, body: object = None) -> dict[str, Any]:
+    async def request(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         data = b"" if body is None else json.dumps(body).encode()
         head = (
-            f"{method} {place} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(data)}\r\n\r\n"
         )
         while True:
@@ -49,26 +49,26 @@ class Client:
             content = await self._reader.readexactly(int(headers["content-length"]))
             self._answers[status] += 1
             if status != 429:
-                assert status in (200, 201), (method, place, status, content)
-                found: dict[str, Any] = json.loads(content)
-                return found
+                assert status in (200, 201), (method, path, status, content)
+                obj: dict[str, Any] = json.loads(content)
+                return obj
             await asyncio.sleep(0.1)
 
 
-async def live(port: int, number: int, answers: collections.Counter[int]) -> None:
+async def live(port: int, number: int, statuses: collections.Counter[int]) -> None:
     """Create, read, list, change and delete."""
     name = f"client-{number}"
     body = {"metadata": {"name": name, "labels": {"turn": "1"}}, "data": {"x": "x" * 1000}}
-    async with Client(port, answers) as client:
-        await client.ask("POST", PLACE, body)
-        found = await client.ask("GET", f"{PLACE}/{name}")
-        listed = await client.ask("GET", f"{PLACE}?limit=10")
-        assert len(listed["items"]) == 10 or number < 10
-        for turn in ("2", "3"):
-            found["metadata"]["labels"]["turn"] = turn
-            found = await client.ask("PUT", f"{PLACE}/{name}", found)
+    async with Client(port, statuses) as client:
+        await client.request("POST", PLACE, body)
+        obj = await client.request("GET", f"{PLACE}/{name}")
+        listing = await client.request("GET", f"{PLACE}?limit=10")
+        assert len(listing["items"]) == 10 or number < 10
+        for value in ("2", "3"):
+            obj["metadata"]["labels"]["turn"] = value
+            obj = await client.request("PUT", f"{PLACE}/{name}", obj)
         if number % 2:
-            await client.ask("DELETE", f"{PLACE}/{name}")
+            await client.request("DELETE", f"{PLACE}/{name}")
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_a_thousand_clients(tmp_path: Path) -> None:
     port = free_port()
     server = start(tmp_path, "--insecure-port", str(port), "--etcd-compaction-interval", "300ms")
     path = tmp_path / "data" / "kapiserver.db"
-    answers: collections.Counter[int] = collections.Counter()
+    statuses: collections.Counter[int] = collections.Counter()
     copies: list[Path] = []
     finished = asyncio.Event()
 
@@ -98,11 +98,11 @@ def test_a_thousand_clients(tmp_path: Path) -> None:
         copying = asyncio.create_task(copy())
         try:
             async with asyncio.timeout(120):
-                await asyncio.gather(*(live(port, number, answers) for number in range(CLIENTS)))
-            async with Client(port, answers) as client:
-                found = await client.ask("GET", f"{PLACE}?limit=1")
+                await asyncio.gather(*(live(port, number, statuses) for number in range(CLIENTS)))
+            async with Client(port, statuses) as client:
+                page = await client.request("GET", f"{PLACE}?limit=1")
                 # and the cluster's CA
-                assert found["metadata"]["remainingItemCount"] == CLIENTS // 2
+                assert page["metadata"]["remainingItemCount"] == CLIENTS // 2
         finally:
             finished.set()
             await copying
@@ -113,6 +113,6 @@ def test_a_thousand_clients(tmp_path: Path) -> None:
     finally:
         stop(server)
     assert "locked" not in (tmp_path / "log").read_text()
-    assert answers[200] + answers[201] == CLIENTS * 11 // 2 + 1
+    assert statuses[200] + statuses[201] == CLIENTS * 11 // 2 + 1
     for file in (path, copies[0]):
         check_file(file)

@@ -27,7 +27,7 @@ def etcd() -> Iterator[Member]:
 
 
 @pytest.fixture
-def many(tmp_path: Path, etcd: Member) -> Iterator[Server]:
+def multi_worker_server(tmp_path: Path, etcd: Member) -> Iterator[Server]:
     """A server of several processes."""
     with serving(tmp_path / "many", etcd, "/registry", f"--workers={WORKERS}") as server:
         yield server
@@ -36,15 +36,15 @@ def many(tmp_path: Path, etcd: Member) -> Iterator[Server]:
 def workers(server: Server) -> list[int]:
     """The ids of a server's worker processes."""
     pid = server.process.pid
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [int(item) for item in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def wait_for_workers(server: Server, *, but: int = 0) -> None:
     """Return when all workers are there and answer, without the one that died."""
-    until = time.monotonic() + ENDS_WITHIN
-    while time.monotonic() < until:
-        found = workers(server)
-        if but not in found and len(found) == WORKERS and _listening(server) == WORKERS:
+    deadline = time.monotonic() + ENDS_WITHIN
+    while time.monotonic() < deadline:
+        pids = workers(server)
+        if but not in pids and len(pids) == WORKERS and _listening(server) == WORKERS:
             return
         time.sleep(0.02)
     raise AssertionError("there are not as many workers as there should be")
@@ -56,61 +56,67 @@ def _listening(server: Server) -> int:
     return sum(f"0100007F:{port:04X}" == line[1] and line[3] == "0A" for line in lines)
 
 
-def test_workers_are_one_server(many: Server, tmp_path: Path) -> None:
+def test_workers_are_one_server(multi_worker_server: Server, tmp_path: Path) -> None:
     """kubectl and parallel clients see one server, ready when all of it is, and a stop ends it."""
-    wait_for_workers(many)
+    wait_for_workers(multi_worker_server)
     program = kubectls()[0]
-    run(program, many, "create", "configmap", "mine", "--from-literal=a=b")
+    run(program, multi_worker_server, "create", "configmap", "mine", "--from-literal=a=b")
     for _ in range(4):
-        shown = run(program, many, "get", "configmap", "mine", "-o", "jsonpath={.data.a}")
+        shown = run(
+            program, multi_worker_server, "get", "configmap", "mine", "-o", "jsonpath={.data.a}"
+        )
         assert shown == "b"
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(lambda number: create(many, f"c-{number}"), range(40)))
-        lists = list(threads.map(lambda _: names(call(many, "GET", CONFIGMAPS)), range(8)))
-    assert {len(one) for one in lists} == {41}
+        list(threads.map(lambda number: create(multi_worker_server, f"c-{number}"), range(40)))
+        lists = list(
+            threads.map(lambda _: names(call(multi_worker_server, "GET", CONFIGMAPS)), range(8))
+        )
+    assert {len(item) for item in lists} == {41}
 
 
-def test_a_worker_that_dies_is_replaced(many: Server) -> None:
+def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:
     """When a worker is killed under load, acknowledged writes are kept, a watch that goes on
     elsewhere sees each event once, and there is a new worker."""
-    since = call(many, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
-    load = Load([many.url], many, since)
+    start_revision = call(multi_worker_server, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+    load = Load([multi_worker_server.url], multi_worker_server, start_revision)
     with load.running(writers=3):
-        victim = workers(many)[0]
+        victim = workers(multi_worker_server)[0]
         os.kill(victim, signal.SIGKILL)
-        wait_for_workers(many, but=victim)
-    load.check(many)
+        wait_for_workers(multi_worker_server, but=victim)
+    load.check(multi_worker_server)
 
 
 def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None:
     """Workers whose supervisor was killed stop by themselves."""
-    many = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
-    left = workers(many)
-    many.process.kill()
-    many.process.wait()
-    until = time.monotonic() + ENDS_WITHIN
-    while any(Path(f"/proc/{one}").exists() for one in left):
-        assert time.monotonic() < until
+    multi_worker_server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
+    pids = workers(multi_worker_server)
+    multi_worker_server.process.kill()
+    multi_worker_server.process.wait()
+    deadline = time.monotonic() + ENDS_WITHIN
+    while any(Path(f"/proc/{item}").exists() for item in pids):
+        assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_workers_that_cannot_start(tmp_path: Path, many: Server, etcd: Member) -> None:
+def test_workers_that_cannot_start(
+    tmp_path: Path, multi_worker_server: Server, etcd: Member
+) -> None:
     """Over the embedded store, on a port that is taken and without their etcd, workers are refused
     with a reason."""
-    port = many.url.rpartition(":")[2]
-    dead = f"--etcd-servers=http://127.0.0.1:{free_port()}"
-    for flags, words in (
+    port = multi_worker_server.url.rpartition(":")[2]
+    unreachable_etcd = f"--etcd-servers=http://127.0.0.1:{free_port()}"
+    for flags, message in (
         ([], "--workers above 1 needs --etcd-servers"),
         ([f"--etcd-servers={etcd.url}", f"--secure-port={port}"], "Address already in use"),
-        ([dead], r"worker \d exited before it was ready"),
+        ([unreachable_etcd], r"worker \d exited before it was ready"),
     ):
-        with pytest.raises(AssertionError, match=words):
+        with pytest.raises(AssertionError, match=message):
             start(tmp_path, f"--workers={WORKERS}", *flags)
 
 
 def test_ctrl_c(tmp_path: Path, etcd: Member) -> None:
     """The SIGINT of a terminal, which all processes get, ends the server cleanly."""
-    many = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
-    for pid in (*workers(many), many.process.pid):
+    multi_worker_server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
+    for pid in (*workers(multi_worker_server), multi_worker_server.process.pid):
         os.kill(pid, signal.SIGINT)
-    assert many.process.wait(ENDS_WITHIN) == 0
+    assert multi_worker_server.process.wait(ENDS_WITHIN) == 0

@@ -233,7 +233,7 @@ class Client:
         return [json.loads(line) for line in b"".join(self.frames).splitlines()]
 
     @property
-    def story(self) -> list[tuple[str, str]]:
+    def summary(self) -> list[tuple[str, str]]:
         """Type and name (version for bookmarks, reason for errors) of each event."""
         return [(event["type"], _subject(event)) for event in self.events]
 
@@ -245,9 +245,9 @@ class Client:
                 await self._changed.wait()
 
     async def count(self, events: int) -> list[tuple[str, str]]:
-        """Wait for so many events; the story so far."""
+        """Wait for so many events; the summary so far."""
         await self.until(lambda: b"".join(self.frames).count(b"\n") >= events)
-        return self.story
+        return self.summary
 
 
 def _subject(event: Tree) -> str:

@@ -281,7 +281,7 @@ def test_a_wrong_key(
         client = Client()
         await watch(store, client, resource_version="0")
         await client.until(lambda: client.closed)
-        assert client.story[-1][0] == "ERROR"
+        assert client.summary[-1][0] == "ERROR"
         assert message in client.events[-1]["object"]["message"]
         wrong_key.replace(right._overrides)
         assert (await store.get(key("a"))).tree()["data"] == {"k": "v"}

@@ -247,7 +247,7 @@ def test_too_old_a_version_is_an_error_event() -> None:
         client = Client()
         await watch(store, client, resource_version="2")
         await client.until(lambda: client.closed)
-        assert client.story == [("ERROR", "Expired")]
+        assert client.summary == [("ERROR", "Expired")]
         message = client.events[0]["object"]["message"]
         assert message.startswith("too old resource version: 2 (")
 
@@ -319,7 +319,7 @@ def test_slow_watchers_are_ended() -> None:
         slow.stuck = MAX_BACKLOG_BYTES + 1
         await store.create(config_map("b"))
         await slow.until(lambda: slow.closed)
-        assert slow.story == [("ADDED", "a")]
+        assert slow.summary == [("ADDED", "a")]
         assert await fast.count(2) == [("ADDED", "a"), ("ADDED", "b")]
 
     run(test)
@@ -340,7 +340,7 @@ def test_cancelled_watches_see_nothing_more() -> None:
         watching.cancel()
         await store.create(config_map("b"))
         await open_client.count(2)
-        assert cancelled.story == [("ADDED", "a")]
+        assert cancelled.summary == [("ADDED", "a")]
         assert early_client.frames == []
         assert not cancelled.closed
 

@@ -123,7 +123,7 @@ async def test_watches_resume_within_the_window_and_not_beyond(harness: StorageH
     await other_store.list(ListQuery())
     await watch(other_store, late_client, resource_version=f"{start_revision}")
     await late_client.until(lambda: late_client.closed)
-    assert late_client.story == [("ERROR", "Expired")]
+    assert late_client.summary == [("ERROR", "Expired")]
     other_store.stop()
 
 
@@ -173,12 +173,12 @@ async def test_bookmarks_follow_the_whole_store(harness: StorageHarness) -> None
     for _ in range(50):
         harness.clock.advance(BOOKMARK_SECONDS)
         await bookmarked.count(len(bookmarked.events) + 1)
-        if int(bookmarked.story[-1][1]) >= moved:
+        if int(bookmarked.summary[-1][1]) >= moved:
             break
         await harness.kv.current_revision()
-    assert bookmarked.story[-1][0] == "BOOKMARK"
-    assert int(bookmarked.story[-1][1]) >= moved
-    assert plain.story == [("ADDED", "a")]
+    assert bookmarked.summary[-1][0] == "BOOKMARK"
+    assert int(bookmarked.summary[-1][1]) >= moved
+    assert plain.summary == [("ADDED", "a")]
 
 
 async def test_slow_watchers_are_ended_alone(harness: StorageHarness) -> None:
@@ -194,7 +194,7 @@ async def test_slow_watchers_are_ended_alone(harness: StorageHarness) -> None:
     for name in "bc":
         await store.create(config_map(name))
     await slow.until(lambda: slow.closed)
-    assert slow.story == [("ADDED", "a")]
+    assert slow.summary == [("ADDED", "a")]
     assert (await fast.count(3))[1:] == [("ADDED", "b"), ("ADDED", "c")]
     resumed_client = Client()
     await watch(store, resumed_client, resource_version=last_version)

@@ -279,11 +279,11 @@ _POST = b"POST /body HTTP/1.1\r\nHost: x\r\n"
     ],
     ids=range(5),
 )  # fmt: skip
-def test_errors_of_go_server(request_: bytes, line: bytes, text_response: bytes) -> None:
+def test_errors_of_go_server(request_: bytes, line: bytes, text: bytes) -> None:
     """Errors that Go's HTTP server handles by itself get the same plain text."""
     assert _send(request_) == (
         b"HTTP/1.1 " + line + b"\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        b"Connection: close\r\n\r\n" + text_response
+        b"Connection: close\r\n\r\n" + text
     )
 
 
@@ -329,9 +329,9 @@ def test_broken_chunks(broken: bytes, message: str, late: bool) -> None:
 )
 def test_http_errors_are_statuses(api, request_: str, line: str, message: str) -> None:
     """An unknown method and a malformed body get a Status."""
-    text_response = f"{request_} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    text = f"{request_} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     with socket.create_connection(("127.0.0.1", api.port), timeout=60) as connection:
-        connection.sendall(text_response.encode())
+        connection.sendall(text.encode())
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {line}\r\n".encode())
     assert b"Content-Type: application/json\r\n" in head

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.runtime_config import parse_runtime_config, served
+from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_filter
 from kapiserver.cli import config_of, parser
 from tests.apiserver.conftest import Server
 
@@ -36,7 +36,7 @@ ON = [
 @pytest.mark.parametrize(("text", "on"), ON, ids=[text for text, _ in ON])
 def test_versions(text: str, on: set[GroupVersion]) -> None:
     """Levels come first, then versions, then resources; what is said last of a key holds."""
-    serves = served(parse_runtime_config(text))
+    serves = resource_filter(parse_runtime_config(text))
     found = {one for one in (CORE, STABLE, BETA, ALPHA) if serves(one, "things")}
     assert found == on if on else STABLE not in found
 
@@ -65,7 +65,7 @@ REFUSED = [
 def test_refused(text: str, words: str) -> None:
     """What makes no sense is refused in kube-apiserver's words."""
     with pytest.raises(ValueError, match=re.escape(words)):
-        served(parse_runtime_config(text))
+        resource_filter(parse_runtime_config(text))
 
 
 def test_flag() -> None:

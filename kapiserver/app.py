@@ -22,8 +22,10 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import Repair
-from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
-from kapiserver.apiserver.authentication.union import Authentication, read_tokens
+from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
+from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator, read_token_file
+from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
@@ -240,7 +242,7 @@ async def build_app(
     is wrong.
     """
     clock = clock or SystemClock()
-    tokens = read_tokens(config.token_auth_file) if config.token_auth_file else {}
+    static_users = read_token_file(config.token_auth_file) if config.token_auth_file else {}
     scheme = Scheme(is_enabled=resource_filter(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
@@ -262,6 +264,7 @@ async def build_app(
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, codecs),
     )
+    account_tokens = _service_account_tokens(config, clock)
     server = Server(
         config=config,
         scheme=scheme,
@@ -273,11 +276,14 @@ async def build_app(
         health=_health(kv),
         metrics=metrics,
         admission=_admission(config),
-        authentication=Authentication(
-            tokens=tokens,
+        authenticator=UnionAuthenticator(
+            [
+                TokenFileAuthenticator(static_users, account_tokens.audiences),
+                ServiceAccountAuthenticator(account_tokens, stores, clock),
+            ],
             anonymous=config.anonymous_auth,
-            accounts=_accounts(config, stores, clock),
         ),
+        service_account_tokens=account_tokens,
         authorizer=authorizer or UnionAuthorizer([AllowAuthenticated()]),
         flow_classifier=FlowClassifier(stores),
         faults=faults,
@@ -332,12 +338,12 @@ def _health(kv: KV) -> Health:
     return Health(alive={"storage": storage_answers}, ready={"storage-writes": kv.writable})
 
 
-def _accounts(config: Config, stores: StoreRegistry, clock: Clock) -> ServiceAccountTokens:
-    """Read configured keys now, so that a wrong one is reported at start."""
-    accounts = ServiceAccountTokens(config, stores, clock)
+def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountTokens:
+    """Read configured key files now, so that an unusable file is reported at start."""
+    tokens = ServiceAccountTokens(config, clock)
     if config.service_account_signing_key_file or config.service_account_key_file:
-        _ = accounts.keys
-    return accounts
+        _ = tokens.keys
+    return tokens
 
 
 def _store_hooks(config: Config, codecs: CodecFactory, stores: StoreRegistry) -> StoreHooks:

@@ -13,7 +13,7 @@ from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
-from kapiserver.apiserver.authentication.union import Authentication
+from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
@@ -27,6 +27,7 @@ from kapiserver.storage.clock import Clock
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
+    from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
     from kapiserver.apiserver.faults import Faults
     from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
     from kapiserver.codecs.codec_factory import CodecFactory
@@ -47,7 +48,9 @@ class Server:
     """Makes internal clients; call `client` instead."""
     health: Health = field(default_factory=Health)
     metrics: Metrics = field(default_factory=Metrics)
-    authentication: Authentication = field(default_factory=Authentication)
+    authenticator: UnionAuthenticator = field(default_factory=UnionAuthenticator)
+    service_account_tokens: ServiceAccountTokens | None = None
+    """Signs tokens for service accounts; None: the server has no token subresource."""
     authorizer: Authorizer = field(default_factory=AllowAuthenticated)
     flow_classifier: FlowClassifier | None = None
     faults: Faults | None = None

@@ -1,15 +1,18 @@
-"""Who asks."""
+"""Authentication, and the message of refused requests."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from kapiserver.apiserver.authentication.union import (
-    Authentication,
+from kapiserver.apiserver.authentication.authenticator import TokenIdentity, bearer_token
+from kapiserver.apiserver.authentication.token_file import (
     BadTokenFile,
-    bearer_token,
-    read_tokens,
+    TokenFileAuthenticator,
+    read_token_file,
 )
+from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
 from kapiserver.apiserver.authorization.forbidden import forbidden_message
 from kapiserver.apiserver.errors import Unauthorized
@@ -42,43 +45,66 @@ def _request(path: str = "/api/v1/pods", user: User = ANONYMOUS, **more) -> Requ
 
 
 @pytest.fixture
-def users(tmp_path: Path) -> Authentication:
-    """Two users with tokens."""
+def union(tmp_path: Path) -> UnionAuthenticator:
+    """A union with two users in a token file."""
     (tmp_path / "tokens").write_text(TOKENS)
-    return Authentication(tokens=read_tokens(tmp_path / "tokens"))
+    users = read_token_file(tmp_path / "tokens")
+    return UnionAuthenticator([TokenFileAuthenticator(users, ["api", "other"])])
 
 
-def test_tokens(users: Authentication) -> None:
-    """A token of the file names its user; any other is refused."""
-    found = users.user_of(_request(authorization="Bearer secret"))
+def _user(union: UnionAuthenticator, request: Request) -> User:
+    return asyncio.run(union.authenticate(request))
+
+
+def test_tokens(union: UnionAuthenticator) -> None:
+    """A token of the file authenticates its user; any other token is refused."""
+    user = _user(union, _request(authorization="Bearer secret"))
     groups = ("admins", "devs", "system:authenticated")
-    assert found == User(name="ann", uid="1", groups=groups)
-    assert users.user_of(_request(authorization="bearer  other")).name == "bob"
+    assert user == User(name="ann", uid="1", groups=groups)
+    assert _user(union, _request(authorization="bearer  other")).name == "bob"
     with pytest.raises(Unauthorized):
-        users.user_of(_request(authorization="Bearer wrong"))
+        _user(union, _request(authorization="Bearer wrong"))
 
 
-def test_certificates(users: Authentication) -> None:
-    """A certificate's subject is the user, and goes before a token."""
-    shown = Certificate(common_name="eve", organizations=("system:masters",))
-    found = users.user_of(_request(certificate=shown, authorization="Bearer secret"))
-    assert found == User(name="eve", groups=("system:masters", "system:authenticated"))
+def test_token_audiences(union: UnionAuthenticator) -> None:
+    """A token of the file is valid for the audiences of the server, or those of them asked for."""
+
+    def audiences(*requested: str) -> Sequence[str] | None:
+        identity: TokenIdentity | None = asyncio.run(union.authenticate_token("secret", requested))
+        return None if identity is None else identity.audiences
+
+    assert audiences() == ["api", "other"]
+    assert audiences("elsewhere", "other") == ["other"]
+    assert audiences("elsewhere") is None
+    assert asyncio.run(union.authenticate_token("wrong")) is None
 
 
-def test_nobody(users: Authentication) -> None:
-    """Who shows nothing is anonymous, where that is allowed."""
-    assert users.user_of(_request()) is ANONYMOUS
-    assert users.user_of(_request(user=UNSECURED)) is UNSECURED
+def test_certificates(union: UnionAuthenticator) -> None:
+    """The subject of a certificate is the user, and wins over a token."""
+    certificate = Certificate(common_name="eve", organizations=("system:masters",))
+    user = _user(union, _request(certificate=certificate, authorization="Bearer secret"))
+    assert user == User(name="eve", groups=("system:masters", "system:authenticated"))
+
+
+def test_certificates_without_name(union: UnionAuthenticator) -> None:
+    """A certificate without a common name counts as none."""
+    assert _user(union, _request(certificate=Certificate(common_name=""))) is ANONYMOUS
+
+
+def test_anonymous(union: UnionAuthenticator) -> None:
+    """A request without credentials is anonymous, unless that is turned off."""
+    assert _user(union, _request()) is ANONYMOUS
+    assert _user(union, _request(user=UNSECURED)) is UNSECURED
     with pytest.raises(Unauthorized):
-        Authentication(anonymous=False).user_of(_request())
+        _user(UnionAuthenticator(anonymous=False), _request())
 
 
 @pytest.mark.parametrize("line", ["token", "token,name", ",name,uid", "token,,uid"])
 def test_bad_token_files(tmp_path: Path, line: str) -> None:
-    """A line that is no token, name and uid is refused with its number."""
+    """The error for a line without token, name and uid names the line."""
     (tmp_path / "tokens").write_text(f"a,b,c\n{line}\n")
     with pytest.raises(BadTokenFile, match="line 2"):
-        read_tokens(tmp_path / "tokens")
+        read_token_file(tmp_path / "tokens")
 
 
 @pytest.mark.parametrize(
@@ -86,12 +112,12 @@ def test_bad_token_files(tmp_path: Path, line: str) -> None:
     [("Bearer a", "a"), ("BEARER a b", "a b"), ("Basic a", ""), ("Bearer", ""), ("", "")],
 )
 def test_bearer_tokens(header: str, token: str) -> None:
-    """Only the Bearer scheme carries a token."""
-    assert bearer_token(header) == token
+    """Only the Bearer scheme has a token."""
+    assert bearer_token(_request(authorization=header)) == token
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "message"),
     [
         ("/api/v1/namespaces/n/pods",
          'User "system:anonymous" cannot list resource "pods" in API group "" '
@@ -105,8 +131,8 @@ def test_bearer_tokens(header: str, token: str) -> None:
         ("/metrics", 'User "system:anonymous" cannot get path "/metrics"'),
     ],
 )  # fmt: skip
-def test_refusals(path: str, words: str) -> None:
-    """A refusal says who cannot do what, in kube-apiserver's words."""
+def test_forbidden_messages(path: str, message: str) -> None:
+    """The message names the user, the verb and the resource, as in kube-apiserver."""
     info = _request(path).info
-    assert forbidden_message(ANONYMOUS, info, "") == words
-    assert forbidden_message(ANONYMOUS, info, "no") == f"{words}: no"
+    assert forbidden_message(ANONYMOUS, info, "") == message
+    assert forbidden_message(ANONYMOUS, info, "no") == f"{message}: no"

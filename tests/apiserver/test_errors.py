@@ -8,55 +8,84 @@ import pytest
 
 import kapiserver
 from kapiserver.api import errors as api
+from kapiserver.api.apiextensions.cel_evaluation import OutOfTime
+from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath
+from kapiserver.api.cel.program import CompileError
+from kapiserver.api.cel.syntax import CelSyntaxError
+from kapiserver.api.cel.values import CostExceeded, EvaluationError
+from kapiserver.api.generate import TagError
+from kapiserver.api.linear_regex import InvalidPattern
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.strategy import ValidationTakesLong
 from kapiserver.apiserver import errors as server
+from kapiserver.apiserver.admission.configuration import BadAdmissionConfiguration
+from kapiserver.apiserver.allocation.addresses import NotAllocated
+from kapiserver.apiserver.allocation.ports import PortNotAllocated
+from kapiserver.apiserver.authentication.token_file import BadTokenFile
+from kapiserver.apiserver.customresources.webhook_client import WebhookFailed
+from kapiserver.apiserver.endpoints.decode import StrictErrors
+from kapiserver.apiserver.faults import DropConnection
+from kapiserver.apiserver.health import Unhealthy
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
+from kapiserver.apiserver.serving.workers import WorkerFailed
+from kapiserver.codecs import errors as codecs
 from kapiserver.storage import errors as storage
+from kapiserver.storage.continue_token import BadToken
+from kapiserver.storage.encryption import DecryptionError
+from kapiserver.storage.encryption_config import InvalidEncryptionConfig
+from kapiserver.storage.etcd import EtcdError
+from kapiserver.storage.etcd_http import RequestNotSent, ResponseLost
+from kapiserver.storage.query import FetchRequired
 
 INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
-BASES = {"APIError", "CodecError", "StorageError", "ObjectError", "ServerError"}
+BASES = {
+    api.APIError, codecs.CodecError, server.ServerError, storage.ObjectError, storage.StorageError,
+}  # fmt: skip
 """Base classes, never raised themselves."""
 STARTUP_ERRORS = {
-    "BadAdmissionConfiguration", "InvalidEncryptionConfig", "BadTokenFile",
-    "ForeignKubeconfig", "WorkerFailed",
+    BadAdmissionConfiguration, BadTokenFile, ForeignKubeconfig, InvalidEncryptionConfig,
+    WorkerFailed,
 }  # fmt: skip
 """Errors that end the start of a server."""
 CAUGHT = {
-    "BadToken",  # the store raises BadQuery instead
-    "ResponseLost",  # the etcd store raises Unavailable instead
-    "DecryptionError",  # the object codec raises Undecryptable instead
-    "CostExceeded",  # validation rules of custom resources report a FieldError
-    "DropConnection",  # the listener aborts the connection
-    "EtcdError",  # the etcd store raises an error of the KV contract instead
-    "Failed",  # likewise, of an expression without a value
-    "NotAllocated",  # the allocation of services raises InvalidObject instead
-    "Unhealthy",  # a health check reports it
-    "RequestNotSent",  # the etcd store tries another endpoint
-    "FetchRequired",  # storage/offload.py repeats the work in a thread
-    "OutOfTime",  # custom strategies raise ValidationTakesLong instead
-    "PortNotAllocated",  # the allocation of services raises InvalidObject instead
-    "StatusError",  # what the internal client raises for an error Status
-    "StrictErrors",  # decoding raises BadObject instead
-    "SyntaxProblem",  # validation of the CRD reports it
-    "TagError",  # ends `make generate`
-    "ValidationTakesLong",  # storage/offload.py does the work in a thread
-    "Uncompilable",  # validation of the CRD reports it
-    "WebhookFailed",  # the caller of the webhook raises its own error
-    "WrongPath",  # likewise, of a fieldPath
-    "InvalidPattern",  # likewise, of a pattern
+    BadToken,  # the store raises BadQuery instead
+    CelSyntaxError,  # validation of the CRD reports it
+    CompileError,  # likewise
+    CostExceeded,  # validation rules of custom resources report a FieldError
+    DecryptionError,  # the object codec raises Undecryptable instead
+    DropConnection,  # the listener aborts the connection
+    EtcdError,  # the etcd store raises an error of the KV contract instead
+    EvaluationError,  # likewise, of an expression without a value
+    FetchRequired,  # storage/offload.py repeats the work in a thread
+    InvalidFieldPath,  # validation of the CRD reports it
+    InvalidPattern,  # likewise
+    NotAllocated,  # the allocation of services raises InvalidObject instead
+    OutOfTime,  # custom strategies raise ValidationTakesLong instead
+    PortNotAllocated,  # the allocation of services raises InvalidObject instead
+    RequestNotSent,  # the etcd store tries another endpoint
+    ResponseLost,  # the etcd store raises Unavailable instead
+    StatusError,  # what the internal client raises for an error Status
+    StrictErrors,  # decoding raises BadObject instead
+    TagError,  # ends `make generate`
+    Unhealthy,  # a health check reports it
+    ValidationTakesLong,  # storage/offload.py does the work in a thread
+    WebhookFailed,  # the caller of the webhook raises its own error
 }
 """Errors that are caught in the package that raises them, and what happens instead."""
 
 
 def _error_classes() -> list[type[Exception]]:
-    classes: dict[str, type[Exception]] = {}
+    classes: set[type[Exception]] = set()
     for module in pkgutil.walk_packages(kapiserver.__path__, "kapiserver."):
         if module.name == "kapiserver.client":
             continue  # a program of its own
         for value in vars(importlib.import_module(module.name)).values():
             is_error = inspect.isclass(value) and issubclass(value, Exception)
             if is_error and value.__module__.startswith("kapiserver.") and value.__name__[0] != "_":
-                classes[value.__name__] = value
-    return [classes[name] for name in sorted(classes.keys() - BASES - STARTUP_ERRORS - CAUGHT)]
+                classes.add(value)
+    classes -= BASES | STARTUP_ERRORS | CAUGHT
+    return sorted(classes, key=lambda class_: class_.__name__)
 
 
 @pytest.mark.parametrize("error", _error_classes(), ids=lambda error: error.__name__)

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.authentication.union import Authentication
+from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator
+from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
@@ -67,6 +68,7 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         stores=None,
         clock=SystemClock(),
         custom_resources=None,
+        new_client=None,
         **{"authorizer": _Always(Verdict.ALLOW), **parts},
     )
     handle = inner
@@ -158,8 +160,8 @@ def test_audit_ids(given: str, kept: bool) -> None:
 
 def test_users() -> None:
     """The handler sees the user; a wrong token does not get that far."""
-    tokens = {"good": User(name="ann")}
-    parts = {"authentication": Authentication(tokens=tokens)}
+    token_file = TokenFileAuthenticator({"good": User(name="ann")}, ())
+    parts = {"authenticator": UnionAuthenticator([token_file])}
     good = _ask(_fine, _request(headers={"Authorization": "Bearer good"}), **parts)
     assert good.body == b"ann"
     bad = _ask(_fine, _request(headers={"Authorization": "Bearer bad"}), **parts)

@@ -10,7 +10,8 @@ import pytest
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
+from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
+from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.embedded_store import open_embedded
@@ -131,8 +132,8 @@ def test_no_such_account(api, core):
     assert api.post(f"{core}/serviceaccounts/none/token", {"spec": {}}).status == 404
 
 
-def test_believed(tmp_path: Path):
-    """A token is believed until its time is over or what it is bound to is gone."""
+def test_validity(tmp_path: Path):
+    """A token is valid until it expires, or its account or a bound object is deleted."""
 
     async def run():
         clock = ManualClock()
@@ -140,7 +141,8 @@ def test_believed(tmp_path: Path):
         scheme = Scheme()
         stores = StoreRegistry(kv, scheme, CodecFactory(scheme), clock)
         config = Config(cert_dir=tmp_path, api_audiences=("api",))
-        tokens = ServiceAccountTokens(config, stores, clock)
+        tokens = ServiceAccountTokens(config, clock)
+        users = ServiceAccountAuthenticator(tokens, stores, clock)
         core = GroupVersion("", "v1")
 
         async def create(resource, kind, name, **rest):
@@ -152,30 +154,32 @@ def test_believed(tmp_path: Path):
         secret = await create("secrets", "Secret", "s", type="Opaque")
         plain = tokens.sign(account, (), ["api"], 600)
         bound = tokens.sign(account, [("secret", secret)], ["api"], 600)
-        user = await tokens.user_of(plain)
+        user = await users.user_of(plain)
         assert user.name == "system:serviceaccount:n:robot"
         assert user.uid == account["metadata"]["uid"]
         assert user.groups == (
             "system:serviceaccounts", "system:serviceaccounts:n", "system:authenticated",
         )  # fmt: skip
-        again = ServiceAccountTokens(config, stores, clock)  # the key is kept
-        assert await again.user_of(bound) is not None
-        assert await tokens.user_of(tokens.sign(account, (), ["other"], 600)) is None
-        stranger = ServiceAccountTokens(Config(api_audiences=("api",)), stores, clock)
-        assert await tokens.user_of(stranger.sign(account, (), ["api"], 600)) is None
+        restarted = ServiceAccountAuthenticator(  # reads the same key file
+            ServiceAccountTokens(config, clock), stores, clock
+        )
+        assert await restarted.user_of(bound) is not None
+        assert await users.user_of(tokens.sign(account, (), ["other"], 600)) is None
+        other_issuer = ServiceAccountTokens(Config(api_audiences=("api",)), clock)
+        assert await users.user_of(other_issuer.sign(account, (), ["api"], 600)) is None
         for junk in ("", "a.b.c", plain[:-4] + "AAAA", plain.replace(".", "")):
-            assert await tokens.user_of(junk) is None
+            assert await users.user_of(junk) is None
         unsigned = jwt.encode(jwt.decode(plain, options={"verify_signature": False}), None, "none")
-        assert await tokens.user_of(unsigned) is None
+        assert await users.user_of(unsigned) is None
         await stores.by_name(core, "secrets").delete(ObjectKey("n", "s"), DeleteQuery())
-        assert await tokens.user_of(bound) is None
-        assert await tokens.user_of(plain) is not None
+        assert await users.user_of(bound) is None
+        assert await users.user_of(plain) is not None
         clock.advance(661)
-        assert await tokens.user_of(plain) is None
+        assert await users.user_of(plain) is None
         fresh = tokens.sign(account, (), ["api"], 600)
         await stores.by_name(core, "serviceaccounts").delete(ObjectKey("n", "robot"), DeleteQuery())
         await create("serviceaccounts", "ServiceAccount", "robot")
-        assert await tokens.user_of(fresh) is None  # another account of the name
+        assert await users.user_of(fresh) is None  # another account of the same name
         stores.stop()
         await kv.close()
 

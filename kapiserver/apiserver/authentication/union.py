@@ -1,90 +1,58 @@
-"""Who asks: a client certificate, a bearer token of the token file, or nobody.
-
-Mirrors apiserver/pkg/authentication of k8s.io/apiserver and the token file of kube-apiserver.
-"""
+"""Several authenticators in order. Mirrors pkg/authentication/request/union of k8s.io/apiserver."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS, AUTHENTICATED, User
+from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
+from kapiserver.apiserver.authentication.authenticator import (
+    Authenticator,
+    TokenAuthenticator,
+    TokenIdentity,
+)
+from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
+from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.errors import Unauthorized
-from kapiserver.apiserver.request import Certificate, Request
-
-if TYPE_CHECKING:
-    from kapiserver.apiserver.authentication.service_accounts import ServiceAccountTokens
+from kapiserver.apiserver.request import Request
 
 
-class BadTokenFile(Exception):
-    """A line of the token file that is no token, user and uid."""
+class UnionAuthenticator:
+    """Asks each authenticator in turn: certificates, tokens, and last requests without any.
 
+    tokens      authenticators of bearer tokens, in order
+    anonymous   whether requests without credentials are accepted
+    """
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authentication:
-    """How users are told apart."""
-
-    tokens: Mapping[str, User] = field(default_factory=dict)
-    anonymous: bool = True
-    accounts: ServiceAccountTokens | None = None
-    """Tokens of service accounts; None: none are believed."""
+    def __init__(
+        self, tokens: Sequence[TokenAuthenticator] = (), *, anonymous: bool = True
+    ) -> None:
+        self._tokens = tuple(tokens)
+        last = (AnonymousAuthenticator(),) if anonymous else ()
+        self._authenticators: tuple[Authenticator, ...] = (
+            CertificateAuthenticator(),
+            *self._tokens,
+            *last,
+        )
 
     async def authenticate(self, request: Request) -> User:
-        """The user of a request, who may be a service account. Raises Unauthorized."""
-        if self.accounts is not None and request.user is ANONYMOUS:
-            token = bearer_token(request.header("Authorization"))
-            if token and request.certificate is None and token not in self.tokens:
-                user = await self.accounts.user_of(token)
-                if user is not None:
-                    return user
-        return self.user_of(request)
-
-    def user_of(self, request: Request) -> User:
-        """The user of a request. Raises Unauthorized."""
+        """Return the user whom the first authenticator recognizes; a request that has a user
+        already (of the insecure port) keeps it. Raises Unauthorized."""
         if request.user is not ANONYMOUS:
             return request.user
-        if request.certificate is not None and request.certificate.common_name:
-            return _of_certificate(request.certificate)
-        token = bearer_token(request.header("Authorization"))
-        if token:
-            known = self.tokens.get(token)
-            if known is None:
-                raise Unauthorized
-            return known
-        if not self.anonymous:
-            raise Unauthorized
-        return ANONYMOUS
+        for authenticator in self._authenticators:
+            user = authenticator.authenticate(request)
+            if not (user is None or isinstance(user, User)):
+                user = await user
+            if user is not None:
+                return user
+        raise Unauthorized
 
-
-def _of_certificate(certificate: Certificate) -> User:
-    return User(name=certificate.common_name, groups=(*certificate.organizations, AUTHENTICATED))
-
-
-def bearer_token(header: str) -> str:
-    """The token of an Authorization header, or ""."""
-    scheme, _, token = header.strip().partition(" ")
-    return token.strip() if scheme.lower() == "bearer" else ""
-
-
-def read_tokens(path: Path) -> dict[str, User]:
-    """Read a file of `token,user,uid,"group1,group2"`. Raises BadTokenFile, OSError."""
-    found: dict[str, User] = {}
-    try:
-        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise BadTokenFile(f"{path}: {error}") from error
-    for number, row in enumerate(rows, 1):
-        if not row or row[0].startswith("#"):
-            continue
-        if len(row) < 3 or not row[0].strip() or not row[1].strip():
-            raise BadTokenFile(
-                f"{path}, line {number}: want at least 3 columns: token, user name, user uid"
-            )
-        token, name, uid = (cell.strip() for cell in row[:3])
-        groups = [one.strip() for one in row[3].split(",")] if len(row) > 3 else []
-        found[token] = User(name=name, uid=uid, groups=(*filter(None, groups), AUTHENTICATED))
-    return found
+    async def authenticate_token(
+        self, token: str, audiences: Sequence[str] = ()
+    ) -> TokenIdentity | None:
+        """Return the identity that the first token authenticator finds; see TokenAuthenticator."""
+        for authenticator in self._tokens:
+            identity = await authenticator.authenticate_token(token, audiences)
+            if identity is not None:
+                return identity
+        return None

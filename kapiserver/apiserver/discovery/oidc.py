@@ -1,4 +1,4 @@
-"""What the issuer of service account tokens says of itself: OpenID discovery, and its public keys.
+"""OpenID discovery of the issuer of service account tokens, and its JSON Web Key Set.
 
 Mirrors pkg/routes/openidmetadata.go of kube-apiserver.
 """
@@ -13,20 +13,20 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 
 CONFIGURATION = "/.well-known/openid-configuration"
-KEYS = "/openid/v1/jwks"
-_CACHED = ("Cache-Control", "public, max-age=3600")
+KEY_SET = "/openid/v1/jwks"
+_CACHE_CONTROL = ("Cache-Control", "public, max-age=3600")
 
 
 async def serve_oidc(server: Server, request: Request) -> AnyResponse:
-    """The configuration or the keys."""
-    if request.path not in (CONFIGURATION, KEYS):
+    """Return the issuer's configuration or its keys. Raises MethodNotAllowed."""
+    if request.path not in (CONFIGURATION, KEY_SET):
         return page_not_found()
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
-    tokens = server.authentication.accounts
+    tokens = server.service_account_tokens
     if tokens is None:
         return page_not_found()
-    if request.path == KEYS:
+    if request.path == KEY_SET:
         media = "application/jwk-set+json"
         tree: object = {"keys": [_jwk(key) for key in tokens.keys]}
     else:
@@ -34,21 +34,21 @@ async def serve_oidc(server: Server, request: Request) -> AnyResponse:
         host = request.header("Host") or f"{server.config.bind_address}"
         tree = {
             "issuer": tokens.issuer,
-            "jwks_uri": server.config.service_account_jwks_uri or f"https://{host}{KEYS}",
+            "jwks_uri": server.config.service_account_jwks_uri or f"https://{host}{KEY_SET}",
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": sorted({k.algorithm for k in tokens.keys}),
         }
-    return Response(media_type=media, body=orjson.dumps(tree), headers=[_CACHED])
+    return Response(media_type=media, body=orjson.dumps(tree), headers=[_CACHE_CONTROL])
 
 
 def _jwk(key: object) -> dict[str, str]:
     from jwt.algorithms import get_default_algorithms
 
-    from kapiserver.apiserver.authentication.service_accounts import Key
+    from kapiserver.apiserver.authentication.service_account_keys import Key
 
     assert isinstance(key, Key)
-    made = get_default_algorithms()[key.algorithm].to_jwk(key.public, as_dict=True)
-    numbers = {name: value for name, value in made.items() if name in ("crv", "x", "y", "n", "e")}
-    kind = str(made["kty"])
+    fields = get_default_algorithms()[key.algorithm].to_jwk(key.public, as_dict=True)
+    numbers = {name: value for name, value in fields.items() if name in ("crv", "x", "y", "n", "e")}
+    kind = str(fields["kty"])
     return {"use": "sig", "kty": kind, "kid": key.id, "alg": key.algorithm, **numbers}

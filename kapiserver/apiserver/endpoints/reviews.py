@@ -1,6 +1,6 @@
 """Questions to the server that are answered and never stored: who is this, and who may do what.
 
-Every answer comes from the two seams, `Server.authentication` and `Server.authorizer`; nothing
+Every answer comes from the two seams, `Server.authenticator` and `Server.authorizer`; nothing
 here knows how they find out. Mirrors pkg/registry/authentication and pkg/registry/authorization
 of Kubernetes.
 """
@@ -41,7 +41,6 @@ from kapiserver.codecs.negotiation import negotiate_output, wants_pretty
 ReviewHandler: TypeAlias = Callable[[Server, User, Tree], Awaitable[Tree]]
 """From the question, as the client sent it, to the answer. Raises BadRequest, InvalidObject."""
 
-API_AUDIENCE = "https://kubernetes.default.svc.cluster.local"
 """For whom tokens are meant that do not say it."""
 _INVALID_TOKEN = "invalid bearer token"
 _ANY = "*"
@@ -75,21 +74,14 @@ async def _token_review(server: Server, _user: User, question: Tree) -> Tree:
     spec = question["spec"]
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
-    accounts, token = server.authentication.accounts, spec["token"]
-    ours = accounts.audiences if accounts is not None else (API_AUDIENCE,)
-    wanted = spec.get("audiences") or list(ours)
+    audiences = spec.get("audiences") or ()
+    identity = await server.authenticator.authenticate_token(spec["token"], audiences)
     status: Tree = {"user": {}}
-    # Tokens of the file say nothing of an audience: they are meant for this server.
-    meant = [one for one in wanted if one in ours]
-    user = server.authentication.tokens.get(token) if meant else None
-    if user is None and accounts is not None:
-        users = {one: await accounts.user_of(token, (one,)) for one in wanted}
-        meant = [one for one in wanted if users[one] is not None]
-        user = users[meant[0]] if meant else None
-    if user is None:
+    if identity is None:
         status["error"] = _INVALID_TOKEN
     else:
-        status = {"authenticated": True, "user": _user_info(user), "audiences": meant}
+        user = _user_info(identity.user)
+        status = {"authenticated": True, "user": user, "audiences": list(identity.audiences)}
     return {**question, "status": status}
 
 

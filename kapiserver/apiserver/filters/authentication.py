@@ -14,7 +14,7 @@ from kapiserver.apiserver.response import AnyResponse
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:
     """Set the user of each request."""
-    authenticate_request = server.authentication.authenticate
+    authenticate_request = server.authenticator.authenticate
 
     async def handle(request: Request) -> AnyResponse:
         started = time.perf_counter()

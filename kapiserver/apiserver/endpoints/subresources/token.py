@@ -34,7 +34,7 @@ _DEFAULT_SECONDS = 3600
 
 async def request_token(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with a TokenRequest that holds the token."""
-    if server.authentication.accounts is None:
+    if server.service_account_tokens is None:
         raise UnknownResource
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
@@ -46,7 +46,7 @@ async def create_token(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
 ) -> Tree:
     """Return the TokenRequest with the token. Raises UnknownResource if the server signs none."""
-    tokens = server.authentication.accounts
+    tokens = server.service_account_tokens
     if tokens is None:
         raise UnknownResource
     asked = decode_object(server, target, body, field_validation(options), caller.warnings)

@@ -1,0 +1,22 @@
+"""Authenticates TLS client certificates: the common name is the user, organizations are groups.
+
+TLS has verified the certificate against the client CAs. Mirrors
+pkg/authentication/request/x509 of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
+from kapiserver.apiserver.request import Request
+
+
+class CertificateAuthenticator:
+    """Recognizes client certificates with a common name."""
+
+    def authenticate(self, request: Request) -> User | None:
+        """Return the user whom the request's certificate names, or None."""
+        certificate = request.certificate
+        if certificate is None or not certificate.common_name:
+            return None
+        groups = (*certificate.organizations, AUTHENTICATED)
+        return User(name=certificate.common_name, groups=groups)

@@ -1,0 +1,128 @@
+"""Signs and verifies service account tokens: JSON Web Tokens, as TokenRequest issues them.
+
+Knows no store: a valid token may belong to an account that no longer exists (`service_account.py`).
+Keys and the JWT library are loaded with the first token. Mirrors pkg/serviceaccount of
+kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from kapiserver.api.accessors import name_of, namespace_of, uid_of
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.service_account_keys import (
+    Key,
+    create_key_file,
+    generate_key,
+    parse_key,
+    read_key,
+)
+from kapiserver.apiserver.authentication.user import SERVICE_ACCOUNT_PREFIX
+from kapiserver.apiserver.config import Config
+from kapiserver.storage.clock import Clock
+
+KEY_FILE = "sa.key"
+PRIVATE_CLAIMS = "kubernetes.io"
+"""The claim that names the namespace, the account and the objects that the token is bound to."""
+_LEEWAY_SECONDS = 60
+"""Tolerated between the clocks of issuer and verifier."""
+_NO_CHECKS: Any = {
+    "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_sub": False,
+    "verify_jti": False,
+}  # fmt: skip
+
+
+class ServiceAccountTokens:
+    """Signs and verifies the tokens of one issuer."""
+
+    def __init__(self, config: Config, clock: Clock) -> None:
+        self._config = config
+        self._clock = clock
+
+    @property
+    def issuer(self) -> str:
+        """The issuer that new tokens name."""
+        return self._config.service_account_issuer[0]
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        """The audiences of this server; a token needs one of them to authenticate a request."""
+        return self._config.api_audiences or self._config.service_account_issuer
+
+    @functools.cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """All keys that verify tokens, the one that signs first. Raises OSError, ValueError for a
+        file without a key."""
+        config = self._config
+        path = config.service_account_signing_key_file
+        if path is None and config.cert_dir is not None and not config.service_account_key_file:
+            path = config.cert_dir / KEY_FILE
+            if not path.exists():
+                create_key_file(path)
+        signing_key = parse_key(generate_key()) if path is None else read_key(path)
+        keys = [signing_key, *map(read_key, config.service_account_key_file)]
+        return tuple({key.id: key for key in reversed(keys)}.values())[::-1]
+
+    def sign(
+        self,
+        account: Tree,
+        bound_objects: Sequence[tuple[str, Tree]],
+        audiences: Sequence[str],
+        seconds: int,
+    ) -> str:
+        """Return a token of an account. It becomes invalid with the bound objects, which are given
+        as pairs such as ("pod", tree)."""
+        import jwt
+
+        now = int(self._clock.now())
+        private: Tree = {"namespace": namespace_of(account)}
+        for kind, tree in sorted(bound_objects, key=lambda pair: pair[0]):
+            private[kind] = {"name": name_of(tree), "uid": uid_of(tree)}
+        private["serviceaccount"] = {"name": name_of(account), "uid": uid_of(account)}
+        claims = {
+            "aud": list(audiences),
+            "exp": now + seconds,
+            "iat": now,
+            "iss": self.issuer,
+            "jti": str(uuid.uuid4()),
+            PRIVATE_CLAIMS: dict(sorted(private.items())),
+            "nbf": now,
+            "sub": f"{SERVICE_ACCOUNT_PREFIX}{namespace_of(account)}:{name_of(account)}",
+        }
+        key = self.keys[0]
+        # Without `typ`, like the tokens of kube-apiserver.
+        headers = {"alg": key.algorithm, "kid": key.id, "typ": None}
+        return jwt.encode(claims, key.private, algorithm=key.algorithm, headers=headers)
+
+    def verify(self, token: str, audiences: Sequence[str] = ()) -> dict[str, Any] | None:
+        """Return the claims of a token, or None if its signature, issuer, time or audience is
+        wrong. Without `audiences` those of this server count."""
+        if token.count(".") != 2:
+            return None
+        import jwt
+
+        for key in self.keys:
+            with contextlib.suppress(jwt.PyJWTError):
+                claims = jwt.decode(
+                    token,
+                    key.public,
+                    algorithms=[key.algorithm],
+                    audience=list(audiences or self.audiences),
+                    issuer=list(self._config.service_account_issuer),
+                    options=_NO_CHECKS,
+                )
+                return claims if self._is_current(claims) else None
+        return None
+
+    def _is_current(self, claims: dict[str, Any]) -> bool:
+        # By the server's clock, which tests move; the JWT library would use the system's.
+        now = self._clock.now()
+        expiry, start = claims.get("exp"), claims.get("nbf", 0)
+        if not isinstance(expiry, int | float) or not isinstance(start, int | float):
+            return False
+        return start - _LEEWAY_SECONDS <= now <= expiry + _LEEWAY_SECONDS

@@ -1,0 +1,65 @@
+"""Authenticates the static bearer tokens of `--token-auth-file`.
+
+Mirrors pkg/authentication/token/tokenfile of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kapiserver.apiserver.authentication.authenticator import TokenIdentity, bearer_token
+from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
+from kapiserver.apiserver.request import Request
+
+
+class BadTokenFile(Exception):
+    """The token file has a line without token, user and uid, or is not a CSV file."""
+
+
+class TokenFileAuthenticator:
+    """Recognizes the tokens of a file.
+
+    users       by token
+    audiences   for which these tokens are valid
+    """
+
+    def __init__(self, users: Mapping[str, User], audiences: Sequence[str]) -> None:
+        self._users = users
+        self._audiences = audiences
+
+    def authenticate(self, request: Request) -> User | None:
+        """Return the user of the request's token, or None if the file does not have the token."""
+        return self._users.get(bearer_token(request))
+
+    async def authenticate_token(
+        self, token: str, audiences: Sequence[str] = ()
+    ) -> TokenIdentity | None:
+        """Return the identity; see TokenAuthenticator."""
+        valid = [each for each in audiences or self._audiences if each in self._audiences]
+        user = self._users.get(token)
+        if user is None or not valid:
+            return None
+        return TokenIdentity(user=user, audiences=valid)
+
+
+def read_token_file(path: Path) -> dict[str, User]:
+    """Read a file of `token,user,uid,"group1,group2"` lines. Raises BadTokenFile, OSError."""
+    users: dict[str, User] = {}
+    try:
+        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise BadTokenFile(f"{path}: {error}") from error
+    for number, row in enumerate(rows, 1):
+        if not row or row[0].startswith("#"):
+            continue
+        if len(row) < 3 or not row[0].strip() or not row[1].strip():
+            raise BadTokenFile(
+                f"{path}, line {number}: want at least 3 columns: token, user name, user uid"
+            )
+        token, name, uid = (cell.strip() for cell in row[:3])
+        groups = [group.strip() for group in row[3].split(",")] if len(row) > 3 else []
+        users[token] = User(name=name, uid=uid, groups=(*filter(None, groups), AUTHENTICATED))
+    return users

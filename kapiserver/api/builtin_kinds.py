@@ -1,9 +1,9 @@
-"""Built-in kinds: what the API groups of this project declare, by group, version and name.
+"""Built-in kinds: lookup in the literal tables of the API groups by group, version and name.
 
-`BuiltinKinds` looks everything up in the groups' literal tables; a group's modules load when they
-are first asked for, so making one costs nothing and does not grow with the number of kinds. A
-`BuiltinKind` is one resource in one version, as a KindInfo; `BuiltinObjects` are the objects of any
-kind, with a resource or without. Immutable. Knows no custom kind, no bytes and no store.
+`BuiltinKinds` has all tables. A group's modules load on first use, so making one costs nothing and
+does not grow with the number of kinds. `BuiltinKind` is the KindInfo of one resource in one
+version; `BuiltinObjects` is the ObjectInfo of any kind, with or without a resource. Immutable.
+Knows no custom kind, no bytes and no store.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ class BuiltinObjects:
 
     @property
     def columns(self) -> Columns:
-        """The columns of tables; their cells read the hub version."""
+        """The table columns, for objects in the hub version."""
         return self._kinds.columns(self.kind.group, self.kind.kind)
 
     def default(self, obj: Tree) -> None:
-        """Fill in, in place, what the client left out: the declared defaults and those that the
-        group's functions decide. Raises NotRegistered."""
+        """Set the declared defaults and those of the group's functions, in place. Raises
+        NotRegistered."""
         self._kinds.default(obj, self.kind)
 
     def convert(self, obj: Tree, version: GroupVersion) -> Tree:
-        """Return the object in another version. Raises NotRegistered, ConversionFailed."""
+        """Return the object in another version. Raises NotRegistered and ConversionFailed."""
         return self._kinds.convert(obj, version)
 
 
@@ -98,7 +98,7 @@ class BuiltinKind(BuiltinObjects):
         self.group_version = group_version
 
     def compile(self) -> None:
-        """Do nothing: built-in kinds are compiled part by part."""
+        """Do nothing: the parts of built-in kinds are compiled on first use."""
 
     @property
     def hub(self) -> GroupVersion:
@@ -112,7 +112,7 @@ class BuiltinKind(BuiltinObjects):
 
     @property
     def discovery_verbs(self) -> Sequence[str]:
-        """The verbs as discovery shows them."""
+        """The verbs in the order of discovery."""
         return sorted(self.resource.verbs)
 
     @property
@@ -122,11 +122,11 @@ class BuiltinKind(BuiltinObjects):
 
     @property
     def field_extractor(self) -> Extractor:
-        """What reads the selectable fields of objects in the hub version."""
+        """The extractor of selectable fields, for objects in the hub version."""
         return self._kinds.field_extractor(self.resource)
 
     def strategy(self, subresource: str = "") -> Strategy:
-        """Return how writes of the objects, or of one of their subresources, behave."""
+        """Return the strategy of the objects or of one of their subresources."""
         return self._kinds.strategy(self.resource, subresource)
 
 

@@ -126,8 +126,8 @@ class CustomVersion:
 
     @property
     def stored_version(self) -> GroupVersion:
-        """The version in which the objects are stored; what a webhook converts is converted before
-        it is decoded."""
+        """The version in which the objects are stored; this version if a webhook converts them
+        before decoding."""
         if self.definition.uses_conversion_webhook:
             return self.group_version
         return self.definition.stored_version.group_version
@@ -139,7 +139,7 @@ class CustomVersion:
 
     @property
     def discovery_verbs(self) -> Sequence[str]:
-        """The verbs as discovery shows them."""
+        """The verbs in the order of discovery."""
         return TERMINATING_VERBS if self.definition.terminating else VERBS
 
     @property
@@ -245,8 +245,8 @@ class CustomVersion:
 
     @functools.cached_property
     def preserves_unknown_fields(self) -> bool:
-        """Whether unknown fields are kept everywhere, which only definitions older than v1 can
-        set."""
+        """Whether all unknown fields are preserved, which only definitions older than v1 can
+        request."""
         return bool(self.definition.spec.get("preserveUnknownFields"))
 
     @functools.cached_property
@@ -290,15 +290,18 @@ class CustomVersion:
         return extractor(self.resource, {})
 
     def default(self, obj: Tree) -> None:
-        """Fill in, in place, what the schema has defaults for."""
+        """Set the defaults of the schema, in place."""
         from kapiserver.api.apiextensions import schema_defaults
 
         schema_defaults.apply(obj, self.structural)
 
     def convert(self, obj: Tree, version: GroupVersion) -> Tree:
-        """Return the object in another version, where nothing but its name differs (strategy None),
-        without the fields that this version does not know. Raises ConversionFailed if only a
-        webhook converts, NotRegistered. Mirrors nopConverter of k8s.io/apiextensions-apiserver."""
+        """Return the object in another version: with its apiVersion, and without fields unknown to
+        it.
+
+        Raises ConversionFailed if the definition converts by webhook, and NotRegistered. Mirrors
+        nopConverter of k8s.io/apiextensions-apiserver.
+        """
         definition = self.definition
         target = definition.versions.get(version.version)
         if target is None or version.group != definition.group:
@@ -309,13 +312,13 @@ class CustomVersion:
             return {**obj, "apiVersion": str(version)}
         from kapiserver.api.apiextensions.pruning import prune
 
-        found: Tree = copy_tree({**obj, "apiVersion": str(version)})
+        converted: Tree = copy_tree({**obj, "apiVersion": str(version)})
         if not target.preserves_unknown_fields:
-            prune(found, target.structural, [])
-        return found
+            prune(converted, target.structural, [])
+        return converted
 
     def strategy(self, subresource: str = "") -> Strategy:
-        """Return how writes of the objects, or of one of their subresources, behave."""
+        """Return the strategy of the objects or of one of their subresources."""
         return self.strategies[subresource]
 
     @functools.cached_property

@@ -1,9 +1,9 @@
-"""KindInfo: what the server knows of one resource in one version, built-in or custom.
+"""KindInfo: the properties of one resource in one version, built-in or custom.
 
-The Scheme returns a KindInfo for a version and a plural name, and an ObjectInfo for a kind, which
-need not have a resource. `builtin_kinds.BuiltinKind` and `custom_kinds.CustomVersion` implement
-both. Code that is given one never asks which it is, but for what it is able to do. Knows no bytes,
-no store and no HTTP.
+The Scheme returns a KindInfo for a version and a plural name, and an ObjectInfo for a kind, with or
+without a resource. `builtin_kinds.BuiltinKind` and `custom_kinds.CustomVersion` implement both.
+Code with a KindInfo does not ask whether the kind is custom, only for its capabilities. Knows no
+bytes, no store and no HTTP.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ class ObjectInfo(Protocol):
 
     @property
     def is_typed(self) -> bool:
-        """Whether a declared type describes the objects. Such objects have a Protobuf form, an
-        order of their fields, and list keys for strategic merge patches."""
+        """Whether a declared type describes the objects. Typed objects have a Protobuf form, a key
+        order, and merge keys for strategic merge patches."""
 
     @property
     def conversion_webhook(self) -> Definition | None:
-        """The definition whose webhook converts the objects; None if they need none."""
+        """The definition whose webhook converts the objects; None if no webhook does."""
 
     @property
     def columns(self) -> Columns:
-        """The columns of tables; their cells read the hub version."""
+        """The table columns, for objects in the hub version."""
 
     def default(self, obj: Tree) -> None:
-        """Fill in, in place, what the client left out. Raises NotRegistered."""
+        """Set the defaults of an object, in place. Raises NotRegistered."""
 
     def convert(self, obj: Tree, version: GroupVersion) -> Tree:
-        """Return the object in another version; it may share parts with the given one. Raises
-        NotRegistered, ConversionFailed."""
+        """Return the object in another version; the result may share parts with it.
+
+        Raises NotRegistered and ConversionFailed.
+        """
 
 
 class KindInfo(ObjectInfo, Protocol):
@@ -58,14 +60,14 @@ class KindInfo(ObjectInfo, Protocol):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether `compile` has nothing left to do."""
+        """Whether `compile` has been called or is not needed."""
 
     def compile(self) -> None:
-        """Compile what every request needs. May take long; safe in a thread."""
+        """Compile what every request needs. May take long; can run in a thread."""
 
     @property
     def is_terminating(self) -> bool:
-        """Whether the CustomResourceDefinition is being deleted; creates are refused then."""
+        """Whether the CustomResourceDefinition is being deleted, so that creates are refused."""
 
     @property
     def hub(self) -> GroupVersion:
@@ -73,23 +75,24 @@ class KindInfo(ObjectInfo, Protocol):
 
     @property
     def stored_version(self) -> GroupVersion:
-        """The version in which the objects are stored, as far as the server converts them."""
+        """The version in which the objects are stored, unless a webhook converts them before
+        decoding."""
 
     @property
     def discovery_verbs(self) -> Sequence[str]:
-        """The verbs as discovery shows them."""
+        """The verbs in the order of discovery."""
 
     @property
     def discovery_subresources(self) -> Sequence[Subresource]:
-        """The subresources in the order in which discovery shows them."""
+        """The subresources in the order of discovery."""
 
     @property
     def field_extractor(self) -> Extractor:
-        """What reads the selectable fields of objects in the hub version."""
+        """The extractor of selectable fields, for objects in the hub version."""
 
     @property
     def scale(self) -> Tree | None:
-        """The JSON paths of the scale subresource; None if the usual fields have the replicas."""
+        """The JSON paths of the scale subresource; None for the standard paths."""
 
     def strategy(self, subresource: str = "") -> Strategy:
-        """Return how writes of the objects, or of one of their subresources, behave."""
+        """Return the strategy of the objects or of one of their subresources."""

@@ -1,8 +1,9 @@
-"""The interface of clients: verbs on the objects of one resource, as trees.
+"""The client interface: verbs on the objects of one resource, as trees.
 
-`kapiserver.client` implements it over HTTP, `kapiserver.apiserver.internal_client` within the
-server, with the same results and errors; what follows from the verbs (pages, lists, following) is
-here. Knows no transport. Mirrors client-go's dynamic client and reflector.
+`kapiserver.client` implements it over HTTP, `kapiserver.apiserver.internal_client` inside the
+server, with the same results and errors. This module has what is built on the verbs: paging,
+listing, following, updating with retries. Knows no transport. Mirrors client-go's dynamic client
+and reflector.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 
 Expired: TypeAlias = Literal["raise", "restart", "continue"]
-"""What to do if a list's continue token is too old: raise, list anew, or go on inconsistently."""
+"""The reaction to an expired continue token: raise, restart the list, or continue
+inconsistently."""
 
 MERGE_PATCH = "application/merge-patch+json"
 UPDATE_ATTEMPTS = 100
@@ -27,7 +29,7 @@ _TOO_NEW = "Too large resource version"
 
 
 class StatusError(Exception):
-    """The server refused a request: its Status, with the code and reason in it."""
+    """The server returned a Status with an error, which has the code and reason."""
 
     def __init__(self, status: Tree, code: int) -> None:
         super().__init__(status.get("message") or f"HTTP {code}")
@@ -45,22 +47,22 @@ class Event:
 
 
 class Client(Protocol):
-    """Makes calls as one user."""
+    """A client that acts as one user."""
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
-        """The objects of a resource: `resource("apps/v1", "deployments", namespace="x")`."""
+        """Return the objects of a resource: `resource("apps/v1", "deployments", namespace="x")`."""
 
 
 class ResourceClient(ABC):
     """The objects of one resource, in one namespace or in all.
 
-    `parameters` are query parameters of the API by their names there: `dryRun="All"`,
-    `fieldManager="me"`, `fieldValidation="Strict"`, `labelSelector="app=x"`. Returned trees belong
-    to the caller. Every method raises StatusError.
+    `parameters` are query parameters under their API names: `dryRun="All"`, `fieldManager="me"`,
+    `fieldValidation="Strict"`, `labelSelector="app=x"`. Returned trees belong to the caller. Every
+    method raises StatusError.
     """
 
     transport_errors: ClassVar[tuple[type[Exception], ...]] = ()
-    """Errors of the connection, after which `follow` tries again."""
+    """Connection errors, after which `follow` retries."""
 
     def __init__(self, version: GroupVersion, name: str, namespace: str) -> None:
         self.version = version
@@ -69,23 +71,23 @@ class ResourceClient(ABC):
 
     @property
     def shared(self) -> ResourceClient:
-        """The same objects for reading: within the server, trees are those of the watch cache,
-        which nobody may change."""
+        """A read-only client of the same objects: inside the server, it returns the trees of the
+        watch cache without copying. Never change them."""
         return self
 
     @abstractmethod
     async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """Return one object, or a subresource of it."""
+        """Return an object, or a subresource of it."""
 
     @abstractmethod
     async def create(
         self, obj: Tree, *, name: str = "", subresource: str = "", **parameters: str | int
     ) -> Tree:
-        """Create an object; with a subresource, post to that of `name`."""
+        """Create an object; with a subresource, post to the subresource of `name`."""
 
     @abstractmethod
     async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
-        """Replace an object. A resourceVersion or uid in it must be the current one."""
+        """Replace an object. A resourceVersion or uid in it must be current."""
 
     @abstractmethod
     async def patch(
@@ -107,46 +109,54 @@ class ResourceClient(ABC):
 
     @abstractmethod
     async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """Delete an object. `options` is a DeleteOptions: preconditions, propagationPolicy,
-        gracePeriodSeconds. Return a Status, or the object if it is not gone yet."""
+        """Delete an object. Returns a Status, or the object if finalizers or a grace period delay
+        it.
+
+        `options` is a DeleteOptions: preconditions, propagationPolicy, gracePeriodSeconds.
+        """
 
     @abstractmethod
     async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """Delete what the selectors in `parameters` select and return the list of it."""
+        """Delete the objects that the selectors in `parameters` select. Returns the list of
+        them."""
 
     @abstractmethod
     async def list_page(self, **parameters: str | int) -> Tree:
-        """Return the answer to one list request; its items have kind and apiVersion."""
+        """Return the response to one list request; its items have kind and apiVersion."""
 
     @abstractmethod
     def watch(
         self, *, resource_version: str = "", **parameters: str | int
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of one watch, bookmarks included, until the server ends it. An ERROR
-        event is raised as StatusError."""
+        """Yield the events of one watch, including bookmarks, until the server ends it.
+
+        Raises StatusError for an ERROR event.
+        """
 
     @abstractmethod
     async def _pause(self) -> None:
-        """Wait before the server is asked again."""
+        """Wait before the next request."""
 
     async def pages(
         self, *, limit: int = 500, expired: Expired = "restart", **parameters: str | int
     ) -> AsyncGenerator[Tree, None]:
-        """Yield the pages of a list, each a list object. With `expired="restart"` a token that is
-        too old begins the list anew, and yields objects once more; with "continue" the rest follows
-        as it is now."""
+        """Yield the pages of a list, each a list object.
+
+        If the continue token expires, `expired="restart"` restarts the list, so that objects are
+        repeated; "continue" continues with the current state.
+        """
         token = ""
         while True:
-            asked: dict[str, str | int] = {**parameters, "limit": limit}
+            query: dict[str, str | int] = {**parameters, "limit": limit}
             if token:
-                asked["continue"] = token
+                query["continue"] = token
             try:
-                page = await self.list_page(**asked)
+                page = await self.list_page(**query)
             except StatusError as error:
                 if error.code != _GONE or not token or expired == "raise":
                     raise
-                following = (error.status.get("metadata") or {}).get("continue") or ""
-                token = following if expired == "continue" else ""
+                new_token = (error.status.get("metadata") or {}).get("continue") or ""
+                token = new_token if expired == "continue" else ""
                 continue
             yield page
             token = page["metadata"].get("continue") or ""
@@ -154,8 +164,8 @@ class ResourceClient(ABC):
                 return
 
     async def list(self, *, limit: int = 500, **parameters: Any) -> Tree:
-        """Return all objects as one list, read page by page; begun anew if a page came too
-        late."""
+        """Return all objects as one list, read in pages; restarted if the continue token
+        expires."""
         while True:
             items: list[Tree] = []
             try:
@@ -168,9 +178,11 @@ class ResourceClient(ABC):
             return {**page, "metadata": {**page["metadata"], "continue": ""}, "items": items}
 
     async def follow(self, **parameters: Any) -> AsyncGenerator[Event, None]:
-        """Yield all objects as ADDED, then their changes, for ever. A watch that ends is resumed
-        where it was; if it cannot be, a new list is compared with what was known, and the
-        differences are yielded as events."""
+        """Yield all objects as ADDED, then their changes, without end.
+
+        A watch that ends is resumed. If it cannot be, the objects are listed again, and the
+        differences are yielded as events.
+        """
         known: dict[str, Tree] = {}
         version = ""
         while True:
@@ -183,7 +195,7 @@ class ResourceClient(ABC):
                 async for event in self.watch(resource_version=version, **parameters):
                     version = event.object["metadata"]["resourceVersion"]
                     if event.type != "BOOKMARK":
-                        _note(known, event)
+                        _record(known, event)
                         yield event
             except StatusError as error:
                 if error.code == _GONE or _TOO_NEW in str(error):
@@ -203,19 +215,18 @@ class ResourceClient(ABC):
         subresource: str = "",
         **parameters: str | int,
     ) -> Tree:
-        """Read an object, let `change` return the wanted one and update it; begin anew if somebody
-        else changed the object meanwhile."""
+        """Update an object to `change(current)`; retry with the new object on a conflict."""
         for attempt in range(1, UPDATE_ATTEMPTS + 1):
-            wanted = change(await self.get(name))
+            changed = change(await self.get(name))
             try:
-                return await self.update(wanted, subresource=subresource, **parameters)
+                return await self.update(changed, subresource=subresource, **parameters)
             except StatusError as error:
                 if error.reason != "Conflict" or attempt == UPDATE_ATTEMPTS:
                     raise
         raise AssertionError("unreachable")
 
     def _versioned(self, obj: Tree) -> Tree:
-        """The object with its apiVersion, if it does not name one."""
+        """Return the object with its apiVersion added if it has none."""
         return {"apiVersion": str(self.version), **obj}
 
 
@@ -224,7 +235,7 @@ def _key(obj: Tree) -> str:
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
-def _note(known: dict[str, Tree], event: Event) -> None:
+def _record(known: dict[str, Tree], event: Event) -> None:
     if event.type == "DELETED":
         known.pop(_key(event.object), None)
     else:
@@ -232,15 +243,15 @@ def _note(known: dict[str, Tree], event: Event) -> None:
 
 
 def _differences(known: dict[str, Tree], items: list[Tree]) -> list[Event]:
-    """The events that lead from what was known to a new list; `known` is updated."""
-    there = {_key(item): item for item in items}
-    events = [Event("DELETED", obj) for key, obj in known.items() if key not in there]
-    for key, item in there.items():
-        before = known.get(key)
-        if before is None:
+    """Return the events that lead from the known objects to a new list; updates `known`."""
+    current = {_key(item): item for item in items}
+    events = [Event("DELETED", obj) for key, obj in known.items() if key not in current]
+    for key, item in current.items():
+        old = known.get(key)
+        if old is None:
             events.append(Event("ADDED", item))
-        elif before["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
+        elif old["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
             events.append(Event("MODIFIED", item))
     known.clear()
-    known.update(there)
+    known.update(current)
     return events

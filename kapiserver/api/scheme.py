@@ -1,8 +1,8 @@
-"""The Scheme: lookup of types, resources and behaviour by name, of built-in and custom kinds alike.
+"""The Scheme: lookup of types, resources and behaviour by name, for built-in and custom kinds.
 
-A Scheme is the union of `BuiltinKinds`, which never change, and of `custom`, the current snapshot
-of custom kinds, which is replaced as a whole and looked up first. Only the Scheme asks which of the
-two a kind is; others get a KindInfo, an ObjectInfo or a type. Knows no bytes and no store. Mirrors
+A Scheme is the union of `BuiltinKinds`, which never change, and `custom`, the current snapshot of
+custom kinds, which is replaced as a whole and looked up first. Only the Scheme distinguishes the
+two; other code uses KindInfo, ObjectInfo or types. Knows no bytes and no store. Mirrors
 runtime.Scheme of k8s.io/apimachinery, without the codecs.
 """
 
@@ -93,8 +93,10 @@ class Scheme:
         raise NotRegistered(f"{name} is not a resource of {version}")
 
     def kind_info_of(self, resource: Resource) -> KindInfo:
-        """Return the KindInfo of a resource, served or not, in its preferred version. Raises
-        NotRegistered if its CustomResourceDefinition is gone."""
+        """Return the KindInfo of a resource, served or not, in its preferred version.
+
+        Raises NotRegistered if its CustomResourceDefinition was deleted.
+        """
         if not resource.definition:
             version = GroupVersion(resource.group, resource.versions[0])
             return BuiltinKind(resource, version, self._builtin)
@@ -154,11 +156,11 @@ class Scheme:
     # Kinds of objects.
 
     def object_info(self, kind: GroupVersionKind) -> ObjectInfo:
-        """Return the ObjectInfo of a kind, which need not have a resource."""
+        """Return the ObjectInfo of a kind, with or without a resource."""
         return self.custom.version_of(kind) or BuiltinObjects(kind, self._builtin)
 
     def is_typed(self, obj: Tree) -> bool:
-        """Report whether the object is no custom object and no list of them."""
+        """Report whether the object is neither a custom object nor a list of them."""
         if not self.custom:
             return True
         group = (obj.get("apiVersion") or "").rpartition("/")[0]

@@ -1,8 +1,8 @@
-"""A store whose objects are in one version: what lies there in another is converted on the way.
+"""A store that converts custom objects between the stored version and the served one.
 
-Between the bytes and a custom resource that only a webhook converts: asking it takes a while, which
-nothing above this seam has to know. Values are converted on their way out, of get, range and watch
-alike, and into the stored version on their way in; revisions stay. Knows no webhook and no HTTP.
+It is used for custom resources that only a webhook converts, so that the layers above need not
+wait for webhooks. Values are converted on get, range and watch, and to the stored version on
+writes; revisions do not change. Knows no webhook and no HTTP.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from kapiserver.storage.kv import (
 )
 
 MAX_PENDING_EVENTS = 10_000
-"""Changes that may wait for their conversion before a watch is given up."""
+"""Limit of the events that wait for conversion; beyond it the watch ends."""
 
 Convert: TypeAlias = Callable[[Sequence[Tree], GroupVersion], Awaitable[Sequence[Tree]]]
-"""The objects in that version, in order. Raises ConversionRefused."""
+"""Converts objects to a version, in order. Raises ConversionRefused."""
 
 
 class ConvertingStore(KV):
-    """A view of a store for the objects of one resource in one version; closing it is up to who
-    made the store.
+    """A view of a store for the objects of one resource in one version. `close` leaves the store
+    open.
 
-    version   the objects' above this seam
-    stored    below it, of what is written
+    version   version of the objects that callers read and write
+    stored    version of the objects that are written to the store
     """
 
     def __init__(
@@ -106,27 +106,27 @@ class ConvertingStore(KV):
     async def convert_values(
         self, values: Sequence[bytes | None], version: GroupVersion
     ) -> list[bytes]:
-        """The values that are there, in a version; what cannot be read stays as it is.
+        """Return the values (None left out) in a version; values that cannot be decoded stay.
 
         Raises ConversionRefused.
         """
-        found = [value for value in values if value is not None]
-        other: dict[int, Tree] = {}
-        for index, value in enumerate(found):
-            tree = self._read(value)
+        result = [value for value in values if value is not None]
+        to_convert: dict[int, Tree] = {}
+        for index, value in enumerate(result):
+            tree = self._decode(value)
             if tree is not None and tree["apiVersion"] != str(version):
-                other[index] = tree
-        if other:
-            trees = await self._convert(list(other.values()), version)
+                to_convert[index] = tree
+        if to_convert:
+            trees = await self._convert(list(to_convert.values()), version)
             try:
-                for index, tree in zip(other, trees, strict=True):
-                    found[index] = encode_for_storage(self._codecs, tree)
+                for index, tree in zip(to_convert, trees, strict=True):
+                    result[index] = encode_for_storage(self._codecs, tree)
             except CodecError as error:
                 raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
-        return found
+        return result
 
     async def convert_events(self, batch: Sequence[KVEvent]) -> list[KVEvent]:
-        """The changes with their values converted. Raises ConversionRefused."""
+        """Return the events with their values converted. Raises ConversionRefused."""
         pairs = [(event.value, event.previous) for event in batch]
         values = iter(await self.convert_values([v for pair in pairs for v in pair], self._version))
         return [
@@ -146,15 +146,15 @@ class ConvertingStore(KV):
         (stored,) = await self.convert_values([value], self._stored)
         return stored
 
-    def _read(self, value: bytes) -> Tree | None:
+    def _decode(self, value: bytes) -> Tree | None:
         if value.startswith(ENCRYPTED_PREFIX):
             return None
         try:
-            found = decode_from_storage(self._codecs, value)
+            result = decode_from_storage(self._codecs, value)
         except CodecError:
             return None
-        self._codecs.scheme.default(found)
-        return found
+        self._codecs.scheme.default(result)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class _Progress:
 
 
 class _ConvertingSink:
-    """Converts what a watch shows, for another sink, in order; the watch that is handed out."""
+    """Converts the events of a watch for another sink; also the watch that callers get."""
 
     def __init__(self, sink: EventSink, store: ConvertingStore) -> None:
         self.watch: Watch | None = None
@@ -171,60 +171,60 @@ class _ConvertingSink:
         self._store = store
         self._pending: deque[Sequence[KVEvent] | _Progress] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._over = False
+        self._ended = False
 
-    # What the store below says.
+    # The sink of the watch of the store below.
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
-        self._put(batch)
+        self._enqueue(batch)
 
     def on_progress(self, revision: Revision) -> None:
-        self._put(_Progress(revision))
+        self._enqueue(_Progress(revision))
 
     def on_closed(self, error: Exception | None) -> None:
-        if not self._over:
-            self._over = True
+        if not self._ended:
+            self._ended = True
             self._pending.clear()
             if self._task is not None:
                 self._task.cancel()
             self._sink.on_closed(error)
 
-    # What the one above asks.
+    # The watch that callers get.
 
     def cancel(self) -> None:
-        """End it."""
+        """End the watch."""
         if self.watch is not None:
             self.watch.cancel()
         self.on_closed(None)
 
     def request_progress(self) -> None:
-        """Ask for a `progress` call soon."""
+        """Request a call of `on_progress`."""
         if self.watch is not None:
             self.watch.request_progress()
 
-    def _put(self, what: Sequence[KVEvent] | _Progress) -> None:
-        if self._over:
+    def _enqueue(self, item: Sequence[KVEvent] | _Progress) -> None:
+        if self._ended:
             return
-        self._pending.append(what)
+        self._pending.append(item)
         if len(self._pending) > MAX_PENDING_EVENTS:
-            self._give_up(Unavailable("objects change faster than they are converted"))
+            self._fail(Unavailable("too many events wait for conversion"))
         elif self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
         try:
             while self._pending:
-                what = self._pending.popleft()
-                if isinstance(what, _Progress):
-                    self._sink.on_progress(what.revision)
+                item = self._pending.popleft()
+                if isinstance(item, _Progress):
+                    self._sink.on_progress(item.revision)
                 else:
-                    self._sink.on_events(await self._store.convert_events(what))
+                    self._sink.on_events(await self._store.convert_events(item))
         except StorageError as error:
-            self._give_up(error)
+            self._fail(error)
         finally:
             self._task = None
 
-    def _give_up(self, error: StorageError) -> None:
+    def _fail(self, error: StorageError) -> None:
         self._task = None
         self.on_closed(error)
         if self.watch is not None:

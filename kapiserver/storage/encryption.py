@@ -1,9 +1,10 @@
-"""Stored values sealed and opened again: transformers, and which resource has which.
+"""Encryption of stored values: transformers, and which resources use which.
 
-A sealed value begins with `k8s:enc:PROVIDER:v1:KEYNAME:`; what follows is the provider's. The
-first provider of a list seals, all of them open; what another than the first has opened is stale,
-so that the next update writes it anew. Knows no file, no store and no object; the libraries load
-when a key is made. Mirrors apiserver/pkg/storage/value of k8s.io/apiserver, bytes and words.
+An encrypted value begins with `k8s:enc:PROVIDER:v1:KEYNAME:`, followed by the provider's bytes. The
+first provider of a list encrypts; every provider decrypts. A value that another provider than the
+first decrypted is stale: the next update rewrites it. Knows no file, no store and no object.
+Cryptography libraries are imported when a key is configured. Mirrors apiserver/pkg/storage/value of
+k8s.io/apiserver, bytes and messages included.
 """
 
 from __future__ import annotations
@@ -14,40 +15,40 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 ENCRYPTED_PREFIX = b"k8s:enc:"
-"""How every sealed value begins."""
+"""Every encrypted value begins with this."""
 
 _TOO_SHORT = "the stored data was shorter than the required size"
 _BLOCK = 16
 
 
 class DecryptionError(Exception):
-    """A stored value that a transformer does not open; the message says why."""
+    """A transformer cannot decrypt a stored value; the message has the reason."""
 
 
 class DecryptResult(NamedTuple):
-    """A value in the clear; `stale`: it would be sealed differently today."""
+    """A decrypted value; `stale` if it was not encrypted with the current key."""
 
     value: bytes
     stale: bool = False
 
 
 class Transformer(Protocol):
-    """Seals values and opens them; `key` is the value's key in the store."""
+    """Encrypts and decrypts values; `key` is the value's key in the store."""
 
     def encrypt(self, value: bytes, key: str) -> bytes:
-        """The bytes to store."""
+        """Return the bytes to store."""
 
     def decrypt(self, stored: bytes, key: str) -> DecryptResult:
-        """What was sealed. Raises CannotOpen."""
+        """Return the decrypted value. Raises DecryptionError."""
 
 
 class Identity:
-    """Stores values as they are, and refuses those that somebody sealed."""
+    """Stores values unencrypted, and rejects encrypted ones."""
 
-    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - required by the protocol
         return value
 
-    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - the protocol's
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - required by the protocol
         if stored.startswith(ENCRYPTED_PREFIX):
             raise DecryptionError("identity transformer tried to read encrypted data")
         return DecryptResult(stored)
@@ -57,8 +58,8 @@ IDENTITY = Identity()
 
 
 class AESGCM:
-    """AES in Galois/Counter Mode: a random nonce, then what is sealed together with the key of
-    the store, so that a value opens in its own place only."""
+    """AES in Galois/Counter Mode: a random nonce and the ciphertext. The key in the store is
+    authenticated, so that a value only decrypts under its own key."""
 
     _NONCE = 12
 
@@ -67,7 +68,7 @@ class AESGCM:
         from cryptography.hazmat.primitives.ciphers import aead
 
         self._cipher = aead.AESGCM(secret)
-        self._wrong = InvalidTag
+        self._error_class = InvalidTag
 
     def encrypt(self, value: bytes, key: str) -> bytes:
         nonce = os.urandom(self._NONCE)
@@ -79,13 +80,13 @@ class AESGCM:
         nonce, content = stored[: self._NONCE], stored[self._NONCE :]
         try:
             return DecryptResult(self._cipher.decrypt(nonce, content, key.encode()))
-        except (self._wrong, ValueError) as error:
+        except (self._error_class, ValueError) as error:
             raise DecryptionError("cipher: message authentication failed") from error
 
 
 class AESCBC:
-    """AES in Cipher Block Chaining mode: a random initial vector, then whole blocks, padded as
-    PKCS #7 says. Nothing tells whether a value was altered."""
+    """AES in Cipher Block Chaining mode with PKCS #7 padding: a random initialization vector and
+    the ciphertext. Values are not authenticated."""
 
     def __init__(self, secret: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -97,13 +98,13 @@ class AESCBC:
 
         self._cipher = cipher
 
-    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - required by the protocol
         vector = os.urandom(_BLOCK)
         padding = _BLOCK - len(value) % _BLOCK
         encryptor = self._cipher(vector).encryptor()
         return vector + encryptor.update(value + bytes((padding,)) * padding)
 
-    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - the protocol's
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - required by the protocol
         if len(stored) < _BLOCK:
             raise DecryptionError(_TOO_SHORT)
         if len(stored) % _BLOCK:
@@ -118,79 +119,81 @@ class AESCBC:
 
 
 class Secretbox:
-    """XSalsa20 and Poly1305, as NaCl's secretbox: a random nonce, then the box."""
+    """XSalsa20 and Poly1305, as NaCl's secretbox: a random nonce and the ciphertext."""
 
     _NONCE = 24
     _OVERHEAD = 16
 
     def __init__(self, secret: bytes) -> None:
-        # The library of AES has no XSalsa20.
+        # The cryptography package has no XSalsa20.
         from nacl.exceptions import CryptoError
         from nacl.secret import SecretBox
 
         self._box = SecretBox(secret)
-        self._wrong = CryptoError
+        self._error_class = CryptoError
 
-    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - the protocol's
+    def encrypt(self, value: bytes, key: str) -> bytes:  # noqa: ARG002 - required by the protocol
         return bytes(self._box.encrypt(value, os.urandom(self._NONCE)))
 
-    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - the protocol's
+    def decrypt(self, stored: bytes, key: str) -> DecryptResult:  # noqa: ARG002 - required by the protocol
         if len(stored) < self._NONCE + self._OVERHEAD:
             raise DecryptionError(_TOO_SHORT)
         try:
             return DecryptResult(self._box.decrypt(stored))
-        except self._wrong as error:
+        except self._error_class as error:
             raise DecryptionError("output array was not large enough for encryption") from error
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixTransformer:
-    """A transformer whose values begin with a prefix."""
+    """A transformer and the prefix of its values."""
 
     prefix: bytes
     transformer: Transformer
 
 
 class PrefixTransformers:
-    """Transformers of which the first seals, and any opens what begins with its prefix."""
+    """Transformers by prefix: the first encrypts, and each decrypts values with its prefix."""
 
-    def __init__(self, choices: Sequence[PrefixTransformer], *, none: str) -> None:
-        """`none` says that a value has no prefix that is known."""
-        self._choices = tuple(choices)
+    def __init__(self, transformers: Sequence[PrefixTransformer], *, none: str) -> None:
+        """`none` is the error message for values of an unknown prefix."""
+        self._transformers = tuple(transformers)
         self._none = none
 
     def encrypt(self, value: bytes, key: str) -> bytes:
-        first = self._choices[0]
+        first = self._transformers[0]
         return first.prefix + first.transformer.encrypt(value, key)
 
     def decrypt(self, stored: bytes, key: str) -> DecryptResult:
-        problems: list[str] = []
-        for number, choice in enumerate(self._choices):
-            if not stored.startswith(choice.prefix):
+        errors: list[str] = []
+        for number, candidate in enumerate(self._transformers):
+            if not stored.startswith(candidate.prefix):
                 continue
             try:
-                found = choice.transformer.decrypt(stored[len(choice.prefix) :], key)
+                result = candidate.transformer.decrypt(stored[len(candidate.prefix) :], key)
             except DecryptionError as error:
-                # Another may open it: two providers, or two keys, can share a prefix.
-                if choice.prefix:
-                    problems.append(str(error))
+                # Two providers or keys may have the same prefix: try the next.
+                if candidate.prefix:
+                    errors.append(str(error))
                 continue
-            return DecryptResult(found.value, found.stale or number > 0)
-        different = list(dict.fromkeys(problems))
-        if not different:
+            return DecryptResult(result.value, result.stale or number > 0)
+        distinct_errors = list(dict.fromkeys(errors))
+        if not distinct_errors:
             raise DecryptionError(self._none)
-        raise DecryptionError(different[0] if len(different) == 1 else f"[{', '.join(different)}]")
+        raise DecryptionError(
+            distinct_errors[0] if len(distinct_errors) == 1 else f"[{', '.join(distinct_errors)}]"
+        )
 
 
 class GroupResource(NamedTuple):
-    """A resource of a group, as the file names it; `*` in either place: any."""
+    """A group and resource of the configuration file; either may be the wildcard `*`."""
 
     group: str
     resource: str
 
     @classmethod
     def parse(cls, text: str) -> GroupResource:
-        """`secrets`, `deployments.apps`, `*.apps`, `*.` (all of the core group), `*.*`."""
+        """Parse `secrets`, `deployments.apps`, `*.apps`, `*.` (the core group) or `*.*`."""
         resource, _, group = text.partition(".")
         return cls(group, resource)
 
@@ -206,34 +209,34 @@ TransformerOverrides = Mapping[GroupResource, Transformer]
 
 
 class EncryptionRules:
-    """The transformers of all resources; they can be replaced while the server runs."""
+    """The transformers of all resources; replaceable while the server runs."""
 
     def __init__(self, overrides: TransformerOverrides, *, replaceable: bool = False) -> None:
         self._overrides = overrides
         self._replaceable = replaceable
 
     def replace(self, overrides: TransformerOverrides) -> None:
-        """Seal and open by other rules from now on."""
+        """Use other transformers from now on."""
         self._overrides = overrides
 
     def transformer_for(self, group: str, resource: str) -> Transformer | None:
-        """The transformer of a resource, for good; None: it needs none."""
-        found = ResourceTransformer(self, group, resource)
-        return found if self._replaceable or found.current is not IDENTITY else None
+        """Return the transformer of a resource, or None if it needs none, even after `replace`."""
+        transformer = ResourceTransformer(self, group, resource)
+        return transformer if self._replaceable or transformer.current is not IDENTITY else None
 
-    def current_transformer(self, wanted: GroupResource) -> Transformer:
-        """What seals a resource now: its own rule, that of its group, that of all, or nothing."""
+    def current_transformer(self, resource: GroupResource) -> Transformer:
+        """Return the transformer of the resource, its group or all resources, else identity."""
         overrides = self._overrides
         return (
-            overrides.get(wanted)
-            or overrides.get(GroupResource(wanted.group, "*"))
+            overrides.get(resource)
+            or overrides.get(GroupResource(resource.group, "*"))
             or overrides.get(ANY)
             or IDENTITY
         )
 
 
 class ResourceTransformer:
-    """What seals one resource, by the rules of the moment."""
+    """Transforms the values of one resource by the current rules."""
 
     def __init__(self, encryption: EncryptionRules, group: str, resource: str) -> None:
         self._encryption = encryption
@@ -241,7 +244,7 @@ class ResourceTransformer:
 
     @property
     def current(self) -> Transformer:
-        """The transformer of the moment."""
+        """The current transformer."""
         return self._encryption.current_transformer(self._resource)
 
     def encrypt(self, value: bytes, key: str) -> bytes:

@@ -1,8 +1,9 @@
-"""The file that says what is sealed with which keys: kube-apiserver's EncryptionConfiguration.
+"""The encryption configuration file: kube-apiserver's EncryptionConfiguration.
 
-Read strictly, checked as a whole, made into transformers; read again while the server runs, if
-that is asked for. Secrets are in no message. Knows no store. Mirrors
-apiserver/pkg/server/options/encryptionconfig and apis/apiserver/validation of k8s.io/apiserver.
+The file is decoded strictly, validated as a whole and converted to transformers; with automatic
+reload it is read again while the server runs. No error message contains a secret. Knows no store.
+Mirrors apiserver/pkg/server/options/encryptionconfig and apis/apiserver/validation of
+k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -37,36 +38,36 @@ from kapiserver.storage.encryption import (
 )
 
 RELOAD_SECONDS = 60.0
-"""How often the file is looked at, as with kube-apiserver."""
-LARGEST = 1 << 20
-"""Bytes of a file that is read."""
+"""Interval of checks for a changed file, as with kube-apiserver."""
+MAX_FILE_BYTES = 1 << 20
+"""Size limit of the file in bytes."""
 
 _log = logging.getLogger(__name__)
 
 
 class InvalidEncryptionConfig(ValueError):
-    """A file that says nothing usable."""
+    """The file cannot be read, or its configuration is invalid."""
 
 
 class EncryptionKey(Type):
-    """A key by name."""
+    """A named key."""
 
     name: str = field(1, always=True)
     secret: str = field(2, always=True)
 
 
 class KeyedProvider(Type):
-    """A provider with keys, of which the first seals."""
+    """A provider with keys; the first one encrypts."""
 
     keys: list[EncryptionKey] = field(1, always=True)
 
 
 class IdentityProvider(Type):
-    """Nothing is sealed."""
+    """Stores values unencrypted."""
 
 
 class KMSProvider(Type):
-    """A key service outside."""
+    """An external key management service. Not supported."""
 
     apiVersion: str = field(1)
     name: str = field(2, always=True)
@@ -76,7 +77,7 @@ class KMSProvider(Type):
 
 
 class Provider(Type):
-    """Exactly one of these."""
+    """A provider: exactly one field is set."""
 
     aesgcm: KeyedProvider | None = field(1)
     aescbc: KeyedProvider | None = field(2)
@@ -86,14 +87,14 @@ class Provider(Type):
 
 
 class ResourceConfiguration(Type):
-    """Resources, and the providers that seal or open them."""
+    """Resources, and the providers that encrypt and decrypt them."""
 
     resources: list[str] = field(1, always=True)
     providers: list[Provider] = field(2, always=True)
 
 
 class EncryptionConfiguration(Kind):
-    """The whole file."""
+    """The configuration in the file."""
 
     resources: list[ResourceConfiguration] = field(1, always=True)
 
@@ -102,7 +103,7 @@ _KIND = GroupVersion("apiserver.config.k8s.io", "v1").with_kind("EncryptionConfi
 
 
 class _ConfigScheme(Scheme):
-    """Knows the one kind of the file."""
+    """A scheme of the file's only kind."""
 
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
         if kind != _KIND:
@@ -112,7 +113,7 @@ class _ConfigScheme(Scheme):
 
 @dataclass(frozen=True, slots=True)
 class _Cipher:
-    """A provider with keys: what values begin with, and the lengths that its keys may have."""
+    """A keyed provider: the prefix of its values, and the allowed lengths of its keys."""
 
     prefix: bytes
     make: Callable[[bytes], Transformer]
@@ -121,19 +122,21 @@ class _Cipher:
 
 
 _AES = (16, 24, 32)
-_NO_KEY = "no matching key was found for the provided {} transformer"
+_NO_MATCHING_KEY = "no matching key was found for the provided {} transformer"
 _CIPHERS = {
-    "aesgcm": _Cipher(b"k8s:enc:aesgcm:v1:", AESGCM, _AES, _NO_KEY.format("AES")),
-    "aescbc": _Cipher(b"k8s:enc:aescbc:v1:", AESCBC, _AES, _NO_KEY.format("AES")),
-    "secretbox": _Cipher(b"k8s:enc:secretbox:v1:", Secretbox, (32,), _NO_KEY.format("Secretbox")),
+    "aesgcm": _Cipher(b"k8s:enc:aesgcm:v1:", AESGCM, _AES, _NO_MATCHING_KEY.format("AES")),
+    "aescbc": _Cipher(b"k8s:enc:aescbc:v1:", AESCBC, _AES, _NO_MATCHING_KEY.format("AES")),
+    "secretbox": _Cipher(
+        b"k8s:enc:secretbox:v1:", Secretbox, (32,), _NO_MATCHING_KEY.format("Secretbox")
+    ),
 }
 
-_NO_KMS = "KMS providers are not supported here, use aesgcm, aescbc, secretbox or identity"
+_KMS_UNSUPPORTED = "KMS providers are not supported here, use aesgcm, aescbc, secretbox or identity"
 _NO_PROVIDER = (
     "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, "
     "Identity"
 )
-_SEVERAL = (
+_SEVERAL_PROVIDERS = (
     "more than one provider specified in a single element, should split into different list "
     "elements"
 )
@@ -141,24 +144,24 @@ _OVERLAP = (
     "using overlapping resources such as 'secrets' and '*.' in the same resource list is not "
     "allowed as they will be masked"
 )
-_TWICE = "the same resource cannot be specified multiple times"
-_NO_API = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
+_DUPLICATE_RESOURCE = "the same resource cannot be specified multiple times"
+_RESOURCES_WITHOUT_API = ("apiserveripinfo", "serviceipallocations", "servicenodeportallocations")
 
 
 # Reading.
 
 
-def _content(file: FilePath) -> bytes:
+def _read_file(file: FilePath) -> bytes:
     try:
         with file.open("rb") as opened:
-            data = opened.read(LARGEST + 1)
+            data = opened.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InvalidEncryptionConfig(
             f'error reading encryption provider configuration file "{file}": {error}'
         ) from error
     if not data:
         raise InvalidEncryptionConfig(f'encryption provider configuration file "{file}" is empty')
-    if len(data) > LARGEST:
+    if len(data) > MAX_FILE_BYTES:
         raise InvalidEncryptionConfig(
             f'encryption provider configuration file "{file}" is too large'
         )
@@ -166,7 +169,7 @@ def _content(file: FilePath) -> bytes:
 
 
 def parse_encryption_config(data: bytes, name: str) -> TransformerOverrides:
-    """The transformers of a file of that name and content. Raises BadEncryptionConfig."""
+    """Return the transformers of a file's content. Raises InvalidEncryptionConfig."""
     try:
         decoded = YAMLSerializer(_ConfigScheme()).decode(data)
     except CodecError as error:
@@ -174,11 +177,9 @@ def parse_encryption_config(data: bytes, name: str) -> TransformerOverrides:
     if decoded.strict_errors:
         listed = ", ".join(decoded.strict_errors)
         raise _undecodable(name, f"strict decoding error: {listed}")
-    problems = list(dict.fromkeys(str(error) for error in check(decoded.object)))
-    if problems:
-        raise InvalidEncryptionConfig(
-            problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-        )
+    errors = list(dict.fromkeys(str(error) for error in check(decoded.object)))
+    if errors:
+        raise InvalidEncryptionConfig(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
     return _overrides(decoded.object)
 
 
@@ -191,22 +192,22 @@ def _undecodable(name: str, problem: str) -> InvalidEncryptionConfig:
 def _overrides(config: Tree) -> TransformerOverrides:
     choices: dict[GroupResource, list[PrefixTransformer]] = {}
     for rule in config["resources"]:
-        providers = [_prefixed(provider) for provider in rule["providers"]]
+        providers = [_prefix_transformer(provider) for provider in rule["providers"]]
         for text in rule["resources"]:
-            named = GroupResource.parse(text)
-            for wider in (GroupResource(named.group, "*"), ANY):
-                if wider in choices:
+            group_resource = GroupResource.parse(text)
+            for wildcard in (GroupResource(group_resource.group, "*"), ANY):
+                if wildcard in choices:
                     raise InvalidEncryptionConfig(
-                        f'resource "{named}" is masked by earlier rule "{wider}"'
+                        f'resource "{group_resource}" is masked by earlier rule "{wildcard}"'
                     )
-            choices[named] = choices.get(named, []) + providers
+            choices[group_resource] = choices.get(group_resource, []) + providers
     return {
-        named: PrefixTransformers(prefixed, none="no matching prefix found")
-        for named, prefixed in choices.items()
+        group_resource: PrefixTransformers(transformers, none="no matching prefix found")
+        for group_resource, transformers in choices.items()
     }
 
 
-def _prefixed(provider: Tree) -> PrefixTransformer:
+def _prefix_transformer(provider: Tree) -> PrefixTransformer:
     for name, cipher in _CIPHERS.items():
         if provider.get(name) is not None:
             keys = [
@@ -225,7 +226,7 @@ def _prefixed(provider: Tree) -> PrefixTransformer:
 
 
 def check(config: Tree) -> Iterable[FieldError]:
-    """What is wrong with a configuration as a whole."""
+    """Yield the validation errors of a configuration."""
     root = Path("resources")
     rules = config["resources"] or ()
     if not rules:
@@ -237,7 +238,7 @@ def check(config: Tree) -> Iterable[FieldError]:
             yield required(resources, f"at least one {resources} is required")
         yield from _check_overlap(names, resources)
         for index, name in enumerate(names):
-            problem = _problem_of(name)
+            problem = _resource_name_error(name)
             if problem:
                 yield invalid(resources[index], name, problem)
         if not rule["providers"]:
@@ -249,19 +250,19 @@ def check(config: Tree) -> Iterable[FieldError]:
 def _check_overlap(names: Sequence[str], path: Path) -> Iterable[FieldError]:
     parsed = [GroupResource.parse(name) for name in names]
     if len(set(parsed)) < len(parsed):
-        yield invalid(path, list(names), _TWICE)
-    different = set(parsed)
-    widest = ANY in different and len(different) > 1
-    if widest or any(
+        yield invalid(path, list(names), _DUPLICATE_RESOURCE)
+    distinct = set(parsed)
+    has_wildcard = ANY in distinct and len(distinct) > 1
+    if has_wildcard or any(
         one.group == other.group and "*" in (one.resource, other.resource)
-        for one in different
-        for other in different - {one}
+        for one in distinct
+        for other in distinct - {one}
     ):
         yield invalid(path, list(names), _OVERLAP)
 
 
-def _problem_of(name: str) -> str:
-    """What is wrong with the name of a resource; "": nothing."""
+def _resource_name_error(name: str) -> str:
+    """Return the error of a resource name, "" if it is valid."""
     parsed = GroupResource.parse(name)
     if name.lower() != name:
         return "resource name should not contain capital letters"
@@ -270,7 +271,7 @@ def _problem_of(name: str) -> str:
             "use '*.' to encrypt all the resources from core API group or *.* to encrypt all "
             "resources"
         )
-    if name in _NO_API:
+    if name in _RESOURCES_WITHOUT_API:
         return "resources which do not have REST API/s cannot be encrypted"
     if parsed.group == "events.k8s.io":
         return (
@@ -285,13 +286,13 @@ def _problem_of(name: str) -> str:
 
 
 def _check_provider(provider: Tree, path: Path) -> Iterable[FieldError]:
-    given = [name for name in provider if provider[name] is not None]
-    if len(given) != 1:
-        yield invalid(path, given, _SEVERAL if given else _NO_PROVIDER)
+    names = [name for name in provider if provider[name] is not None]
+    if len(names) != 1:
+        yield invalid(path, names, _SEVERAL_PROVIDERS if names else _NO_PROVIDER)
         return
-    (name,) = given
+    (name,) = names
     if name == "kms":
-        yield invalid(path / name, provider[name].get("name", ""), _NO_KMS)
+        yield invalid(path / name, provider[name].get("name", ""), _KMS_UNSUPPORTED)
     elif name in _CIPHERS:
         yield from _check_keys(provider[name]["keys"] or (), path / name / "keys", name)
 
@@ -304,29 +305,29 @@ def _check_keys(keys: Sequence[Tree], path: Path, provider: str) -> Iterable[Fie
             if not key[part]:
                 yield required(path[index] / part, f"{part} is a mandatory field for a key")
         if key["secret"]:
-            problem = _problem_of_secret(key["secret"], _CIPHERS[provider].sizes)
+            problem = _secret_error(key["secret"], _CIPHERS[provider].sizes)
             if problem:
                 yield invalid(path[index] / "secret", "REDACTED", problem)
 
 
-def _problem_of_secret(text: str, sizes: tuple[int, ...]) -> str:
+def _secret_error(text: str, sizes: tuple[int, ...]) -> str:
     try:
-        # Go's decoder skips line ends.
+        # Go's decoder ignores line breaks.
         size = len(base64.b64decode(text.replace("\r", "").replace("\n", ""), validate=True))
     except (binascii.Error, ValueError):
         return "secrets must be base64 encoded"
     if size in sizes:
         return ""
-    shown = " ".join(map(str, sizes))
-    return f"secret is not of the expected length, got {size}, expected one of [{shown}]"
+    allowed = " ".join(map(str, sizes))
+    return f"secret is not of the expected length, got {size}, expected one of [{allowed}]"
 
 
-# The file, as long as a server runs.
+# The file of a running server.
 
 
 class EncryptionFile:
-    """What one file seals: read when this is made and, with `reload`, looked at every minute from
-    `start` to `stop`; a file that is no good by then changes nothing."""
+    """A configuration file: read by the constructor and, with `reload`, checked every minute from
+    `start` to `stop`. An invalid new version is logged and ignored."""
 
     def __init__(self, path: FilePath, clock: Clock, *, reload: bool = False) -> None:
         """Raises BadEncryptionConfig."""
@@ -334,29 +335,29 @@ class EncryptionFile:
         self._clock = clock
         self._reload = reload
         self._timer: Timer | None = None
-        data = _content(path)
+        data = _read_file(path)
         self.encryption = EncryptionRules(
             parse_encryption_config(data, str(path)), replaceable=reload
         )
-        self._seen = _digest(data)
+        self._digest_read = _digest(data)
 
     def start(self) -> None:
-        """Begin to look; call on the event loop."""
+        """Start the checks. Call on the event loop."""
         if self._reload:
-            self._timer = self._clock.call_later(RELOAD_SECONDS, self._look)
+            self._timer = self._clock.call_later(RELOAD_SECONDS, self._check_file)
 
     def stop(self) -> None:
-        """End. Idempotent."""
+        """Stop the checks. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check_file(self) -> None:
         try:
-            data = _content(self._path)
-            if _digest(data) != self._seen:
+            data = _read_file(self._path)
+            if _digest(data) != self._digest_read:
                 self.encryption.replace(parse_encryption_config(data, str(self._path)))
-                self._seen = _digest(data)
-                _log.info("%s was read again: what it says now holds", self._path)
+                self._digest_read = _digest(data)
+                _log.info("reloaded %s", self._path)
         except InvalidEncryptionConfig as error:
             _log.error("error processing encryption config file %s: %s", self._path, error)
         self.start()

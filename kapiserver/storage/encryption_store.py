@@ -1,8 +1,8 @@
-"""A store whose values are sealed: the seam between the bytes at rest and everything above.
+"""A store that encrypts values at rest.
 
-Values are sealed on their way in and opened on their way out, of get, range and watch alike; keys
-are as they are. A value that does not open is passed on as it lies there: who wants to read that
-one object hears why, and the others are not held up by it. Knows no cipher and no object.
+Values are encrypted on writes and decrypted on get, range and watch; keys are not encrypted. A
+value that cannot be decrypted is passed on as stored: decoding it reports the error, and other
+objects are not affected. Knows no cipher and no object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kapiserver.storage.kv import (
 
 
 class EncryptedStore(KV):
-    """A view of a store for the objects of one resource; closing it is up to who made the store."""
+    """A view of a store for the objects of one resource. `close` leaves the store open."""
 
     def __init__(self, kv: KV, transformer: Transformer) -> None:
         self.shared = kv.shared
@@ -48,8 +48,8 @@ class EncryptedStore(KV):
         return await self._kv.create(key, self._transformer.encrypt(value, key), ttl=ttl)
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        sealed = self._transformer.encrypt(value, key)
-        return await self._kv.update(key, sealed, expected=expected, ttl=ttl)
+        encrypted = self._transformer.encrypt(value, key)
+        return await self._kv.update(key, encrypted, expected=expected, ttl=ttl)
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         return await self._kv.delete(key, expected=expected)
@@ -70,7 +70,7 @@ class EncryptedStore(KV):
         pass
 
     def decrypt_event(self, event: KVEvent) -> KVEvent:
-        """The event with its values opened."""
+        """Return the event with its values decrypted."""
         return replace(
             event,
             value=self._value(event.value, event.key),
@@ -79,10 +79,10 @@ class EncryptedStore(KV):
 
     def _item(self, item: KeyValue) -> KeyValue:
         try:
-            opened = self._transformer.decrypt(item.value, item.key)
+            decrypted = self._transformer.decrypt(item.value, item.key)
         except DecryptionError:
             return item
-        return replace(item, value=opened.value, stale=opened.stale)
+        return replace(item, value=decrypted.value, stale=decrypted.stale)
 
     def _value(self, value: bytes | None, key: str) -> bytes | None:
         if value is None:
@@ -94,7 +94,7 @@ class EncryptedStore(KV):
 
 
 class _DecryptingSink:
-    """Opens what a watch shows, for another sink."""
+    """Decrypts the events of a watch for another sink."""
 
     def __init__(self, sink: EventSink, store: EncryptedStore) -> None:
         self._sink = sink
@@ -103,5 +103,5 @@ class _DecryptingSink:
         self.on_closed = sink.on_closed
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
-        """Changes, their values in the clear."""
+        """Pass on events with decrypted values."""
         self._sink.on_events([self._store.decrypt_event(event) for event in batch])

@@ -1,25 +1,25 @@
-"""What can go wrong in storage, without a word about HTTP.
+"""The errors of storage. Knows no HTTP.
 
     StorageError
-    |-- KeyExists          create of a key that is there
-    |-- Conflict           update or delete of a key that moved on or is absent
-    |-- Compacted          the revision asked for is forgotten
-    |-- FutureRevision     the revision asked for does not exist yet
-    |-- Unavailable        the backend does not answer
-    |   `-- Refused            it answers, and will not do it: no space, no permission
-    |-- ValueTooLarge      more than the backend takes in one write
+    |-- KeyExists          create of an existing key
+    |-- Conflict           update or delete of a key that changed or is absent
+    |-- Compacted          the requested revision was compacted
+    |-- FutureRevision     the requested revision does not exist yet
+    |-- Unavailable        the backend does not respond, or is closed
+    |   `-- Refused            the backend rejects the call: no space, no permission
+    |-- ValueTooLarge      the value exceeds the backend's limit
     |-- Corrupt            a stored value cannot be read
-    |   |-- Undecryptable  it is sealed, and nothing here opens it
-    |   `-- Unreadable     it is no object of its resource
-    |-- ConversionRefused  what converts the objects does not do it
+    |   |-- Undecryptable  no configured key decrypts it
+    |   `-- Unreadable     it does not decode to an object of its resource
+    |-- ConversionRefused  a conversion webhook failed
     |-- StoreLocked        another process owns the file
-    `-- ObjectError        about objects, not keys; names resource, group and object
-        |-- NotFound               no such object
-        |-- AlreadyExists          an object of that name is there
-        |-- ObjectConflict         a precondition does not hold, or the object moved on
+    `-- ObjectError        about objects instead of keys; has resource, group and name
+        |-- NotFound               the object does not exist
+        |-- AlreadyExists          an object of that name exists
+        |-- ObjectConflict         a precondition failed, or the object was changed
         |-- Expired                a resource version or continue token is too old
-        |-- ResourceVersionTooLarge  it is newer than everything written
-        `-- BadQuery               a resource version or continue token that makes no sense
+        |-- ResourceVersionTooLarge  a resource version does not exist yet
+        `-- BadQuery               a resource version or continue token is invalid
 
 `apiserver/errors.py` maps each to a Status.
 """
@@ -32,7 +32,7 @@ class StorageError(Exception):
 
 
 class KeyExists(StorageError):
-    """Create of a key that is there."""
+    """Create of an existing key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"key exists: {key}")
@@ -40,13 +40,13 @@ class KeyExists(StorageError):
 
 
 class ConversionRefused(StorageError):
-    """What converts objects between versions does not answer, or with something that is no
-    answer; the message is for the client."""
+    """A conversion webhook did not respond, or its response is invalid. The message is for the
+    client."""
 
 
 class Conflict(StorageError):
-    """Update or delete of a key whose revision is not the expected one; `current` is None when
-    the key is absent."""
+    """Update or delete of a key whose revision is not the expected one; `current` is None if the
+    key is absent."""
 
     def __init__(self, key: str, *, expected: int, current: int | None) -> None:
         super().__init__(f"key {key} is at revision {current}, not {expected}")
@@ -56,7 +56,7 @@ class Conflict(StorageError):
 
 
 class Compacted(StorageError):
-    """The revision asked for was compacted; `oldest` is the first that can be read."""
+    """The requested revision was compacted; `oldest` is the first that can be read."""
 
     def __init__(self, revision: int, *, oldest: int) -> None:
         super().__init__(f"revision {revision} was compacted, the oldest is {oldest}")
@@ -65,7 +65,7 @@ class Compacted(StorageError):
 
 
 class FutureRevision(StorageError):
-    """The revision asked for is greater than the current one."""
+    """The requested revision is greater than the current one."""
 
     def __init__(self, revision: int, *, current: int) -> None:
         super().__init__(f"revision {revision} does not exist yet, the newest is {current}")
@@ -74,15 +74,15 @@ class FutureRevision(StorageError):
 
 
 class Unavailable(StorageError):
-    """The backend does not answer, or is closed."""
+    """The backend does not respond, or is closed."""
 
 
 class Refused(Unavailable):
-    """The backend answers and will not do it; the message is its own."""
+    """The backend rejects the call; the message is the backend's."""
 
 
 class ValueTooLarge(StorageError):
-    """More than the backend takes in one write; the message is its own."""
+    """The value exceeds the backend's limit; the message is the backend's."""
 
 
 class Corrupt(StorageError):
@@ -90,29 +90,29 @@ class Corrupt(StorageError):
 
 
 class Undecryptable(Corrupt):
-    """A stored value is sealed, and nothing here opens it; the message is for the client."""
+    """No configured key decrypts a stored value. The message is for the client."""
 
     def __init__(self, problem: str, *, key: str) -> None:
         super().__init__(problem)
         self.key = key
 
     def for_list(self) -> Undecryptable:
-        """The same, said of a list."""
-        message = f'unable to transform key "{_shown(self.key)}": {self}'
+        """Return the error for a list that contains the value."""
+        message = f'unable to transform key "{_printable(self.key)}": {self}'
         return Undecryptable(message, key=self.key)
 
 
-def _shown(key: str) -> str:
-    # It may be any bytes, where others write to the same store.
+def _printable(key: str) -> str:
+    # Other programs may write keys of any bytes to the same store.
     return key.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 class Unreadable(Corrupt):
-    """A stored value is no object of the resource whose key it has; the message is for the
-    client, who may not know otherwise which of many it is."""
+    """A stored value does not decode to an object of its resource. The message is for the client
+    and has the key, because a list has many objects."""
 
     def __init__(self, problem: object, *, key: str) -> None:
-        super().__init__(f"{_shown(key)}: {problem}")
+        super().__init__(f"{_printable(key)}: {problem}")
         self.key = key
 
 
@@ -138,7 +138,7 @@ def _qualified(resource: str, group: str) -> str:
 
 
 class NotFound(ObjectError):
-    """No such object: 404 NotFound."""
+    """The object does not exist: 404 NotFound."""
 
     def __init__(self, *, resource: str, group: str, name: str) -> None:
         message = f'{_qualified(resource, group)} "{name}" not found'
@@ -146,9 +146,9 @@ class NotFound(ObjectError):
 
 
 class AlreadyExists(ObjectError):
-    """An object of that name is there: 409 AlreadyExists.
+    """An object of that name exists: 409 AlreadyExists.
 
-    retry_after  seconds, 0: not given; 1 when no unique name was found for a generateName
+    retry_after  seconds, 0 for none; 1 if no unique name was found for a generateName
     """
 
     def __init__(
@@ -171,7 +171,7 @@ MODIFIED = (
 
 
 class ObjectConflict(ObjectError):
-    """A precondition does not hold, or the object moved on: 409 Conflict."""
+    """A precondition failed, or the object was changed: 409 Conflict."""
 
     def __init__(self, detail: str = MODIFIED, *, resource: str, group: str, name: str) -> None:
         message = (
@@ -183,7 +183,7 @@ class ObjectConflict(ObjectError):
 class Expired(ObjectError):
     """A resource version or continue token is too old: 410 Expired.
 
-    continue_token  goes into the Status' metadata.continue: continues at the newest version
+    continue_token  metadata.continue of the Status: continues the list at the newest version
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class Expired(ObjectError):
 
 
 class ResourceVersionTooLarge(ObjectError):
-    """A resource version newer than everything written: 504 Timeout, retryAfterSeconds 1, one
+    """A resource version that does not exist yet: 504 Timeout, retryAfterSeconds 1, one
     cause `ResourceVersionTooLarge: Too large resource version`."""
 
     def __init__(self, revision: int, *, current: int, resource: str, group: str) -> None:

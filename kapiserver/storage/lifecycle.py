@@ -195,8 +195,9 @@ def _keep_times(new: Tree, old: Tree) -> None:
     if any(entry | {"time": None} != old_entry | {"time": None} for entry, old_entry in pairs):
         return
     other_metadata = [{**tree["metadata"], "managedFields": None} for tree in (new, old)]
-    same_object = {**new, "metadata": None} == {**old, "metadata": None}
-    if same_object and other_metadata[0] == other_metadata[1]:
+    if other_metadata[0] != other_metadata[1]:
+        return
+    if {**new, "metadata": None} == {**old, "metadata": None}:
         new["metadata"]["managedFields"] = old_entries
 
 

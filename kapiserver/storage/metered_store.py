@@ -1,4 +1,4 @@
-"""A store whose operations are timed: the seam between backends and metrics.
+"""A store that measures the duration of its operations, for metrics.
 
 Knows no metric's name. Mirrors storage/etcd3/metrics of k8s.io/apiserver.
 """
@@ -18,9 +18,9 @@ Result = TypeVar("Result")
 
 
 class MeteredStore(KV):
-    """Passes every call on to another store, and reports how long it took.
+    """Passes every call on to another store and reports its duration.
 
-    root    above the keys of objects
+    root    prefix of the keys of objects
     """
 
     def __init__(self, kv: KV, observe: Observe, *, root: str) -> None:

@@ -259,6 +259,41 @@ async def reviews(s: Session) -> None:
     await s.note(reviews_of_self.get("x"))
 
 
+async def watches(s: Session) -> None:
+    made = await s.maps.create({**config_map("a"), "data": {"x": "1"}})
+    version = made["metadata"]["resourceVersion"]
+
+    async def note_all(count: int, **parameters: Any) -> None:
+        """Write down so many events; with 0, all until the end."""
+        try:
+            async for event in s.maps.watch(**parameters):
+                s.answers.append([event.type, event.object])
+                count -= 1
+                if count == 0:
+                    return
+        except StatusError as error:
+            s.answers.append([error.code, error.reason, str(error), error.status])
+
+    await note_all(1)
+    labels = {"metadata": {"labels": {"app": "x"}}}
+    await s.maps.patch("a", labels)
+    await s.maps.patch("a", {"data": {"x": "2"}})
+    await s.maps.patch("a", {"metadata": {"labels": None}})
+    await s.maps.create(config_map("b"))
+    await s.maps.delete("a")
+    await note_all(5, resource_version=version)
+    await note_all(3, resource_version=version, labelSelector="app=x")
+    await note_all(1, resource_version=version, fieldSelector="metadata.name=b")
+    initial = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    await note_all(2, **initial)
+    await note_all(0, resource_version="x")
+    await note_all(0, sendInitialEvents="true")
+    await note_all(0, resource_version=version, timeoutSeconds=1)
+    async for event in s.maps.follow():
+        s.answers.append([event.type, event.object])
+        break
+
+
 async def custom(s: Session) -> None:
     widgets = s.of(f"{GROUP}/v1", "widgets")
     await s.note(
@@ -280,7 +315,7 @@ async def custom(s: Session) -> None:
 
 
 CASES = [
-    creates, reads, updates, patches, applies, deletes, subresources, reviews, custom,
+    creates, reads, updates, patches, applies, deletes, subresources, reviews, watches, custom,
 ]  # fmt: skip
 
 

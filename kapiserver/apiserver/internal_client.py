@@ -24,9 +24,15 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import field_validation
 from kapiserver.apiserver.endpoints.object_responses import list_head
 from kapiserver.apiserver.endpoints.operations.unstored import unstored_create
-from kapiserver.apiserver.endpoints.options import apply_rules, list_query, parse_options
+from kapiserver.apiserver.endpoints.options import (
+    apply_rules,
+    list_query,
+    parse_options,
+    watch_query,
+)
 from kapiserver.apiserver.endpoints.subresources import SUBRESOURCES
 from kapiserver.apiserver.endpoints.tables import in_version
+from kapiserver.apiserver.endpoints.watch_frames import bookmark_metadata
 from kapiserver.apiserver.errors import MethodNotAllowed, status_of
 from kapiserver.apiserver.request_info import RequestInfo, name_selected
 from kapiserver.apiserver.target import Target
@@ -34,8 +40,10 @@ from kapiserver.apiserver.target_resolver import resolve_target
 from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.storage.entry import Entry
+from kapiserver.storage.event_stream import InitialEventsEnd
 from kapiserver.storage.query import ListResult
 from kapiserver.storage.time_slice import TimeSlice
+from kapiserver.storage.watch_fanout import VisibleEvent
 
 Parameters: TypeAlias = Mapping[str, Any]
 
@@ -138,9 +146,21 @@ class InternalResource(ResourceClient):
     async def watch(
         self, *, resource_version: str = "", **parameters: str | int
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of one watch."""
-        raise NotImplementedError
-        yield Event("", {})
+        """Yield the events of one watch; the only bookmark is that of `sendInitialEvents`."""
+        query = _query({**parameters, "watch": 1, "allowWatchBookmarks": 1})
+        if resource_version:
+            query["resourceVersion"] = [resource_version]
+        info = self._info("watch", name=name_selected(query), is_item=False)
+        with _as_status_error(info):
+            target = await self._target(info)
+            _check_is_object(target)
+            options = parse_options(self._server, query, "ListOptions")
+            stream = target.store.events(
+                watch_query(info, target, options), max_seconds=options.get("timeoutSeconds")
+            )
+            async with contextlib.aclosing(stream) as events:
+                async for event in events:
+                    yield self._event(target, event)
 
     # Writing.
 
@@ -295,6 +315,12 @@ class InternalResource(ResourceClient):
         if target.view is not None:
             return target.view.read(obj)
         return self._own(in_version(self._server.scheme, obj, target.version))
+
+    def _event(self, target: Target, event: VisibleEvent | InitialEventsEnd) -> Event:
+        if isinstance(event, VisibleEvent):
+            return Event(event.kind, self._tree(target, event.entry))
+        metadata = bookmark_metadata(event.revision, initial_events_end=True)
+        return Event("BOOKMARK", target.store.encoder.bookmark_object(target.version, metadata))
 
     async def _list(self, target: Target, listing: ListResult) -> Tree:
         time_slice = TimeSlice()

@@ -7,7 +7,8 @@ k8s.io/apiserver/pkg/registry/generic/registry/store.go and storage/cacher.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from kapiserver.api.types import Tree
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import Entry, Form, ObjectKey
 from kapiserver.storage.errors import NotFound
+from kapiserver.storage.event_stream import InitialEventsEnd, WatchStart, stream_events
 from kapiserver.storage.informer import Informer
 from kapiserver.storage.kv import KV
 from kapiserver.storage.list_encoder import FormFramer, ListEncoder
@@ -25,7 +27,7 @@ from kapiserver.storage.object_codec import ObjectCodec
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import Framer, ListQuery, ListResult, WatchQuery, WatchSink
 from kapiserver.storage.watch_cache import WatchCache
-from kapiserver.storage.watch_fanout import Watcher, WatcherGroup, WatchFanout
+from kapiserver.storage.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
 
 MAX_REQUEST_SECONDS = 60.0
 """A retired store is stopped again after this time, when no request uses it any more."""
@@ -88,13 +90,45 @@ class ResourceReader:
         """Return a list or one page of it. Raises Expired, ResourceVersionTooLarge, BadQuery."""
         return await self._lists.list(query)
 
-    async def watch(self, query: WatchQuery, sink: WatchSink) -> Watcher:
+    async def watch(self, query: WatchQuery, framer: Framer, sink: WatchSink) -> Watcher:
         """Start a watch that writes frames to the sink.
 
         Raises BadQuery, InvalidObject, ResourceVersionTooLarge before the first frame. A resource
         version that is too old, and every later error, ends the stream with an ERROR frame, as
         with kube-apiserver.
         """
+        start = await self._start_watch(query)
+        watcher = Watcher(
+            group=WatcherGroup(start.scope, query.selection, framer),
+            framer=framer,
+            sink=sink,
+            sent_revision=start.revision,
+            bookmarks=query.bookmarks,
+        )
+        if start.expired is not None:
+            watcher.end(start.expired)
+        else:
+            self._fanout.start(watcher, start.initial, marked=start.marked)
+        return watcher
+
+    async def events(
+        self, query: WatchQuery, *, max_seconds: float | None = None
+    ) -> AsyncGenerator[VisibleEvent | InitialEventsEnd, None]:
+        """Yield the events of a watch for code in this process, until the cache loses its watch, is
+        stopped, or `max_seconds` are over; resume then.
+
+        Raises BadQuery, InvalidObject, ResourceVersionTooLarge, and Expired if the resource version
+        is too old.
+        """
+        start = await self._start_watch(query)
+        if start.expired is not None:
+            raise start.expired
+        stream = stream_events(self._cache, start, query.selection, max_seconds)
+        async with aclosing(stream) as events:
+            async for event in events:
+                yield event
+
+    async def _start_watch(self, query: WatchQuery) -> WatchStart:
         check_watch(query)
         resource_version = query.resource_version
         revision = self._lists.parse_version(resource_version)
@@ -107,21 +141,15 @@ class ResourceReader:
         else:
             await self._cache.wait_ready()
         scope = self._lists.scope(query.namespace, query.selection)
-        watcher = Watcher(
-            group=WatcherGroup(scope, query.selection, query.framer),
-            framer=query.framer,
-            sink=sink,
-            sent_revision=revision,
-            bookmarks=query.bookmarks,
-        )
         if revision < self._cache.oldest and not await self._cache.recall_history(revision):
             message = f"too old resource version: {revision} ({self._cache.oldest})"
-            watcher.end(self._lists.expired(message))
-        else:
-            marked = bool(query.initial_events) and query.bookmarks
-            initial = self._cache.range(scope) if send_initial else None
-            self._fanout.start(watcher, initial, marked=marked)
-        return watcher
+            return WatchStart(scope, revision, expired=self._lists.expired(message))
+        return WatchStart(
+            scope,
+            revision,
+            initial=self._cache.range(scope) if send_initial else None,
+            marked=bool(query.initial_events) and query.bookmarks,
+        )
 
     def framer(self, form: Form, status: Callable[[Exception], Tree]) -> Framer:
         """Return the framer of a form (json, protobuf, cbor); `status` converts the error of an

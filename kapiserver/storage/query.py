@@ -72,7 +72,6 @@ class WatchQuery:
     bookmarks       allowWatchBookmarks
     """
 
-    framer: Framer
     namespace: str = ""
     selection: Selection = EVERYTHING
     resource_version: str = ""

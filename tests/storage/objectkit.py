@@ -262,4 +262,4 @@ async def watch(
     store: ResourceStore, client: Client, *, form: Form = JSON, **query: Any
 ) -> Watcher:
     """Begin a watch."""
-    return await store.watch(WatchQuery(framer=store.framer(form, error_status), **query), client)
+    return await store.watch(WatchQuery(**query), store.framer(form, error_status), client)

@@ -30,7 +30,7 @@ from kapiserver.apiserver.request import Query, Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameter_codec import ParameterCodec
-from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions
+from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, WatchQuery
 
 Rules: TypeAlias = Callable[[Tree], list[FieldError]]
 
@@ -106,6 +106,19 @@ def list_query(info: RequestInfo, target: Target, options: Tree) -> ListQuery:
         match=options.get("resourceVersionMatch") or "",
         limit=options.get("limit") or 0,
         continue_token=options.get("continue") or "",
+    )
+
+
+def watch_query(info: RequestInfo, target: Target, options: Tree) -> WatchQuery:
+    """Return the ListOptions of a watch as the store takes them. Raises BadObject."""
+    return WatchQuery(
+        namespace=target.key.namespace,
+        selection=selection_of(info, options, target.resource),
+        resource_version=options.get("resourceVersion") or "",
+        match=options.get("resourceVersionMatch") or "",
+        continue_token=options.get("continue") or "",
+        initial_events=options.get("sendInitialEvents"),
+        bookmarks=bool(options.get("allowWatchBookmarks")),
     )
 
 

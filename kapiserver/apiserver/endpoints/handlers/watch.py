@@ -8,7 +8,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted_stream
 from kapiserver.apiserver.endpoints.object_responses import now, table_of
-from kapiserver.apiserver.endpoints.options import read_options, selection_of
+from kapiserver.apiserver.endpoints.options import read_options, watch_query
 from kapiserver.apiserver.endpoints.watch_frames import MetadataFramer, TableFramer
 from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.request import Request
@@ -16,28 +16,19 @@ from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import Form, form_of
-from kapiserver.storage.query import Framer, WatchQuery
+from kapiserver.storage.query import Framer
 
 
 async def watch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with a stream of events."""
     form = wanted_stream(server, request, target)
     options = read_options(server, request, "ListOptions")
-    query = WatchQuery(
-        framer=_framer(server, request, form, target),
-        namespace=target.key.namespace,
-        selection=selection_of(request.info, options, target.resource),
-        resource_version=options.get("resourceVersion") or "",
-        match=options.get("resourceVersionMatch") or "",
-        continue_token=options.get("continue") or "",
-        initial_events=options.get("sendInitialEvents"),
-        bookmarks=bool(options.get("allowWatchBookmarks")),
-    )
-
+    framer = _framer(server, request, form, target)
+    query = watch_query(request.info, target, options)
     sink = request.open_sink()
     if form.convert is None:
         await _learn(target, form_of(target.version, form.media.extension))
-    watching = await target.store.watch(query, sink)
+    watching = await target.store.watch(query, framer, sink)
     request.on_complete(lambda _: watching.cancel())
     return StreamResponse(
         media_type=form.media.stream_type, sink=sink, timeout=_seconds(server, options)

@@ -1,0 +1,135 @@
+"""What the internal client does beside what it has in common with the HTTP client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from kapiserver.api.resource_client import ResourceClient, StatusError
+from kapiserver.apiserver.authentication.user import ANONYMOUS, User, service_account_user
+from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.internal_client import InternalClient
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.app import serve
+
+ROBOT = service_account_user("kube-system", "robot")
+CONFIG = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
+
+
+class ReadOnly:
+    """Allows everybody to read and nobody to write, and remembers what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, RequestInfo]] = []
+
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        self.asked.append((user.name, info))
+        reads = info.verb in ("get", "list", "watch")
+        return Decision(verdict=Verdict.ALLOW if reads else Verdict.NO_OPINION)
+
+    async def rules_for(self, _user: User, _namespace: str) -> Rules:
+        return Rules()
+
+
+def run(test: Callable[[Server], Awaitable[None]], **parts: Any) -> None:
+    """Run a test with a server of its own."""
+
+    async def serve_and_test() -> None:
+        async with serve(CONFIG, **parts) as running:
+            await test(running.app.server)
+
+    asyncio.run(serve_and_test())
+
+
+def config_maps(server: Server, user: User = ROBOT) -> ResourceClient:
+    return server.client(user).resource("v1", "configmaps", namespace="kube-system")
+
+
+def test_user_is_authorized() -> None:
+    """The authorizer is asked for each call, as for a request of the user."""
+    authorizer = ReadOnly()
+
+    async def test(server: Server) -> None:
+        with pytest.raises(StatusError) as caught:
+            await config_maps(server).create({"metadata": {"name": "a"}})
+        assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
+        assert 'User "system:serviceaccount:kube-system:robot" cannot create' in str(caught.value)
+        assert (await config_maps(server).list())["items"] == []
+        client = InternalClient(server, ROBOT, authorize=False)
+        maps = client.resource("v1", "configmaps", namespace="kube-system")
+        assert (await maps.create({"metadata": {"name": "a"}}))["metadata"]["name"] == "a"
+
+    run(test, authorizer=authorizer)
+    name, info = authorizer.asked[0]
+    assert name == "system:serviceaccount:kube-system:robot"
+    assert (info.verb, info.resource, info.namespace, info.name) == (
+        "create", "configmaps", "kube-system", "",
+    )  # fmt: skip
+    assert authorizer.asked[1][1].verb == "list"
+
+
+def test_anonymous_user() -> None:
+    """A user without rights has none within the server either."""
+
+    async def test(server: Server) -> None:
+        with pytest.raises(StatusError, match="system:anonymous"):
+            await config_maps(server, ANONYMOUS).list()
+
+    run(test)
+
+
+def test_fields_have_a_manager() -> None:
+    """Written fields are managed under the name of the user agent, or as a call says."""
+
+    async def test(server: Server) -> None:
+        client = server.client(ROBOT, user_agent="robot/v1")
+        maps = client.resource("v1", "configmaps", namespace="kube-system")
+        made = await maps.create({"metadata": {"name": "a"}, "data": {"x": "1"}})
+        changed = await maps.patch("a", {"data": {"y": "1"}}, fieldManager="other")
+        assert [one["manager"] for one in made["metadata"]["managedFields"]] == ["robot"]
+        managers = {one["manager"] for one in changed["metadata"]["managedFields"]}
+        assert managers == {"robot", "other"}
+
+    run(test)
+
+
+def test_trees_belong_to_the_caller() -> None:
+    """Changing what a client returned or was given changes nothing in the server; `shared` returns
+    the trees of the cache, the same each time."""
+
+    async def test(server: Server) -> None:
+        maps = config_maps(server)
+        given = {"metadata": {"name": "a"}, "data": {"x": "1"}}
+        made = await maps.create(given)
+        made["data"]["x"] = given["data"]["x"] = "2"  # type: ignore[index]
+        read = await maps.get("a")
+        assert read["data"] == {"x": "1"}
+        read["data"]["x"] = "3"
+        (listed,) = (await maps.list())["items"]
+        assert listed["data"] == {"x": "1"}
+        listed["data"]["x"] = "4"
+        shared = await maps.shared.get("a")
+        assert shared["data"] == {"x": "1"}
+        assert await maps.shared.get("a") is shared
+        assert (await maps.shared.list())["items"][0] is shared
+
+    run(test)
+
+
+def test_watch_ends_with_the_server() -> None:
+    """A watch ends when the server stops its stores."""
+
+    async def test(server: Server) -> None:
+        maps = config_maps(server)
+        watch = maps.watch()
+        await maps.create({"metadata": {"name": "a"}})
+        assert (await anext(watch)).type == "ADDED"
+        server.stores.stop()
+        assert [event async for event in watch] == []
+
+    run(test)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kapiserver.apiserver.admission.chain import _STAMPED
-from kapiserver.apiserver.admission.request_defaults import STAMPS
+from kapiserver.apiserver.admission.chain import _WITH_REQUEST_DEFAULTS
+from kapiserver.apiserver.admission.request_defaults import REQUEST_DEFAULTS
 from kapiserver.apiserver.authentication.user import User
 
 NOW, THEN = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
@@ -40,7 +40,7 @@ CASES = [
 @pytest.mark.parametrize(("resource", "new", "old", "path", "expected"), CASES)
 def test_moments(resource, new, old, path, expected):
     """A change is dated, and what stays keeps its date."""
-    STAMPS[resource](new, old, User(name="u"), NOW)
+    REQUEST_DEFAULTS[resource](new, old, User(name="u"), NOW)
     found = new
     for name in path:
         found = found[name]
@@ -51,10 +51,10 @@ def test_devices():
     """Taints of devices are dated, unless their driver did so."""
     devices = [{"taints": [dict(TAINT), {**TAINT, "timeAdded": THEN}]}]
     new = {"spec": {"devices": devices}}
-    STAMPS["resourceslices.resource.k8s.io"](new, None, User(name="u"), NOW)
+    REQUEST_DEFAULTS["resourceslices.resource.k8s.io"](new, None, User(name="u"), NOW)
     assert [one["timeAdded"] for one in devices[0]["taints"]] == [NOW, THEN]
 
 
 def test_every_stamp_is_used():
     """What admission asks for is what there is."""
-    assert set(_STAMPED) == set(STAMPS)
+    assert set(_WITH_REQUEST_DEFAULTS) == set(REQUEST_DEFAULTS)

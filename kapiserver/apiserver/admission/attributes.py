@@ -1,4 +1,4 @@
-"""What an admission plugin is told of a write."""
+"""The attributes of a write that admission plugins see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """What admission knows of a request; `name` is empty where the server still makes one."""
+    """The attributes of one write; `name` is empty if the server has yet to generate it."""
 
     operation: Operation
     target: Target
@@ -25,7 +25,7 @@ class Attributes:
     dry_run: bool = False
 
     def forbidden(self, reason: str) -> Forbidden:
-        """The error that refuses the write."""
+        """Return the error with which a plugin refuses the write."""
         resource = self.target.resource
         name = self.name or "Unknown"
         return Forbidden(reason, resource=resource.name, group=resource.group, name=name)

@@ -1,8 +1,8 @@
-"""What may refuse or change a write after it was decoded and before it is stored.
+"""The admission chain: plugins that may change or refuse a write before it is stored.
 
-A chain of plugins (`admission_plugins/`), each given the same Attributes; the store calls it with
-the object in the hub version, and once more when the object is prepared and valid. Here beside it:
-the clean-up that kube-apiserver's handlers do before any plugin. Mirrors
+The store calls the chain with the object in the hub version (admit), and again when the object is
+prepared and valid (validate). All plugins (`plugins/`) get the same Attributes. This module also
+removes duplicate owner references, as kube-apiserver's handlers do before admission. Mirrors
 k8s.io/apiserver/pkg/admission.
 """
 
@@ -23,9 +23,10 @@ from kapiserver.storage.query import Admit, Validate
 
 
 def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool = False) -> Admit:
-    """The chain as the store calls it: (new, old), the operation read from which is missing."""
-    below = f"/{target.subresource}" if target.subresource else ""
-    resource = target.resource.qualified_name + below
+    """Return the chain as a function of (new, old); the operation is CREATE without an old object,
+    DELETE without a new one, else UPDATE."""
+    suffix = f"/{target.subresource}" if target.subresource else ""
+    resource = target.resource.qualified_name + suffix
 
     async def admit(new: Tree | None, old: Tree | None) -> Validate | None:
         operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"
@@ -38,13 +39,13 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
             dry_run=dry_run,
         )
         if new is not None:
-            _drop_repeated_owners(attributes, new)
+            _drop_duplicate_owners(attributes, new)
         plugins = server.plugin_chain(resource, operation)
         for name, hook in plugins.admit:
             await _run(server, "admit", name, hook, attributes, new, old)
-        if new is not None and resource in _STAMPED:
-            _stamp(server, attributes, resource, new, old)
-        if new is not None and resource in _CLAIMS:
+        if new is not None and resource in _WITH_REQUEST_DEFAULTS:
+            _apply_request_defaults(server, attributes, resource, new, old)
+        if new is not None and resource in _DEVICE_CLAIMS:
             await dra_admin_access.check(server, target, new, old)
         if not plugins.validate:
             return None
@@ -67,7 +68,7 @@ async def _run(
     new: Tree | None,
     old: Tree | None,
 ) -> None:
-    """Run one plugin, and measure it."""
+    """Run one plugin and record its duration."""
     started = time.perf_counter()
     rejected = "true"
     try:
@@ -78,13 +79,13 @@ async def _run(
         server.metrics.observe_admission(labels, time.perf_counter() - started)
 
 
-_CLAIMS = (
+_DEVICE_CLAIMS = (
     "resourceclaims.resource.k8s.io",
     "resourceclaims.resource.k8s.io/status",
     "resourceclaimtemplates.resource.k8s.io",
 )
 _CSR = "certificatesigningrequests.certificates.k8s.io"
-_STAMPED = (
+_WITH_REQUEST_DEFAULTS = (
     _CSR,
     f"{_CSR}/approval",
     f"{_CSR}/status",
@@ -95,33 +96,33 @@ _STAMPED = (
 )
 
 
-def _stamp(
+def _apply_request_defaults(
     server: Server, attributes: Attributes, resource: str, new: Tree, old: Tree | None
 ) -> None:
     from kapiserver.apiserver.admission.request_defaults import (
-        STAMPS,  # knows types that few servers need
+        REQUEST_DEFAULTS,  # loads the types of certificates
     )
 
-    STAMPS[resource](new, old, attributes.user, timestamp(server.clock.now()))
+    REQUEST_DEFAULTS[resource](new, old, attributes.user, timestamp(server.clock.now()))
 
 
-def _drop_repeated_owners(attributes: Attributes, new: Tree) -> None:
+def _drop_duplicate_owners(attributes: Attributes, new: Tree) -> None:
     owners = metadata_of(new).get("ownerReferences")
     if not owners:
         return
     seen: set[str] = set()
-    unique, repeated = [], []
+    unique, duplicate_uids = [], []
     for owner in owners:
-        text = repr(sorted(owner.items()))
-        if text not in seen:
+        canonical = repr(sorted(owner.items()))
+        if canonical not in seen:
             unique.append(owner)
-        elif owner.get("uid") not in repeated:
-            repeated.append(owner.get("uid", ""))
-        seen.add(text)
-    if repeated:
+        elif owner.get("uid") not in duplicate_uids:
+            duplicate_uids.append(owner.get("uid", ""))
+        seen.add(canonical)
+    if duplicate_uids:
         metadata_of(new)["ownerReferences"] = unique
         attributes.warnings.add(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner "
             "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
-            f"requests; duplicate UID(s) observed: {', '.join(repeated)}"
+            f"requests; duplicate UID(s) observed: {', '.join(duplicate_uids)}"
         )

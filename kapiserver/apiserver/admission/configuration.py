@@ -1,7 +1,7 @@
-"""The file that configures admission plugins: kube-apiserver's AdmissionConfiguration.
+"""Reads the AdmissionConfiguration of `--admission-control-config-file`.
 
-A list of plugins, each with its configuration in place or in a file of its own. PodSecurity has
-one here; those of other plugins are passed over. Read once, at the start. Mirrors
+It lists plugins; the configuration of each is inline or in a file of its own. Only that of
+PodSecurity is read; those of other plugins are ignored. Mirrors
 apiserver/pkg/admission/config.go and pod-security-admission/admission/api.
 """
 
@@ -29,18 +29,18 @@ from kapiserver.api.types import Kind, Tree, Type, field
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.yaml import YAMLSerializer
 
-LARGEST = 1 << 20
-"""Bytes of a file that is read."""
+MAX_BYTES = 1 << 20
+"""The largest file that is read."""
 _GROUP = "pod-security.admission.config.k8s.io"
 
 
 class BadAdmissionConfiguration(ValueError):
-    """A file that says nothing usable."""
+    """The file cannot be read or is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSecurity:
-    """What is asked of pods where labels are silent, and who and what is exempt."""
+    """The policy for namespaces without labels, and the exemptions."""
 
     defaults: Policy = field_(default_factory=Policy)
     usernames: frozenset[str] = frozenset()
@@ -50,13 +50,13 @@ class PodSecurity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionSettings:
-    """What plugins are told beside the requests."""
+    """The settings of all plugins."""
 
     pod_security: PodSecurity = field_(default_factory=PodSecurity)
 
 
 class AdmissionPluginConfiguration(Type):
-    """One plugin's."""
+    """The configuration of one plugin, inline or as the path of a file."""
 
     name: str = field(1, always=True)
     path: str = field(2)
@@ -64,13 +64,13 @@ class AdmissionPluginConfiguration(Type):
 
 
 class AdmissionConfiguration(Kind):
-    """The whole file."""
+    """The file of `--admission-control-config-file`."""
 
     plugins: list[AdmissionPluginConfiguration] = field(1)
 
 
 class PodSecurityDefaults(Type):
-    """Levels and versions as labels have them."""
+    """Levels and versions, as in the labels of a namespace."""
 
     enforce: str = field(1)
     enforce_version: str = field(2, json="enforce-version")
@@ -81,7 +81,7 @@ class PodSecurityDefaults(Type):
 
 
 class PodSecurityExemptions(Type):
-    """Names of what is not looked at."""
+    """Users, namespaces and runtime classes whose pods are not checked."""
 
     usernames: list[str] = field(1)
     namespaces: list[str] = field(2)
@@ -89,7 +89,7 @@ class PodSecurityExemptions(Type):
 
 
 class PodSecurityConfiguration(Kind):
-    """PodSecurity's own."""
+    """The configuration of PodSecurity."""
 
     defaults: PodSecurityDefaults = field(1)
     exemptions: PodSecurityExemptions = field(2)
@@ -110,7 +110,7 @@ _KINDS: dict[GroupVersionKind, type[Kind]] = {
 
 
 class _ConfigScheme(Scheme):
-    """Knows the kinds of such files."""
+    """A scheme of the kinds in configuration files."""
 
     def type_of(self, kind: GroupVersionKind) -> type[Kind]:
         if kind not in _KINDS:
@@ -119,70 +119,70 @@ class _ConfigScheme(Scheme):
 
 
 def read_admission_settings(file: FilePath) -> AdmissionSettings:
-    """What a file says. Raises BadAdmissionConfiguration."""
-    configuration = _decoded(_content(file), AdmissionConfiguration, file.name)
+    """Return the settings of a file. Raises BadAdmissionConfiguration."""
+    configuration = _decode(_read_file(file), AdmissionConfiguration, file.name)
     for plugin in configuration.get("plugins") or ():
         if plugin.get("name") == "PodSecurity":
             return AdmissionSettings(pod_security=_pod_security(plugin, file))
     return AdmissionSettings()
 
 
-def _content(file: FilePath) -> bytes:
+def _read_file(file: FilePath) -> bytes:
     try:
-        with file.open("rb") as opened:
-            data = opened.read(LARGEST + 1)
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadAdmissionConfiguration(
             f'unable to read admission control configuration from "{file}" [{error}]'
         ) from error
-    if len(data) > LARGEST:
+    if len(data) > MAX_BYTES:
         raise BadAdmissionConfiguration(f'admission control configuration "{file}" is too large')
     return data
 
 
-def _decoded(data: bytes, wanted: type[Kind], name: str) -> Tree:
+def _decode(data: bytes, type_: type[Kind], name: str) -> Tree:
     try:
         decoded = YAMLSerializer(_ConfigScheme()).decode(data)
     except CodecError as error:
         raise BadAdmissionConfiguration(f"{name}: {error}") from error
     if decoded.strict_errors:
-        listed = ", ".join(decoded.strict_errors)
-        raise BadAdmissionConfiguration(f"{name}: strict decoding error: {listed}")
-    if _KINDS[decoded.kind] is not wanted:
-        raise BadAdmissionConfiguration(f"{name}: expected {wanted.__name__}, got {decoded.kind}")
+        strict_errors = ", ".join(decoded.strict_errors)
+        raise BadAdmissionConfiguration(f"{name}: strict decoding error: {strict_errors}")
+    if _KINDS[decoded.kind] is not type_:
+        raise BadAdmissionConfiguration(f"{name}: expected {type_.__name__}, got {decoded.kind}")
     return decoded.object
 
 
 def _pod_security(plugin: Tree, file: FilePath) -> PodSecurity:
     data = b""
     if plugin.get("path"):
-        data = _content(file.parent / plugin["path"])
+        data = _read_file(file.parent / plugin["path"])
     elif plugin.get("configuration") is not None:
         data = json.dumps(plugin["configuration"]).encode()
     if not data.strip():
         return PodSecurity()
     name = "PodSecurity"
-    tree = _decoded(data, PodSecurityConfiguration, name)
-    problems = [str(error) for error in _problems(tree)]
+    tree = _decode(data, PodSecurityConfiguration, name)
+    problems = [str(error) for error in _validate(tree)]
     if problems:
         text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
         raise BadAdmissionConfiguration(f'couldn\'t init admission plugin "{name}": {text}')
-    defaults, exempt = tree.get("defaults") or {}, tree.get("exemptions") or {}
+    defaults, exemptions = tree.get("defaults") or {}, tree.get("exemptions") or {}
     return PodSecurity(
-        defaults=Policy(**{mode: _standard(defaults, mode) for mode in MODES}),
-        usernames=frozenset(exempt.get("usernames") or ()),
-        namespaces=frozenset(exempt.get("namespaces") or ()),
-        runtime_classes=frozenset(exempt.get("runtimeClasses") or ()),
+        defaults=Policy(**{mode: _parse_standard(defaults, mode) for mode in MODES}),
+        usernames=frozenset(exemptions.get("usernames") or ()),
+        namespaces=frozenset(exemptions.get("namespaces") or ()),
+        runtime_classes=frozenset(exemptions.get("runtimeClasses") or ()),
     )
 
 
-def _standard(defaults: Tree, mode: str) -> Standard:
+def _parse_standard(defaults: Tree, mode: str) -> Standard:
     level, version = defaults.get(mode), defaults.get(f"{mode}-version")
     return Standard(parse_level(level or "privileged"), parse_minor(version or "latest"))
 
 
-def _problems(tree: Tree) -> Iterator[FieldError]:
-    defaults, exempt = tree.get("defaults") or {}, tree.get("exemptions") or {}
+def _validate(tree: Tree) -> Iterator[FieldError]:
+    defaults, exemptions = tree.get("defaults") or {}, tree.get("exemptions") or {}
     for mode in ("enforce", "warn", "audit"):
         for name, parse in ((mode, parse_level), (f"{mode}-version", parse_minor)):
             try:
@@ -191,26 +191,26 @@ def _problems(tree: Tree) -> Iterator[FieldError]:
                 )
             except ValueError as error:
                 yield invalid(Path("defaults") / name, defaults[name], str(error))
-    for name, check in _EXEMPT:
-        yield from _exemptions(exempt.get(name) or (), check, Path("exemptions") / name)
+    for name, check in _EXEMPTION_CHECKS:
+        yield from _exemption_errors(exemptions.get(name) or (), check, Path("exemptions") / name)
 
 
 def _username(name: str) -> list[str]:
     return [] if name else ["username must not be empty"]
 
 
-_EXEMPT: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
+_EXEMPTION_CHECKS: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
     ("namespaces", names.dns1123_label),
     ("runtimeClasses", names.dns1123_subdomain),
     ("usernames", _username),
 )
 
 
-def _exemptions(
-    listed: Sequence[str], check: Callable[[str], list[str]], path: Path
+def _exemption_errors(
+    exempt_names: Sequence[str], check: Callable[[str], list[str]], path: Path
 ) -> Iterator[FieldError]:
     seen: set[str] = set()
-    for index, name in enumerate(listed):
+    for index, name in enumerate(exempt_names):
         messages = check(name)
         if messages:
             yield invalid(path[index], name, ", ".join(messages))

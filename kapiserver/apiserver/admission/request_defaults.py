@@ -1,7 +1,7 @@
-"""What objects of some kinds take from the request that writes them: its user and its time.
+"""Defaults that depend on the request: fields set to the request's user or to the current time.
 
-Strategies know neither. Mirrors the parts of PrepareForCreate and PrepareForUpdate that
-kube-apiserver fills from the request's context and its clock.
+Strategies know neither. Mirrors the parts of PrepareForCreate and PrepareForUpdate that use the
+request's context or the clock in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 
-Stamp: TypeAlias = Callable[[Tree, Tree | None, User, str], None]
-"""(new, old, user, now): changes `new`."""
+RequestDefaults: TypeAlias = Callable[[Tree, Tree | None, User, str], None]
+"""A function of (new, old, user, now) that changes `new`."""
 
 
-def _requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:
-    """Who asks for a certificate."""
+def _set_requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:
+    """Set the user who requests a certificate."""
     if old is not None:
         return
     spec = new.setdefault("spec", {})
     extra = {name: list(values) for name, values in sorted(user.extra.items())}
-    told = (("username", user.name), ("uid", user.uid), ("groups", list(user.groups)))
-    for name, value in (*told, ("extra", extra)):
+    identity = (("username", user.name), ("uid", user.uid), ("groups", list(user.groups)))
+    for name, value in (*identity, ("extra", extra)):
         if value:
             spec[name] = value
         else:
@@ -35,68 +35,70 @@ def _requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:
     reorder_keys(spec, v1.CertificateSigningRequestSpec)
 
 
-def _condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> None:
-    """When conditions were told, and since when they hold."""
-    before = value_at(old or {}, "status", "conditions") or ()
-    since = {
-        (one.get("type"), one.get("status")): one.get("lastTransitionTime")
-        for one in reversed(before)
-        if one.get("lastTransitionTime")
+def _set_condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+    """Set when conditions were last updated and last changed their status."""
+    old_conditions = value_at(old or {}, "status", "conditions") or ()
+    transition_times = {
+        (condition.get("type"), condition.get("status")): condition.get("lastTransitionTime")
+        for condition in reversed(old_conditions)
+        if condition.get("lastTransitionTime")
     }
-    for one in value_at(new, "status", "conditions") or ():
-        if not one.get("lastUpdateTime"):
-            one["lastUpdateTime"] = now
-        if not one.get("lastTransitionTime"):
-            key = (one.get("type"), one.get("status"))
-            one["lastTransitionTime"] = since.get(key) or now
-        reorder_keys(one, v1.CertificateSigningRequestCondition)
+    for condition in value_at(new, "status", "conditions") or ():
+        if not condition.get("lastUpdateTime"):
+            condition["lastUpdateTime"] = now
+        if not condition.get("lastTransitionTime"):
+            key = (condition.get("type"), condition.get("status"))
+            condition["lastTransitionTime"] = transition_times.get(key) or now
+        reorder_keys(condition, v1.CertificateSigningRequestCondition)
 
 
-def _phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
-    """Since when a volume is in its phase."""
-    status, before = new.get("status") or {}, (old or {}).get("status") or {}
-    told = status.get("lastPhaseTransitionTime")
-    same = told is None or told == before.get("lastPhaseTransitionTime")
-    if status.get("phase") != before.get("phase") and same:
+def _set_phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+    """Set when a volume entered its phase, unless the client did."""
+    status, old_status = new.get("status") or {}, (old or {}).get("status") or {}
+    transition_time = status.get("lastPhaseTransitionTime")
+    not_set_by_client = transition_time is None or transition_time == old_status.get(
+        "lastPhaseTransitionTime"
+    )
+    if status.get("phase") != old_status.get("phase") and not_set_by_client:
         status["lastPhaseTransitionTime"] = now
         reorder_keys(status, PersistentVolumeStatus)
 
 
-def _device_taint_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
-    """Since when devices are tainted."""
+def _set_device_taint_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
+    """Set when devices were tainted."""
     for device in value_at(new, "spec", "devices") or ():
         for taint in device.get("taints") or ():
             if not taint.get("timeAdded"):
                 taint["timeAdded"] = now
 
 
-def _rule_taint_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
-    """Since when a rule taints; a new effect is a new taint."""
-    taint, before = value_at(new, "spec", "taint"), value_at(old or {}, "spec", "taint")
+def _set_rule_taint_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+    """Set when a rule's taint was added; a change of its effect counts as a new taint."""
+    taint, old_taint = value_at(new, "spec", "taint"), value_at(old or {}, "spec", "taint")
     if taint is None:
         return
-    told = taint.get("timeAdded")
-    changed = before is not None and taint.get("effect") != before.get("effect")
-    if not told or (changed and told == before.get("timeAdded")):
+    time_added = taint.get("timeAdded")
+    effect_changed = old_taint is not None and taint.get("effect") != old_taint.get("effect")
+    if not time_added or (effect_changed and time_added == old_taint.get("timeAdded")):
         taint["timeAdded"] = now
 
 
-def _transition_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
-    """Since when conditions hold, where nobody says."""
-    for one in value_at(new, "status", "conditions") or ():
-        if not one.get("lastTransitionTime"):
-            one["lastTransitionTime"] = now
+def _set_transition_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
+    """Set when conditions changed their status, unless the client did."""
+    for condition in value_at(new, "status", "conditions") or ():
+        if not condition.get("lastTransitionTime"):
+            condition["lastTransitionTime"] = now
 
 
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 
-STAMPS: dict[str, Stamp] = {
-    _CSR: _requester,
-    f"{_CSR}/approval": _condition_times,
-    f"{_CSR}/status": _condition_times,
-    "devicetaintrules.resource.k8s.io": _rule_taint_time,
-    "persistentvolumes/status": _phase_time,
-    "podcertificaterequests.certificates.k8s.io/status": _transition_times,
-    "resourceslices.resource.k8s.io": _device_taint_times,
+REQUEST_DEFAULTS: dict[str, RequestDefaults] = {
+    _CSR: _set_requester,
+    f"{_CSR}/approval": _set_condition_times,
+    f"{_CSR}/status": _set_condition_times,
+    "devicetaintrules.resource.k8s.io": _set_rule_taint_time,
+    "persistentvolumes/status": _set_phase_time,
+    "podcertificaterequests.certificates.k8s.io/status": _set_transition_times,
+    "resourceslices.resource.k8s.io": _set_device_taint_times,
 }
 """By qualified resource and subresource."""

@@ -1,7 +1,7 @@
-"""The admission plugins, in the order in which a write meets them, and on what each looks.
+"""The admission plugins in the order in which they run, and the writes that each handles.
 
-A plugin is a module with `admit`, `validate` or both (see Hooks). It loads with the first write
-that it looks at (see `media_types.py` on late loading). The order is that of kube-apiserver's
+A plugin is a module with `admit`, `validate` or both (see Hooks). It is imported with the first
+write that it handles (see `media_types.py` on late loading). The order is that of kube-apiserver's
 AllOrderedPlugins.
 """
 
@@ -19,7 +19,7 @@ class Hooks:
     """The hooks of one plugin.
 
     admit       may change the object, before it is prepared
-    validate    looks at the object once it is prepared and valid
+    validate    checks the object after the strategy has prepared and validated it
     """
 
     admit: Hook | None = None
@@ -138,53 +138,53 @@ ANY = ("CREATE", "UPDATE", "DELETE")
 class Plugin:
     """One plugin.
 
-    on          resources, qualified (`ingresses.networking.k8s.io`), with a subresource where the
-                plugin is for that; empty: every one
-    standard    whether it is on unless turned off
+    resources           qualified names such as `ingresses.networking.k8s.io` or
+                        `pods/ephemeralcontainers`; empty for all resources
+    enabled_by_default  whether it runs unless --disable-admission-plugins names it
     """
 
     name: str
     load: Callable[[], Hooks]
-    on: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
     operations: tuple[str, ...] = ANY
-    standard: bool = True
+    enabled_by_default: bool = True
 
 
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 
 PLUGINS = (
-    # First: nothing else is asked about what is going away.
+    # First: a write into a terminating namespace needs no other plugin.
     Plugin(name="NamespaceLifecycle", load=_load_namespace_lifecycle),
-    # Before what counts resources: it fills them in.
+    # Before ResourceQuota: it sets the requests and limits that are counted.
     Plugin(
         name="LimitRanger",
         load=_load_limit_ranger,
-        on=("pods", "pods/resize", "persistentvolumeclaims"),
+        resources=("pods", "pods/resize", "persistentvolumeclaims"),
         operations=WRITE,
     ),
     Plugin(
         name="ServiceAccount",
         load=_load_service_account,
-        on=("pods", "pods/ephemeralcontainers"),
+        resources=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
     ),
     Plugin(
         name="TaintNodesByCondition",
         load=_load_taint_nodes_by_condition,
-        on=("nodes",),
+        resources=("nodes",),
         operations=CREATE,
     ),
     Plugin(
         name="AlwaysPullImages",
         load=_load_always_pull_images,
-        on=("pods", "pods/ephemeralcontainers"),
+        resources=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
-        standard=False,
+        enabled_by_default=False,
     ),
     Plugin(
         name="PodSecurity",
         load=_load_pod_security,
-        on=(
+        resources=(
             "cronjobs.batch",
             "daemonsets.apps",
             "deployments.apps",
@@ -202,25 +202,25 @@ PLUGINS = (
     Plugin(
         name="Priority",
         load=_load_priority,
-        on=("pods", "priorityclasses.scheduling.k8s.io"),
+        resources=("pods", "priorityclasses.scheduling.k8s.io"),
         operations=WRITE,
     ),
     Plugin(
         name="DefaultTolerationSeconds",
         load=_load_default_toleration_seconds,
-        on=("pods",),
+        resources=("pods",),
         operations=WRITE,
     ),
     Plugin(
         name="DefaultStorageClass",
         load=_load_default_class,
-        on=("persistentvolumeclaims",),
+        resources=("persistentvolumeclaims",),
         operations=CREATE,
     ),
     Plugin(
         name="StorageObjectInUseProtection",
         load=_load_storage_object_in_use_protection,
-        on=(
+        resources=(
             "persistentvolumeclaims",
             "persistentvolumes",
             "volumeattributesclasses.storage.k8s.io",
@@ -230,48 +230,48 @@ PLUGINS = (
     Plugin(
         name="PersistentVolumeClaimResize",
         load=_load_persistent_volume_claim_resize,
-        on=("persistentvolumeclaims",),
+        resources=("persistentvolumeclaims",),
         operations=UPDATE,
     ),
-    # After those that may set the class, before what counts the overhead.
-    Plugin(name="RuntimeClass", load=_load_runtime_class, on=("pods",), operations=CREATE),
+    # After plugins that may set the class, before ResourceQuota, which counts the overhead.
+    Plugin(name="RuntimeClass", load=_load_runtime_class, resources=("pods",), operations=CREATE),
     Plugin(
         name="CertificateApproval",
         load=_load_certificate_approval,
-        on=(f"{_CSR}/approval",),
+        resources=(f"{_CSR}/approval",),
         operations=UPDATE,
     ),
     Plugin(
         name="CertificateSigning",
         load=_load_certificate_signing,
-        on=(f"{_CSR}/status",),
+        resources=(f"{_CSR}/status",),
         operations=UPDATE,
     ),
     Plugin(
         name="CertificateSubjectRestriction",
         load=_load_certificate_subject_restriction,
-        on=(_CSR,),
+        resources=(_CSR,),
         operations=CREATE,
     ),
     Plugin(
         name="DefaultIngressClass",
         load=_load_default_class,
-        on=("ingresses.networking.k8s.io",),
+        resources=("ingresses.networking.k8s.io",),
         operations=CREATE,
     ),
     Plugin(
         name="DenyServiceExternalIPs",
         load=_load_deny_service_external_ips,
-        on=("services",),
+        resources=("services",),
         operations=WRITE,
-        standard=False,
+        enabled_by_default=False,
     ),
-    # Last: what others refuse is not counted.
+    # Last: a write that another plugin refuses is not counted.
     Plugin(name="ResourceQuota", load=_load_resource_quota, operations=CREATE),
     Plugin(
         name="ResourceQuota",
         load=_load_resource_quota,
-        on=(
+        resources=(
             "persistentvolumeclaims",
             "pods/resize",
             "resourceclaims.resource.k8s.io",
@@ -285,8 +285,9 @@ PLUGINS = (
 class AdmissionPlugins:
     """The enabled plugins of one server, in order.
 
-    plugins     all that there are
-    enable      names to enable beside the standard ones; `disable` names to leave out
+    plugins     all plugins, in order
+    enable      names of plugins to run beside those enabled by default
+    disable     names of plugins not to run, unless `enable` has them
 
     Raises ValueError for an unknown name.
     """
@@ -299,22 +300,23 @@ class AdmissionPlugins:
         disable: Sequence[str] = (),
     ) -> None:
         known = {plugin.name for plugin in plugins}
-        unknown = [name for name in (*enable, *disable) if name not in known | _ELSEWHERE]
+        unknown = [name for name in (*enable, *disable) if name not in known | _NOT_IMPLEMENTED]
         if unknown:
             raise ValueError(f"unknown admission plugins: {', '.join(unknown)}")
         self.enabled = tuple(
             plugin
             for plugin in plugins
-            if plugin.name in enable or (plugin.standard and plugin.name not in disable)
+            if plugin.name in enable or (plugin.enabled_by_default and plugin.name not in disable)
         )
         self.chain = functools.lru_cache(maxsize=1024)(self._chain)
-        """The plugins for a qualified resource, with its subresource, and an operation."""
+        """Returns the plugins for a qualified resource (with its subresource) and an operation."""
 
     def _chain(self, resource: str, operation: str) -> PluginChain:
         hooks = [
             (plugin.name, plugin.load())
             for plugin in self.enabled
-            if operation in plugin.operations and (not plugin.on or resource in plugin.on)
+            if operation in plugin.operations
+            and (not plugin.resources or resource in plugin.resources)
         ]
         return PluginChain(
             admit=tuple((name, each.admit) for name, each in hooks if each.admit is not None),
@@ -324,7 +326,7 @@ class AdmissionPlugins:
         )
 
 
-_ELSEWHERE = frozenset(
+_NOT_IMPLEMENTED = frozenset(
     (
         "AlwaysAdmit", "AlwaysDeny", "ClusterTrustBundleAttest", "EventRateLimit",
         "ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology",
@@ -335,4 +337,4 @@ _ELSEWHERE = frozenset(
         "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
     )
 )  # fmt: skip
-"""Plugins of kube-apiserver that are not here: naming one is no mistake, and has no effect."""
+"""Plugins of kube-apiserver that are not implemented; flags may name them, without effect."""

@@ -1,4 +1,4 @@
-"""AlwaysPullImages: who may run an image may read it.
+"""AlwaysPullImages: makes every pod pull its images, so that only users with access can run them.
 
 Mirrors plugin/pkg/admission/alwayspullimages.
 """
@@ -13,7 +13,7 @@ from kapiserver.apiserver.context import Server
 async def admit(
     _server: Server, _attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Pull each image anew."""
+    """Set the pull policy of all containers and image volumes to Always."""
     spec = (new or {}).get("spec") or {}
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for container in spec.get(kind) or ():

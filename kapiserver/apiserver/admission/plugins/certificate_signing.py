@@ -1,4 +1,4 @@
-"""CertificateSigning: who gives the certificate, or says that it failed, may `sign` for the
+"""CertificateSigning: a user who sets the certificate or a condition needs the verb `sign` on the
 signer.
 
 Mirrors plugin/pkg/admission/certificates/signing.
@@ -9,21 +9,21 @@ from __future__ import annotations
 from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
-from kapiserver.apiserver.admission.plugins.signers import may
+from kapiserver.apiserver.admission.plugins.signers import is_allowed
 from kapiserver.apiserver.context import Server
 
 
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden if the user may not sign for the signer."""
     if new is None or old is None:
         return
-    parts = ("certificate", "conditions")
-    if all(value_at(new, "status", one) == value_at(old, "status", one) for one in parts):
+    fields = ("certificate", "conditions")
+    if all(value_at(new, "status", field) == value_at(old, "status", field) for field in fields):
         return
     signer = value_at(old, "spec", "signerName") or ""
-    if not await may(server, attributes, "sign", signer):
+    if not await is_allowed(server, attributes, "sign", signer):
         raise attributes.forbidden(
             f'user not permitted to sign requests with signerName "{signer}"'
         )

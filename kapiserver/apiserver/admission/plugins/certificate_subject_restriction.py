@@ -1,4 +1,4 @@
-"""CertificateSubjectRestriction: nobody gets a client certificate of `system:masters`.
+"""CertificateSubjectRestriction: refuses client certificates of group `system:masters`.
 
 Mirrors plugin/pkg/admission/certificates/subjectrestriction.
 """
@@ -19,7 +19,7 @@ _SIGNER = "kubernetes.io/kube-apiserver-client"
 async def validate(
     _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden for the group, or for a request that cannot be parsed."""
     if new is None or value_at(new, "spec", "signerName") != _SIGNER:
         return
     from cryptography import x509

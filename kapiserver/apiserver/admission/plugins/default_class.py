@@ -1,5 +1,5 @@
-"""DefaultStorageClass, DefaultIngressClass: claims and ingresses that name no class are of the one
-that is marked as the default.
+"""DefaultStorageClass, DefaultIngressClass: set the default class of claims and ingresses without a
+class.
 
 Mirrors plugin/pkg/admission/storage/storageclass/setdefault and
 plugin/pkg/admission/network/defaultingressclass.
@@ -21,41 +21,41 @@ from kapiserver.storage.query import ListQuery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
-    """Which class objects of a resource have.
+class _ClassField:
+    """The field of a resource that names a class, and the resource of the classes.
 
-    field    of their spec that names it
-    earlier  the annotation that named it before there was a field
-    marks    annotations of classes that say which is the default
+    spec                 the type that has the field
+    legacy_annotation    names the class in objects older than the field
+    default_annotations  "true" on a class makes it the default
     """
 
     spec: type[Type]
     field: str
-    earlier: str
+    legacy_annotation: str
     version: GroupVersion
     classes: str
-    marks: tuple[str, ...]
+    default_annotations: tuple[str, ...]
 
 
-_CHOICES = {
-    "persistentvolumeclaims": _Choice(
+_CLASS_FIELDS = {
+    "persistentvolumeclaims": _ClassField(
         spec=PersistentVolumeClaimSpec,
         field="storageClassName",
-        earlier="volume.beta.kubernetes.io/storage-class",
+        legacy_annotation="volume.beta.kubernetes.io/storage-class",
         version=GroupVersion("storage.k8s.io", "v1"),
         classes="storageclasses",
-        marks=(
+        default_annotations=(
             "storageclass.kubernetes.io/is-default-class",
             "storageclass.beta.kubernetes.io/is-default-class",
         ),
     ),
-    "ingresses": _Choice(
+    "ingresses": _ClassField(
         spec=IngressSpec,
         field="ingressClassName",
-        earlier="kubernetes.io/ingress.class",
+        legacy_annotation="kubernetes.io/ingress.class",
         version=GroupVersion("networking.k8s.io", "v1"),
         classes="ingressclasses",
-        marks=("ingressclass.kubernetes.io/is-default-class",),
+        default_annotations=("ingressclass.kubernetes.io/is-default-class",),
     ),
 }
 
@@ -63,29 +63,31 @@ _CHOICES = {
 async def admit(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Set the class."""
+    """Set the class if the object names none and a default exists."""
     if new is None or attributes.target.subresource:
         return
-    choice, spec = _CHOICES[attributes.target.resource.name], new.setdefault("spec", {})
-    if spec.get(choice.field) is not None or choice.earlier in annotations_of(new):
+    class_field, spec = _CLASS_FIELDS[attributes.target.resource.name], new.setdefault("spec", {})
+    if spec.get(class_field.field) is not None:
         return
-    found = await _default(server, choice)
-    if found:
-        spec[choice.field] = found
-        reorder_keys(spec, choice.spec)
+    if class_field.legacy_annotation in annotations_of(new):
+        return
+    name = await _default_class(server, class_field)
+    if name:
+        spec[class_field.field] = name
+        reorder_keys(spec, class_field.spec)
 
 
-async def _default(server: Server, choice: _Choice) -> str:
-    """The name of the youngest class that is marked; "" where none is."""
-    store = server.stores.by_name(choice.version, choice.classes)
+async def _default_class(server: Server, class_field: _ClassField) -> str:
+    """Return the name of the newest class that is a default, or ""."""
+    store = server.stores.by_name(class_field.version, class_field.classes)
     entries = (await store.list(ListQuery(resource_version="0"))).entries
     marked = [
         tree
         for tree in (entry.tree() for entry in entries)
-        if any(annotations_of(tree).get(mark) == "true" for mark in choice.marks)
+        if any(annotations_of(tree).get(mark) == "true" for mark in class_field.default_annotations)
     ]
     marked.sort(key=name_of)
     youngest = max(
-        marked, key=lambda one: str(one["metadata"].get("creationTimestamp")), default=None
+        marked, key=lambda tree: str(tree["metadata"].get("creationTimestamp")), default=None
     )
     return name_of(youngest) if youngest is not None else ""

@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: pods stay for five minutes on a node that is lost.
+"""DefaultTolerationSeconds: lets pods tolerate an unreachable or not ready node for five minutes.
 
 Mirrors plugin/pkg/admission/defaulttolerationseconds.
 """
@@ -18,18 +18,20 @@ _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 async def admit(
     _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Add the tolerations that are not there."""
+    """Add the tolerations that the pod does not have."""
     if new is None or attributes.target.subresource:
         return
     spec = new.setdefault("spec", {})
-    found = spec.get("tolerations") or []
-    missing = [key for key in _TAINTS if not any(_tolerates(one, key) for one in found)]
+    tolerations = spec.get("tolerations") or []
+    missing = [
+        key for key in _TAINTS if not any(_tolerates(toleration, key) for toleration in tolerations)
+    ]
     if missing:
         added = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS}
             for key in missing
         ]
-        spec["tolerations"] = [*found, *added]
+        spec["tolerations"] = [*tolerations, *added]
         reorder_keys(spec, v1.PodSpec)
 
 

@@ -1,4 +1,4 @@
-"""DenyServiceExternalIPs: services get no new external addresses.
+"""DenyServiceExternalIPs: refuses new external IPs of services.
 
 Mirrors plugin/pkg/admission/network/denyserviceexternalips.
 """
@@ -14,9 +14,9 @@ from kapiserver.apiserver.context import Server
 async def validate(
     _server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden for an external IP that the old service does not have."""
     if new is None or attributes.target.subresource:
         return
-    before = value_at(old or {}, "spec", "externalIPs") or ()
-    if any(one not in before for one in value_at(new, "spec", "externalIPs") or ()):
+    old_addresses = value_at(old or {}, "spec", "externalIPs") or ()
+    if any(address not in old_addresses for address in value_at(new, "spec", "externalIPs") or ()):
         raise attributes.forbidden("Use of external IPs is denied by admission control.")

@@ -1,6 +1,7 @@
-"""Who may use devices beside their users: claims in namespaces that an administrator labelled.
+"""Admin access to devices (DRA): only for claims in namespaces with the admin-access label.
 
-Strategies cannot see namespaces. Mirrors AuthorizedForAdmin of pkg/registry/resource.
+Not a strategy, because strategies cannot read namespaces. Mirrors AuthorizedForAdmin of
+pkg/registry/resource.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ _RESULTS = ("status", "allocation", "devices", "results")
 
 
 async def check(server: Server, target: Target, new: Tree, old: Tree | None) -> None:
-    """Raises InvalidObject."""
+    """Raise InvalidObject for a claim with admin access in a namespace without the label."""
     if old is not None and not target.subresource:
-        return  # what was asked for stays
-    path = _asked(target, new, old or {})
+        return  # the spec is immutable
+    path = _admin_access_path(target, new, old or {})
     if path is None:
         return
     namespaces = server.stores.by_name(CORE, "namespaces")
@@ -35,17 +36,18 @@ async def check(server: Server, target: Target, new: Tree, old: Tree | None) -> 
     raise InvalidObject(group=resource.group, kind=resource.kind, name=name_of(new), errors=errors)
 
 
-def _asked(target: Target, new: Tree, old: Tree) -> Path | None:
-    # Where admin access is asked for, or was given.
+def _admin_access_path(target: Target, new: Tree, old: Tree) -> Path | None:
+    # The first request for admin access, or its first grant in the status.
     if target.subresource:
-        found = value_at(new, *_RESULTS) or ()
-        if any(one.get("adminAccess") for one in value_at(old, *_RESULTS) or ()):
+        results = value_at(new, *_RESULTS) or ()
+        if any(result.get("adminAccess") for result in value_at(old, *_RESULTS) or ()):
             return None
-        wanted = [one.get("adminAccess") for one in found]
+        admin_access = [result.get("adminAccess") for result in results]
         path = Path(".".join(_RESULTS))
     else:
         spec = ("spec", "spec") if target.resource.name == "resourceclaimtemplates" else ("spec",)
         requests = value_at(new, *spec, "devices", "requests") or ()
-        wanted = [value_at(one, "exactly", "adminAccess") for one in requests]
-        path = Path("spec.devices.requests")  # of templates too, as kube-apiserver has it
-    return next((path[i] / "adminAccess" for i, one in enumerate(wanted) if one), None)
+        admin_access = [value_at(request, "exactly", "adminAccess") for request in requests]
+        path = Path("spec.devices.requests")  # of templates too, as in kube-apiserver
+    indices = (index for index, value in enumerate(admin_access) if value)
+    return next((path[index] / "adminAccess" for index in indices), None)

@@ -1,6 +1,6 @@
-"""LimitRanger: what the LimitRanges of a namespace say about pods and claims in it.
+"""LimitRanger: applies the LimitRanges of a namespace to its pods and claims.
 
-Fills in requests and limits, then sees that they are within the bounds. Mirrors
+Sets default requests and limits of containers, then checks minimum, maximum and ratio. Mirrors
 plugin/pkg/admission/limitranger.
 """
 
@@ -29,34 +29,34 @@ Amounts: TypeAlias = Mapping[str, Amount]
 async def admit(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Fill in what a pod does not say."""
+    """Set the default requests and limits of a new pod's containers."""
     new_pod = attributes.operation == "CREATE" and attributes.target.resource.name == "pods"
     if new is None or not new_pod or attributes.target.subresource:
         return
-    for limit_range in await _ranges(server, attributes):
-        _fill(new, limit_range)
+    for limit_range in await _limit_ranges(server, attributes):
+        _set_defaults(new, limit_range)
 
 
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden for a pod or claim outside the limits."""
     if new is None:
         return
     target = attributes.target
-    pod = target.resource.name == "pods"
-    if pod and attributes.operation == "UPDATE" and target.subresource != "resize":
-        return  # nothing that counts can change
-    for limit_range in await _ranges(server, attributes):
+    is_pod = target.resource.name == "pods"
+    if is_pod and attributes.operation == "UPDATE" and target.subresource != "resize":
+        return  # resources of a pod change through pods/resize only
+    for limit_range in await _limit_ranges(server, attributes):
         limits: Sequence[Tree] = value_at(limit_range, "spec", "limits") or ()
-        rules = _pod_rules(new, limits) if pod else _claim_rules(new, limits)
-        broken = list(dict.fromkeys(rules))
-        if broken:
-            message = broken[0] if len(broken) == 1 else f"[{', '.join(broken)}]"
+        violations = _pod_violations(new, limits) if is_pod else _claim_violations(new, limits)
+        messages = list(dict.fromkeys(violations))
+        if messages:
+            message = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
             raise attributes.forbidden(message)
 
 
-async def _ranges(server: Server, attributes: Attributes) -> list[Tree]:
+async def _limit_ranges(server: Server, attributes: Attributes) -> list[Tree]:
     store = server.stores.by_name(CORE, "limitranges")
     query = ListQuery(namespace=attributes.target.key.namespace, resource_version="0")
     return [entry.tree() for entry in (await store.list(query)).entries]
@@ -65,7 +65,7 @@ async def _ranges(server: Server, attributes: Attributes) -> list[Tree]:
 # Defaults.
 
 
-def _fill(pod: Tree, limit_range: Tree) -> None:
+def _set_defaults(pod: Tree, limit_range: Tree) -> None:
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
     for limit in value_at(limit_range, "spec", "limits") or ():
@@ -74,123 +74,134 @@ def _fill(pod: Tree, limit_range: Tree) -> None:
             limits.update(limit.get("default") or {})
     if not requests and not limits:
         return
-    said: list[str] = []
+    descriptions: list[str] = []
     spec = pod.get("spec") or {}
-    for kind, what in (("containers", "container"), ("initContainers", "init container")):
+    for kind, description in (("containers", "container"), ("initContainers", "init container")):
         for container in spec.get(kind) or ():
             resources = container.setdefault("resources", {})
-            given = _merge(resources, "requests", requests)
-            bounded = _merge(resources, "limits", limits)
+            request_names = _merge_defaults(resources, "requests", requests)
+            limit_names = _merge_defaults(resources, "limits", limits)
             reorder_keys(resources, v1.ResourceRequirements)
             reorder_keys(container, v1.Container)
-            for names, word in ((given, "request"), (bounded, "limit")):
+            for names, noun in ((request_names, "request"), (limit_names, "limit")):
                 if names:
-                    said.append(f"{', '.join(names)} {word} for {what} {container.get('name')}")
-    if said:
+                    descriptions.append(
+                        f"{', '.join(names)} {noun} for {description} {container.get('name')}"
+                    )
+    if descriptions:
         metadata = metadata_of(pod)
-        text = f"LimitRanger plugin set: {'; '.join(said)}"
+        text = f"LimitRanger plugin set: {'; '.join(descriptions)}"
         annotations = {**(metadata.get("annotations") or {}), ANNOTATION: text}
         metadata["annotations"] = dict(sorted(annotations.items()))
         reorder_keys(metadata, ObjectMeta)
 
 
-def _merge(resources: Tree, part: str, defaults: Mapping[str, str]) -> list[str]:
-    found = resources.get(part) or {}
-    missing = sorted(name for name in defaults if name not in found)
+def _merge_defaults(resources: Tree, part: str, defaults: Mapping[str, str]) -> list[str]:
+    amounts = resources.get(part) or {}
+    missing = sorted(name for name in defaults if name not in amounts)
     if missing:
         added = {name: defaults[name] for name in missing}
-        resources[part] = dict(sorted({**found, **added}.items()))
+        resources[part] = dict(sorted({**amounts, **added}.items()))
     return missing
 
 
 # Bounds.
 
 
-def _pod_rules(pod: Tree, limits: Sequence[Tree]) -> Iterator[str]:
+def _pod_violations(pod: Tree, limits: Sequence[Tree]) -> Iterator[str]:
     spec = pod.get("spec") or {}
     containers = spec.get("containers") or ()
-    starters = spec.get("initContainers") or ()
+    init_containers = spec.get("initContainers") or ()
     for limit in limits:
         if limit.get("type") == "Container":
-            for container in (*containers, *starters):
+            for container in (*containers, *init_containers):
                 resources = container.get("resources") or {}
-                yield from _rules(limit, resources.get("requests"), resources.get("limits"))
+                yield from _resource_violations(
+                    limit, resources.get("requests"), resources.get("limits")
+                )
         elif limit.get("type") == "Pod":
-            yield from _rules(
+            yield from _resource_violations(
                 limit,
-                _total(containers, starters, "requests"),
-                _total(containers, starters, "limits"),
+                _pod_total(containers, init_containers, "requests"),
+                _pod_total(containers, init_containers, "limits"),
             )
 
 
-def _claim_rules(claim: Tree, limits: Sequence[Tree]) -> Iterator[str]:
+def _claim_violations(claim: Tree, limits: Sequence[Tree]) -> Iterator[str]:
     requests = value_at(claim, "spec", "resources", "requests") or {}
     for limit in limits:
         if limit.get("type") != "PersistentVolumeClaim":
             continue
-        for word, bounds in (("minimum", limit.get("min")), ("maximum", limit.get("max"))):
+        for bound_kind, bounds in (("minimum", limit.get("min")), ("maximum", limit.get("max"))):
             for name, bound in sorted((bounds or {}).items()):
-                begins = f"{word} {name} usage per PersistentVolumeClaim is {bound}"
+                prefix = f"{bound_kind} {name} usage per PersistentVolumeClaim is {bound}"
                 if name not in requests:
-                    yield f"{begins}.  No request is specified"
-                elif _beyond(word, requests[name], bound):
-                    yield f"{begins}, but request is {requests[name]}"
+                    yield f"{prefix}.  No request is specified"
+                elif _is_out_of_bounds(bound_kind, requests[name], bound):
+                    yield f"{prefix}, but request is {requests[name]}"
 
 
-def _beyond(word: str, value: str, bound: str) -> bool:
-    found, allowed = parse(value).decimal, parse(bound).decimal
-    return found < allowed if word == "minimum" else found > allowed
+def _is_out_of_bounds(bound_kind: str, value: str, bound: str) -> bool:
+    amount, allowed = parse(value).decimal, parse(bound).decimal
+    return amount < allowed if bound_kind == "minimum" else amount > allowed
 
 
-def _rules(
+def _resource_violations(
     limit: Tree, requests: Mapping[str, str] | None, limits: Mapping[str, str] | None
 ) -> Iterator[str]:
     kind, requests, limits = limit.get("type"), requests or {}, limits or {}
-    # A minimum is asked of the request first, a maximum of the limit first.
-    for word, first, second in (
+    # A minimum is compared with the request first, a maximum with the limit first.
+    for bound_kind, first, second in (
         ("minimum", ("request", requests), ("limit", limits)),
         ("maximum", ("limit", limits), ("request", requests)),
     ):
-        for name, bound in sorted((limit.get(word[:3]) or {}).items()):
-            begins = f"{word} {name} usage per {kind} is {bound}"
+        for name, bound in sorted((limit.get(bound_kind[:3]) or {}).items()):
+            prefix = f"{bound_kind} {name} usage per {kind} is {bound}"
             if name not in first[1]:
-                yield f"{begins}.  No {first[0]} is specified"
+                yield f"{prefix}.  No {first[0]} is specified"
                 continue
-            for what, amounts in (first, second):
-                if name in amounts and _beyond(word, amounts[name], bound):
-                    yield f"{begins}, but {what} is {amounts[name]}"
+            for noun, amounts in (first, second):
+                if name in amounts and _is_out_of_bounds(bound_kind, amounts[name], bound):
+                    yield f"{prefix}, but {noun} is {amounts[name]}"
                     break
     for name, bound in sorted((limit.get("maxLimitRequestRatio") or {}).items()):
-        yield from _ratio(f"{name} max limit to request ratio per {kind} is {bound}", bound,
-                          requests.get(name), limits.get(name))  # fmt: skip
+        prefix = f"{name} max limit to request ratio per {kind} is {bound}"
+        yield from _ratio_violations(prefix, bound, requests.get(name), limits.get(name))
 
 
-def _ratio(begins: str, bound: str, request: str | None, limit: str | None) -> Iterator[str]:
-    asked = parse(request).decimal if request else Decimal(0)
-    allowed = parse(limit).decimal if limit else Decimal(0)
-    if not asked:
-        yield f"{begins}, but no request is specified or request is 0"
-    elif not allowed:
-        yield f"{begins}, but no limit is specified or limit is 0"
-    elif allowed / asked > parse(bound).decimal:
-        yield f"{begins}, but provided ratio is {float(allowed / asked):f}"
+def _ratio_violations(
+    prefix: str, bound: str, request: str | None, limit: str | None
+) -> Iterator[str]:
+    request_amount = parse(request).decimal if request else Decimal(0)
+    limit_amount = parse(limit).decimal if limit else Decimal(0)
+    if not request_amount:
+        yield f"{prefix}, but no request is specified or request is 0"
+    elif not limit_amount:
+        yield f"{prefix}, but no limit is specified or limit is 0"
+    elif limit_amount / request_amount > parse(bound).decimal:
+        yield f"{prefix}, but provided ratio is {float(limit_amount / request_amount):f}"
 
 
-def _total(containers: Iterable[Tree], starters: Iterable[Tree], part: str) -> dict[str, str]:
-    """What a pod takes: all containers at once, or the hungriest of those that run before."""
-    always = [one for one in starters if one.get("restartPolicy") == "Always"]
-    running = [_parsed(one, part) for one in (*containers, *always)]
-    names = set.intersection(*(set(one) for one in running)) if running else set()
-    found = {name: _sum([one[name] for one in running]) for name in sorted(names)}
-    for starter in starters:
-        if starter.get("restartPolicy") != "Always":
-            for name, amount in _parsed(starter, part).items():
-                if name in found and amount.decimal > found[name].decimal:
-                    found[name] = amount
-    return {name: str(amount) for name, amount in found.items()}
+def _pod_total(
+    containers: Iterable[Tree], init_containers: Iterable[Tree], part: str
+) -> dict[str, str]:
+    """Return the amounts of a pod: the sum of the containers that run at the same time, or the
+    largest init container where that is more."""
+    sidecars = [
+        container for container in init_containers if container.get("restartPolicy") == "Always"
+    ]
+    concurrent = [_amounts(container, part) for container in (*containers, *sidecars)]
+    names = set.intersection(*(set(amounts) for amounts in concurrent)) if concurrent else set()
+    totals = {name: _sum([amounts[name] for amounts in concurrent]) for name in sorted(names)}
+    for init_container in init_containers:
+        if init_container.get("restartPolicy") != "Always":
+            for name, amount in _amounts(init_container, part).items():
+                if name in totals and amount.decimal > totals[name].decimal:
+                    totals[name] = amount
+    return {name: str(amount) for name, amount in totals.items()}
 
 
-def _parsed(container: Tree, part: str) -> Amounts:
+def _amounts(container: Tree, part: str) -> Amounts:
     return {
         name: parse(text) for name, text in (value_at(container, "resources", part) or {}).items()
     }

@@ -1,5 +1,5 @@
-"""NamespaceLifecycle: nothing is created in a namespace that is not there or on its way out, and
-some namespaces stay.
+"""NamespaceLifecycle: refuses to create objects in missing or terminating namespaces, and to delete
+the namespaces of the system.
 
 Mirrors pkg/admission/plugin/namespace/lifecycle of k8s.io/apiserver.
 """
@@ -23,7 +23,7 @@ _REVIEW = "localsubjectaccessreviews"
 async def admit(
     server: Server, attributes: Attributes, _new: Tree | None, _old: Tree | None
 ) -> None:
-    """Raises NotFound, Forbidden."""
+    """Raise NotFound for a missing namespace, Forbidden for a terminating or a protected one."""
     target = attributes.target
     if attributes.operation == "DELETE":
         if target.is_namespace and attributes.name in IMMORTAL:
@@ -56,5 +56,5 @@ async def _namespace(server: Server, name: str) -> Tree:
     try:
         return (await namespaces.get(key, resource_version="0")).tree()
     except NotFound:
-        # The cache may be behind another server's write.
+        # The watch cache may be behind: read the store.
         return (await namespaces.get(key)).tree()

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaimResize: only bound claims grow, and only where their class lets them.
+"""PersistentVolumeClaimResize: allows a claim to grow only if it is bound and its class allows it.
 
 Mirrors plugin/pkg/admission/storage/persistentvolume/resize.
 """
@@ -17,27 +17,31 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 _STORAGE = GroupVersion("storage.k8s.io", "v1")
-_OLD = "volume.beta.kubernetes.io/storage-class"
+_BETA_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden for a claim that must not grow."""
     if new is None or old is None or attributes.target.subresource:
         return
-    size, before = _size(new), _size(old)
-    if size <= before:
+    size, old_size = _size(new), _size(old)
+    if size <= old_size:
         return
     if value_at(old, "status", "phase") != "Bound":
         raise attributes.forbidden("Only bound persistent volume claims can be expanded")
-    name = annotations_of(new).get(_OLD) or value_at(new, "spec", "storageClassName") or ""
+    name = (
+        annotations_of(new).get(_BETA_CLASS_ANNOTATION)
+        or value_at(new, "spec", "storageClassName")
+        or ""
+    )
     try:
         store = server.stores.by_name(_STORAGE, "storageclasses")
-        found = (await store.get(ObjectKey("", name))).tree() if name else {}
+        storage_class = (await store.get(ObjectKey("", name))).tree() if name else {}
     except NotFound:
-        found = {}
-    if not found.get("allowVolumeExpansion"):
+        storage_class = {}
+    if not storage_class.get("allowVolumeExpansion"):
         raise attributes.forbidden(
             "only dynamically provisioned pvc can be resized and the storageclass that provisions "
             "the pvc must support resize"

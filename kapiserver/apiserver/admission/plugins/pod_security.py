@@ -1,8 +1,8 @@
-"""PodSecurity: what the labels of a namespace, or the server's defaults, ask of pods in it.
+"""PodSecurity: checks pods against the policy of their namespace's labels, or the server's default.
 
-`enforce` refuses pods; `warn` tells of pods and of templates that would be refused; there is no
-audit log for `audit` to note them in. Some namespaces, users and runtime classes may be exempt.
-Mirrors k8s.io/pod-security-admission/admission.
+`enforce` refuses pods; `warn` adds warnings for pods and pod templates; `audit` has no effect, as
+there is no audit log. Namespaces, users and runtime classes may be exempt. Mirrors
+k8s.io/pod-security-admission/admission.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.query import ListQuery
 
-PODS_LOOKED_AT = 3000
-"""Of a namespace that is to be held to more."""
+MAX_PODS = 3000
+"""The most existing pods that are checked when a namespace gets a stricter policy."""
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "podtemplates": ("template",),
@@ -40,13 +40,14 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
-    """Raises Forbidden, InvalidObject."""
+    """Raise Forbidden for a pod that violates the enforced policy, InvalidObject for bad labels of
+    a namespace; add warnings."""
     target, settings = attributes.target, _settings(server)
     if new is None:
         return
     if target.is_namespace:
         if not target.subresource:
-            await _look_at_namespace(server, attributes, new, old)
+            await _check_namespace(server, attributes, new, old)
         return
     if target.key.namespace in settings.namespaces or attributes.user.name in settings.usernames:
         return
@@ -55,7 +56,7 @@ async def validate(
     path = _TEMPLATES.get(target.resource.qualified_name)
     if path is None:
         if old is None or _is_significant(new, old):
-            _look_at_pod(attributes, new, policy, settings)
+            _check_pod(attributes, new, policy, settings)
     elif not target.subresource:
         template = value_at(new, *path)
         if template and not _is_exempt(template, settings):
@@ -71,20 +72,21 @@ def _is_exempt(pod: Tree, settings: PodSecurity) -> bool:
 
 
 def _is_significant(new: Tree, old: Tree) -> bool:
-    """Whether an update of a pod changes what counts: its containers and their images."""
-    fresh, stale = new.get("spec") or {}, old.get("spec") or {}
+    """Report whether an update changes containers, their images or their seccomp profiles."""
+    new_spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     if any(
-        len(fresh.get(kind) or ()) != len(stale.get(kind) or ())
+        len(new_spec.get(kind) or ()) != len(old_spec.get(kind) or ())
         for kind in ("containers", "initContainers")
     ):
         return True
-    known = {one.get("name"): one for one in _containers(stale)}
-    annotations, before = annotations_of(new), annotations_of(old)
-    for container in _containers(fresh):
+    old_containers = {container.get("name"): container for container in _containers(old_spec)}
+    annotations, old_annotations = annotations_of(new), annotations_of(old)
+    for container in _containers(new_spec):
         name = container.get("name")
-        if name not in known or container.get("image") != known[name].get("image"):
+        old_container = old_containers.get(name)
+        if old_container is None or container.get("image") != old_container.get("image"):
             return True
-        if annotations.get(f"{_SECCOMP}{name}") != before.get(f"{_SECCOMP}{name}"):
+        if annotations.get(f"{_SECCOMP}{name}") != old_annotations.get(f"{_SECCOMP}{name}"):
             return True
     return False
 
@@ -94,75 +96,83 @@ def _containers(spec: Tree) -> Iterator[Tree]:
         yield from spec.get(kind) or ()
 
 
-def _look_at_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: PodSecurity) -> None:
+def _check_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: PodSecurity) -> None:
     if policy.is_privileged or _is_exempt(pod, settings):
         return
-    broken = policy.enforce.violations_of(pod)
-    if broken:
-        raise attributes.forbidden(f'violates PodSecurity "{policy.enforce}": {_listed(broken)}')
+    violations = policy.enforce.violations_of(pod)
+    if violations:
+        raise attributes.forbidden(
+            f'violates PodSecurity "{policy.enforce}": {_reasons_text(violations)}'
+        )
     _warn(attributes, pod, policy)
 
 
 def _warn(attributes: Attributes, pod: Tree, policy: Policy) -> None:
-    broken = policy.warn.violations_of(pod)
-    if broken:
-        attributes.warnings.add(f'would violate PodSecurity "{policy.warn}": {_listed(broken)}')
+    violations = policy.warn.violations_of(pod)
+    if violations:
+        attributes.warnings.add(
+            f'would violate PodSecurity "{policy.warn}": {_reasons_text(violations)}'
+        )
 
 
-def _listed(broken: Sequence[Violation]) -> str:
-    return ", ".join(map(str, broken))
+def _reasons_text(violations: Sequence[Violation]) -> str:
+    return ", ".join(map(str, violations))
 
 
-async def _look_at_namespace(
+async def _check_namespace(
     server: Server, attributes: Attributes, new: Tree, old: Tree | None
 ) -> None:
     settings = _settings(server)
-    asked = policy_of(labels_of(new), settings.defaults)
-    before = policy_of(labels_of(old or {}), settings.defaults)
-    if asked.errors and (old is None or asked.errors != before.errors):
-        raise InvalidObject(group="", kind="Namespace", name=name_of(new), errors=asked.errors)
-    enforce, kept = asked.policy.enforce, before.policy.enforce
-    if old is not None and (enforce == kept or enforce.level == "privileged"):
+    new_policy = policy_of(labels_of(new), settings.defaults)
+    old_policy = policy_of(labels_of(old or {}), settings.defaults)
+    if new_policy.errors and (old is None or new_policy.errors != old_policy.errors):
+        raise InvalidObject(group="", kind="Namespace", name=name_of(new), errors=new_policy.errors)
+    enforce, old_enforce = new_policy.policy.enforce, old_policy.policy.enforce
+    if old is not None and (enforce == old_enforce or enforce.level == "privileged"):
         return
-    if old is not None and enforce.minor == kept.minor and not enforce.is_stricter(kept):
+    is_same_version = enforce.minor == old_enforce.minor
+    if old is not None and is_same_version and not enforce.is_stricter(old_enforce):
         return
     if name_of(new) in settings.namespaces:
-        if not asked.policy.is_privileged and asked.policy != settings.defaults:
+        if not new_policy.policy.is_privileged and new_policy.policy != settings.defaults:
             attributes.warnings.add(
                 f'namespace "{name_of(new)}" is exempt from Pod Security, and the policy '
-                f"({describe_policy(asked.policy, labels_of(new))}) will be ignored"
+                f"({describe_policy(new_policy.policy, labels_of(new))}) will be ignored"
             )
     elif old is not None:
-        for warning in await _broken_in(server, name_of(new), enforce):
+        for warning in await _existing_violations(server, name_of(new), enforce):
             attributes.warnings.add(warning)
 
 
-async def _broken_in(server: Server, namespace: str, standard: Standard) -> list[str]:
-    """What to tell of the pods there that do not meet a new standard."""
+async def _existing_violations(server: Server, namespace: str, standard: Standard) -> list[str]:
+    """Return warnings about the pods of a namespace that violate a new standard."""
     store = server.stores.by_name(CORE, "pods")
     entries = (await store.list(ListQuery(namespace=namespace, resource_version="0"))).entries
-    pods = _prioritized([one.tree() for one in entries], _settings(server))
-    found: dict[str, list[str]] = {}
-    for pod in pods[:PODS_LOOKED_AT]:
-        reasons = ", ".join(one.reason for one in standard.violations_of(pod))
+    pods = _prioritized([entry.tree() for entry in entries], _settings(server))
+    names_by_reason: dict[str, list[str]] = {}
+    for pod in pods[:MAX_PODS]:
+        reasons = ", ".join(violation.reason for violation in standard.violations_of(pod))
         if reasons:
-            found.setdefault(reasons, []).append(name_of(pod))
+            names_by_reason.setdefault(reasons, []).append(name_of(pod))
     warnings = []
-    if len(pods) > PODS_LOOKED_AT:
+    if len(pods) > MAX_PODS:
         warnings.append(
             "new PodSecurity enforce level only checked against the first "
-            f"{PODS_LOOKED_AT} of {len(pods)} existing pods"
+            f"{MAX_PODS} of {len(pods)} existing pods"
         )
-    if found:
+    if names_by_reason:
         warnings.append(
             f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level '
             f'"{standard}"'
         )
-    return [*warnings, *sorted(_counted(names, reasons) for reasons, names in found.items())]
+    return [
+        *warnings,
+        *sorted(_pods_text(names, reasons) for reasons, names in names_by_reason.items()),
+    ]
 
 
 def _prioritized(pods: Sequence[Tree], settings: PodSecurity) -> list[Tree]:
-    """One pod of each controller before its others; none of an exempt runtime class."""
+    """Return the pods that are not exempt, one of each controller first."""
     first: list[Tree] = []
     others: list[Tree] = []
     controllers: set[str] = set()
@@ -170,18 +180,18 @@ def _prioritized(pods: Sequence[Tree], settings: PodSecurity) -> list[Tree]:
         if _is_exempt(pod, settings):
             continue
         owners = metadata_of(pod).get("ownerReferences") or ()
-        controller = next((one.get("uid") for one in owners if one.get("controller")), None)
+        controller = next((owner.get("uid") for owner in owners if owner.get("controller")), None)
         (others if controller in controllers else first).append(pod)
         if controller is not None:
             controllers.add(controller)
     return first + others
 
 
-def _counted(names: Sequence[str], reasons: str) -> str:
-    first, others = min(names), len(names) - 1
-    if others:
-        first += f" (and {others} other {'pod' if others == 1 else 'pods'})"
-    return f"{first}: {reasons}"
+def _pods_text(names: Sequence[str], reasons: str) -> str:
+    text, other_count = min(names), len(names) - 1
+    if other_count:
+        text += f" (and {other_count} other {'pod' if other_count == 1 else 'pods'})"
+    return f"{text}: {reasons}"
 
 
 async def _namespace(server: Server, name: str) -> Tree:
@@ -189,4 +199,4 @@ async def _namespace(server: Server, name: str) -> Tree:
     try:
         return (await namespaces.get(ObjectKey("", name), resource_version="0")).tree()
     except NotFound:
-        return {}  # it is somebody else's to say so
+        return {}  # NamespaceLifecycle reports a missing namespace

@@ -1,4 +1,4 @@
-"""Priority: the number and the preemption that the class of a pod stands for.
+"""Priority: sets the priority and preemption policy of a pod from its priority class.
 
 Mirrors plugin/pkg/admission/priority.
 """
@@ -20,34 +20,34 @@ from kapiserver.storage.errors import NotFound
 from kapiserver.storage.query import ListQuery
 
 _SCHEDULING = GroupVersion("scheduling.k8s.io", "v1")
-_PREEMPTS = "PreemptLowerPriority"
+_DEFAULT_POLICY = "PreemptLowerPriority"
 _FIELDS = ("priority", "preemptionPolicy")
 
 
 async def admit(server: Server, attributes: Attributes, new: Tree | None, old: Tree | None) -> None:
-    """Raises Forbidden."""
+    """Set both fields. Raises Forbidden for a missing class or values that contradict it."""
     if new is None or attributes.target.resource.name != "pods" or attributes.target.subresource:
         return
     spec = new.setdefault("spec", {})
     if old is not None:
-        before = old.get("spec") or {}
+        old_spec = old.get("spec") or {}
         for field in _FIELDS:
-            if spec.get(field) is None and before.get(field) is not None:
-                spec[field] = before[field]
+            if spec.get(field) is None and old_spec.get(field) is not None:
+                spec[field] = old_spec[field]
     else:
-        await _resolve(server, attributes, spec)
+        await _set_priority(server, attributes, spec)
     reorder_keys(spec, v1.PodSpec)
 
 
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """One class is the default at most. Raises Forbidden."""
+    """Raise Forbidden for a second default class."""
     if new is None or attributes.target.resource.name != "priorityclasses":
         return
     if not new.get("globalDefault"):
         return
-    for other in await _classes(server):
+    for other in await _priority_classes(server):
         if other.get("globalDefault") and name_of(other) != name_of(new):
             raise attributes.forbidden(
                 f"PriorityClass {name_of(other)} is already marked as default. Only one default "
@@ -55,34 +55,38 @@ async def validate(
             )
 
 
-async def _resolve(server: Server, attributes: Attributes, spec: Tree) -> None:
+async def _set_priority(server: Server, attributes: Attributes, spec: Tree) -> None:
     name = spec.get("priorityClassName")
     if name:
-        chosen = await _named(server, attributes, name)
+        priority_class = await _priority_class(server, attributes, name)
     else:
-        defaults = [one for one in await _classes(server) if one.get("globalDefault")]
-        chosen = min(defaults, key=lambda one: one.get("value") or 0, default={})
-        if chosen:
-            spec["priorityClassName"] = name_of(chosen)
-    value, policy = chosen.get("value") or 0, chosen.get("preemptionPolicy") or _PREEMPTS
-    asked = spec.get("priority")
-    if asked is not None and asked != value:
+        defaults = [
+            class_ for class_ in await _priority_classes(server) if class_.get("globalDefault")
+        ]
+        priority_class = min(defaults, key=lambda class_: class_.get("value") or 0, default={})
+        if priority_class:
+            spec["priorityClassName"] = name_of(priority_class)
+    value = priority_class.get("value") or 0
+    policy = priority_class.get("preemptionPolicy") or _DEFAULT_POLICY
+    given_priority = spec.get("priority")
+    if given_priority is not None and given_priority != value:
         raise attributes.forbidden(
-            f"the integer value of priority ({asked}) must not be provided in pod spec; priority "
-            f"admission controller computed {value} from the given PriorityClass name"
+            f"the integer value of priority ({given_priority}) must not be provided in pod spec; "
+            f"priority admission controller computed {value} from the given PriorityClass name"
         )
     spec["priority"] = value
-    wanted = spec.get("preemptionPolicy")
-    if wanted is not None and wanted != policy:
+    given_policy = spec.get("preemptionPolicy")
+    if given_policy is not None and given_policy != policy:
         raise attributes.forbidden(
-            f"the string value of PreemptionPolicy ({wanted}) must not be provided in pod spec; "
-            f"priority admission controller computed {policy} from the given PriorityClass name"
+            f"the string value of PreemptionPolicy ({given_policy}) must not be provided in pod "
+            f"spec; priority admission controller computed {policy} from the given PriorityClass "
+            "name"
         )
     spec["preemptionPolicy"] = policy
 
 
-async def _named(server: Server, attributes: Attributes, name: str) -> Tree:
-    """The class of that name, one that was made just now too. Raises Forbidden."""
+async def _priority_class(server: Server, attributes: Attributes, name: str) -> Tree:
+    """Return the class, from the watch cache or else the store. Raises Forbidden."""
     store = server.stores.by_name(_SCHEDULING, "priorityclasses")
     for version in ("0", ""):
         with suppress(NotFound):
@@ -90,6 +94,6 @@ async def _named(server: Server, attributes: Attributes, name: str) -> Tree:
     raise attributes.forbidden(f"no PriorityClass with name {name} was found")
 
 
-async def _classes(server: Server) -> Sequence[Tree]:
+async def _priority_classes(server: Server) -> Sequence[Tree]:
     store = server.stores.by_name(_SCHEDULING, "priorityclasses")
-    return [one.tree() for one in (await store.list(ListQuery(resource_version="0"))).entries]
+    return [entry.tree() for entry in (await store.list(ListQuery(resource_version="0"))).entries]

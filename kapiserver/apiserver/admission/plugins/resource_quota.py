@@ -1,7 +1,7 @@
-"""ResourceQuota: what is created, or grows, must fit into the quotas of its namespace.
+"""ResourceQuota: refuses objects that exceed a quota of their namespace.
 
-Charges the quotas before the object is stored; the controller of that name counts anew when
-objects go, or when a write failed after it was charged. Mirrors
+Adds the object's usage to the quotas before the object is stored. The resource quota controller
+recounts when objects are deleted, or when a write fails after it was charged. Mirrors
 k8s.io/apiserver/pkg/admission/plugin/resourcequota.
 """
 
@@ -31,11 +31,12 @@ from kapiserver.storage.query import ListQuery, Preconditions
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Charge the quotas of the namespace. Raises Forbidden if one would be exceeded."""
     target = attributes.target
     resource, namespace = target.resource, target.key.namespace
-    below = target.subresource and (resource.name, target.subresource) != ("pods", "resize")
-    if new is None or below or not namespace or not resource.stored or resource.name == "events":
+    if new is None or not namespace or not resource.stored or resource.name == "events":
+        return
+    if target.subresource and (resource.name, target.subresource) != ("pods", "resize"):
         return
     store = server.stores.by_name(CORE, "resourcequotas")
     query = ListQuery(namespace=namespace, resource_version="0")
@@ -45,41 +46,41 @@ async def validate(
     quotas = [
         quota
         for quota in (entry.tree() for entry in entries)
-        if _names(resource, quota) and is_in_scopes(resource, new, quota)
+        if _limited_names(resource, quota) and is_in_scopes(resource, new, quota)
     ]
     now = server.clock.now()
-    wanted = usage_of(resource, new, now)
-    wanted = added_usage(wanted, usage_of(resource, old, now) if old is not None else {})
+    usage = usage_of(resource, new, now)
+    usage = added_usage(usage, usage_of(resource, old, now) if old is not None else {})
     for quota in quotas:
-        _check_known(attributes, new, quota)
+        _check_quota_status(attributes, new, quota)
     for quota in quotas:
-        _fitting(attributes, wanted, quota)
+        _check_fits(attributes, usage, quota)
     if not attributes.dry_run:
-        await _charge(server, attributes, wanted, quotas)
+        await _charge(server, attributes, usage, quotas)
 
 
 async def _charge(
-    server: Server, attributes: Attributes, wanted: Amounts, quotas: Sequence[Tree]
+    server: Server, attributes: Attributes, usage: Amounts, quotas: Sequence[Tree]
 ) -> None:
     store = server.stores.by_name(CORE, "resourcequotas")
     for quota in quotas:
-        if not _asked(wanted, quota):
+        if not _limited_usage(usage, quota):
             continue
         key = ObjectKey(namespace_of(quota), name_of(quota))
         try:
             await store.update(
                 key,
-                partial(_charged, attributes, wanted),
+                partial(_charge_quota, attributes, usage),
                 subresource="status",
                 preconditions=Preconditions(uid=uid_of(quota)),
             )
-        except NotFound:  # a quota that is gone limits nothing
+        except NotFound:  # the quota was deleted meanwhile
             continue
 
 
-def _charged(attributes: Attributes, wanted: Amounts, quota: Tree | None) -> Tree:
+def _charge_quota(attributes: Attributes, usage: Amounts, quota: Tree | None) -> Tree:
     assert quota is not None
-    total = _fitting(attributes, wanted, quota)
+    total = _check_fits(attributes, usage, quota)
     quota["status"]["used"] = {name: str(total[name]) for name in sorted(total)}
     return quota
 
@@ -88,44 +89,47 @@ def _hard(quota: Tree) -> Tree:
     return value_at(quota, "status", "hard") or {}
 
 
-def _names(resource: Resource, quota: Tree) -> frozenset[str]:
+def _limited_names(resource: Resource, quota: Tree) -> frozenset[str]:
     return matching_names(resource, _hard(quota))
 
 
-def _asked(wanted: Amounts, quota: Tree) -> Amounts:
+def _limited_usage(usage: Amounts, quota: Tree) -> Amounts:
     hard = _hard(quota)
-    return {name: amount for name, amount in wanted.items() if name in hard}
+    return {name: amount for name, amount in usage.items() if name in hard}
 
 
-def _check_known(attributes: Attributes, new: Tree, quota: Tree) -> None:
-    """The object says how much it takes, and the quota how much is taken. Raises Forbidden."""
+def _check_quota_status(attributes: Attributes, new: Tree, quota: Tree) -> None:
+    """Raise Forbidden if the object does not state its usage, or the quota's usage is not known
+    yet."""
     resource = attributes.target.resource
-    names = _names(resource, quota)
+    names = _limited_names(resource, quota)
     if resource.qualified_name == "pods":
-        silent = missing_requirements(new, names)
-        if silent:
-            raise attributes.forbidden(f"failed quota: {name_of(quota)}: {silent}")
+        missing = missing_requirements(new, names)
+        if missing:
+            raise attributes.forbidden(f"failed quota: {name_of(quota)}: {missing}")
     used = value_at(quota, "status", "used") or {}
     if any(name not in used for name in names):
-        listed = ",".join(sorted(names))
+        names_text = ",".join(sorted(names))
         raise attributes.forbidden(
-            f"status unknown for quota: {name_of(quota)}, resources: {listed}"
+            f"status unknown for quota: {name_of(quota)}, resources: {names_text}"
         )
 
 
-def _fitting(attributes: Attributes, wanted: Amounts, quota: Tree) -> Amounts:
-    """What is used with the object. Raises Forbidden where that is too much."""
-    asked, hard = _asked(wanted, quota), amounts_of(_hard(quota))
+def _check_fits(attributes: Attributes, usage: Amounts, quota: Tree) -> Amounts:
+    """Return the quota's usage including the object. Raises Forbidden if that is too much."""
+    requested_usage, hard = _limited_usage(usage, quota), amounts_of(_hard(quota))
     used = amounts_of(value_at(quota, "status", "used"))
-    total = add_amounts(used, asked)
-    over = [name for name in sorted(asked) if total[name].decimal > hard[name].decimal]
-    if over:
-        requested, before, limited = (
-            ",".join(f"{name}={amounts[name]}" for name in over if name in amounts)
-            for amounts in (asked, used, hard)
+    total = add_amounts(used, requested_usage)
+    exceeded = [
+        name for name in sorted(requested_usage) if total[name].decimal > hard[name].decimal
+    ]
+    if exceeded:
+        requested, used_text, limited = (
+            ",".join(f"{name}={amounts[name]}" for name in exceeded if name in amounts)
+            for amounts in (requested_usage, used, hard)
         )
         raise attributes.forbidden(
-            f"exceeded quota: {name_of(quota)}, requested: {requested}, used: {before}, "
+            f"exceeded quota: {name_of(quota)}, requested: {requested}, used: {used_text}, "
             f"limited: {limited}"
         )
     return total

@@ -1,4 +1,4 @@
-"""RuntimeClass: the class of a pod is there; its overhead and its nodes are the pod's.
+"""RuntimeClass: sets the overhead, node selector and tolerations of a pod from its runtime class.
 
 Mirrors plugin/pkg/admission/runtimeclass.
 """
@@ -22,46 +22,46 @@ _NODE = GroupVersion("node.k8s.io", "v1")
 async def admit(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Apply the class. Raises Forbidden for a missing class or values that contradict it."""
     if new is None or attributes.target.subresource:
         return
     spec = new.setdefault("spec", {})
-    found = await _class_of(server, attributes, spec)
-    if found is None:
+    runtime_class = await _runtime_class(server, attributes, spec)
+    if runtime_class is None:
         return
-    overhead = value_at(found, "overhead", "podFixed")
+    overhead = value_at(runtime_class, "overhead", "podFixed")
     if overhead:
-        if spec.get("overhead") is not None and not _equal(spec["overhead"], overhead):
+        if spec.get("overhead") is not None and not _are_equal(spec["overhead"], overhead):
             raise attributes.forbidden(
                 "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
             )
         spec["overhead"] = dict(overhead)
-    scheduling = found.get("scheduling") or {}
-    _narrow(attributes, spec, scheduling)
+    scheduling = runtime_class.get("scheduling") or {}
+    _apply_scheduling(attributes, spec, scheduling)
     reorder_keys(spec, v1.PodSpec)
 
 
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden if the overhead is not that of the class."""
     spec = (new or {}).get("spec") or {}
     if attributes.target.subresource:
         return
-    found = await _class_of(server, attributes, spec)
-    given = spec.get("overhead")
-    overhead = value_at(found or {}, "overhead", "podFixed")
-    if overhead and (not given or not _equal(given, overhead)):
+    runtime_class = await _runtime_class(server, attributes, spec)
+    pod_overhead = spec.get("overhead")
+    overhead = value_at(runtime_class or {}, "overhead", "podFixed")
+    if overhead and (not pod_overhead or not _are_equal(pod_overhead, overhead)):
         raise attributes.forbidden(
             "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
         )
-    if given and not overhead:
+    if pod_overhead and not overhead:
         raise attributes.forbidden(
             "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
         )
 
 
-async def _class_of(server: Server, attributes: Attributes, spec: Tree) -> Tree | None:
+async def _runtime_class(server: Server, attributes: Attributes, spec: Tree) -> Tree | None:
     name = spec.get("runtimeClassName")
     if not name:
         return None
@@ -76,13 +76,13 @@ async def _class_of(server: Server, attributes: Attributes, spec: Tree) -> Tree 
             raise attributes.forbidden(f'pod rejected: RuntimeClass "{name}" not found') from None
 
 
-def _equal(one: Tree, other: Tree) -> bool:
-    return one.keys() == other.keys() and all(
-        parse(one[name]).decimal == parse(other[name]).decimal for name in one
+def _are_equal(left: Tree, right: Tree) -> bool:
+    return left.keys() == right.keys() and all(
+        parse(left[name]).decimal == parse(right[name]).decimal for name in left
     )
 
 
-def _narrow(attributes: Attributes, spec: Tree, scheduling: Tree) -> None:
+def _apply_scheduling(attributes: Attributes, spec: Tree, scheduling: Tree) -> None:
     selector = dict(spec.get("nodeSelector") or {})
     for key, value in (scheduling.get("nodeSelector") or {}).items():
         if key in selector and selector[key] != value:
@@ -93,7 +93,11 @@ def _narrow(attributes: Attributes, spec: Tree, scheduling: Tree) -> None:
         selector[key] = value
     if selector:
         spec["nodeSelector"] = dict(sorted(selector.items()))
-    found = spec.get("tolerations") or []
-    added = [dict(one) for one in scheduling.get("tolerations") or () if one not in found]
+    tolerations = spec.get("tolerations") or []
+    added = [
+        dict(toleration)
+        for toleration in scheduling.get("tolerations") or ()
+        if toleration not in tolerations
+    ]
     if added:
-        spec["tolerations"] = [*found, *added]
+        spec["tolerations"] = [*tolerations, *added]

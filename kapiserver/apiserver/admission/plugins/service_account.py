@@ -1,4 +1,4 @@
-"""ServiceAccount: a pod runs as an account that is there, with a token of it unless it wants none.
+"""ServiceAccount: sets the service account of a pod, and mounts a token of it unless turned off.
 
 Mirrors plugin/pkg/admission/serviceaccount.
 """
@@ -26,35 +26,35 @@ MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME_PREFIX = "kube-api-access-"
 ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 MIRROR = "kubernetes.io/config.mirror"
-_WAITS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds between looks for an account that is made with its namespace."""
+_RETRY_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Waits for the default account, which a controller creates in a new namespace."""
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 
 async def admit(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Set the account, its token and pull secrets. Raises Forbidden for a missing account."""
     if new is None or attributes.operation != "CREATE" or attributes.target.subresource:
         return
     spec = new.setdefault("spec", {})
     if MIRROR in annotations_of(new):
-        _check_mirror(attributes, spec)
+        _check_mirror_pod(attributes, spec)
         return
     name = spec.get("serviceAccountName") or DEFAULT
     spec["serviceAccountName"] = spec["serviceAccount"] = name
-    account = await _account(server, attributes, name)
-    if _mounts(account, spec):
-        _mount(spec)
+    account = await _service_account(server, attributes, name)
+    if _wants_token(account, spec):
+        _mount_token(spec)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
-        spec["imagePullSecrets"] = [dict(one) for one in account["imagePullSecrets"]]
+        spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
     reorder_keys(spec, v1.PodSpec)
 
 
 async def validate(
     server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Raises Forbidden."""
+    """Raise Forbidden for secrets that the account does not list, if it enforces that."""
     if new is None or attributes.target.subresource not in ("", "ephemeralcontainers"):
         return
     if attributes.operation == "UPDATE" and not attributes.target.subresource:
@@ -63,13 +63,13 @@ async def validate(
     if MIRROR in annotations_of(new):
         return
     name = spec.get("serviceAccountName") or ""
-    account = await _account(server, attributes, name)
+    account = await _service_account(server, attributes, name)
     if annotations_of(account).get(ENFORCE) in _TRUE:
-        for problem in _secrets(account, spec):
+        for problem in _disallowed_secrets(account, spec):
             raise attributes.forbidden(problem)
 
 
-def _check_mirror(attributes: Attributes, spec: Tree) -> None:
+def _check_mirror_pod(attributes: Attributes, spec: Tree) -> None:
     if spec.get("serviceAccountName"):
         raise attributes.forbidden("a mirror pod may not reference service accounts")
     for volume in spec.get("volumes") or ():
@@ -82,65 +82,67 @@ def _check_mirror(attributes: Attributes, spec: Tree) -> None:
                 )
 
 
-async def _account(server: Server, attributes: Attributes, name: str) -> Tree:
+async def _service_account(server: Server, attributes: Attributes, name: str) -> Tree:
     store = server.stores.by_name(CORE, "serviceaccounts")
     namespace = attributes.target.key.namespace
     key = ObjectKey(namespace, name)
-    for seconds in (0.0, *(_WAITS if name == DEFAULT else ())):
+    for seconds in (0.0, *(_RETRY_SECONDS if name == DEFAULT else ())):
         if seconds:
             await asyncio.sleep(seconds)
         try:
             return (await store.get(key, resource_version="0")).tree()
         except NotFound:
-            try:  # the cache may be behind another server's write
+            try:  # the watch cache may be behind: read the store
                 return (await store.get(key)).tree()
             except NotFound as error:
-                problem = str(error).replace("serviceaccounts", "serviceaccount", 1)
-    raise attributes.forbidden(f"error looking up service account {namespace}/{name}: {problem}")
+                message = str(error).replace("serviceaccounts", "serviceaccount", 1)
+    raise attributes.forbidden(f"error looking up service account {namespace}/{name}: {message}")
 
 
-def _mounts(account: Tree, spec: Tree) -> bool:
-    for said in (
+def _wants_token(account: Tree, spec: Tree) -> bool:
+    for automount in (
         spec.get("automountServiceAccountToken"),
         account.get("automountServiceAccountToken"),
     ):
-        if said is not None:
-            return bool(said)
+        if automount is not None:
+            return bool(automount)
     return True
 
 
-def _mount(spec: Tree) -> None:
-    """Mount the token in all containers that have nothing in its place."""
+def _mount_token(spec: Tree) -> None:
+    """Mount the token in all containers without another mount at its path."""
     volumes = spec.get("volumes") or []
-    known = next((v["name"] for v in volumes if v["name"].startswith(VOLUME_PREFIX)), "")
-    name = known or VOLUME_PREFIX + "".join(random.choices(NAME_LETTERS, k=NAME_SUFFIX))
-    wanted = False
+    volume_name = next((v["name"] for v in volumes if v["name"].startswith(VOLUME_PREFIX)), "")
+    name = volume_name or VOLUME_PREFIX + "".join(random.choices(NAME_LETTERS, k=NAME_SUFFIX))
+    is_mounted = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         mounts = container.get("volumeMounts") or []
-        if all(one.get("mountPath") != MOUNT_PATH for one in mounts):
+        if all(mount.get("mountPath") != MOUNT_PATH for mount in mounts):
             mount = {"name": name, "readOnly": True, "mountPath": MOUNT_PATH}
             container["volumeMounts"] = [*mounts, mount]
             reorder_keys(container, v1.Container)
-            wanted = True
-    if wanted and not known:
+            is_mounted = True
+    if is_mounted and not volume_name:
         spec["volumes"] = [*volumes, {"name": name, "projected": token_projection()}]
 
 
-def _secrets(account: Tree, spec: Tree) -> Iterator[str]:
-    """Secrets that the account does not name."""
+def _disallowed_secrets(account: Tree, spec: Tree) -> Iterator[str]:
+    """Yield a message for each secret that the account does not list."""
     name = account["metadata"]["name"]
-    known = {one.get("name") for one in account.get("secrets") or ()}
-    for where, secret in _references(spec):
-        if secret and secret not in known:
+    secret_names = {reference.get("name") for reference in account.get("secrets") or ()}
+    for description, secret in _secret_references(spec):
+        if secret and secret not in secret_names:
             yield (
-                f'{where} secret.secretName="{secret}" is not allowed because service account '
-                f"{name} does not reference that secret"
+                f'{description} secret.secretName="{secret}" is not allowed because service '
+                f"account {name} does not reference that secret"
             )
-    pulls = {one.get("name") for one in account.get("imagePullSecrets") or ()}
-    for index, one in enumerate(spec.get("imagePullSecrets") or ()):
-        if one.get("name") not in pulls:
+    pull_secret_names = {
+        reference.get("name") for reference in account.get("imagePullSecrets") or ()
+    }
+    for index, reference in enumerate(spec.get("imagePullSecrets") or ()):
+        if reference.get("name") not in pull_secret_names:
             yield (
-                f'imagePullSecrets[{index}].name="{one.get("name")}" is not allowed because '
+                f'imagePullSecrets[{index}].name="{reference.get("name")}" is not allowed because '
                 f"service account {name} does not reference that imagePullSecret"
             )
 
@@ -152,16 +154,16 @@ _CONTAINERS = (
 )
 
 
-def _references(spec: Tree) -> Iterator[tuple[str, str | None]]:
-    """Where a pod asks for a secret, in words, and which."""
+def _secret_references(spec: Tree) -> Iterator[tuple[str, str | None]]:
+    """Yield the secrets that a pod refers to, each after a description of the place."""
     for volume in spec.get("volumes") or ():
         yield "volume with", (volume.get("secret") or {}).get("secretName")
-    for kind, what in _CONTAINERS:
+    for kind, description in _CONTAINERS:
         for container in spec.get(kind) or ():
-            begins = f"{what} {container.get('name')} with"
+            prefix = f"{description} {container.get('name')} with"
             for source in container.get("envFrom") or ():
                 secret = (source.get("secretRef") or {}).get("name")
-                yield f"{begins} envFrom referencing", secret
+                yield f"{prefix} envFrom referencing", secret
             for variable in container.get("env") or ():
                 reference = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
-                yield f"{begins} envVar {variable.get('name')} referencing", reference.get("name")
+                yield f"{prefix} envVar {variable.get('name')} referencing", reference.get("name")

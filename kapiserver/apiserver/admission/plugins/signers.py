@@ -1,4 +1,4 @@
-"""Whether a user may do something with the certificates of a signer. No plugin itself.
+"""Authorizes users for signers; shared by the certificate plugins, not a plugin itself.
 
 Mirrors plugin/pkg/admission/certificates.
 """
@@ -13,9 +13,9 @@ from kapiserver.apiserver.request_info import RequestInfo
 _CERTIFICATES = GroupVersion("certificates.k8s.io", "v1")
 
 
-async def may(server: Server, attributes: Attributes, verb: str, signer: str) -> bool:
-    """Whether the user may `approve`, `sign` or `attest` for the signer, or for all of its
-    domain."""
+async def is_allowed(server: Server, attributes: Attributes, verb: str, signer: str) -> bool:
+    """Report whether the user may `approve`, `sign` or `attest` for the signer, or for all signers
+    of its domain."""
     for name in (signer, f"{signer.partition('/')[0]}/*"):
         path = f"/apis/{_CERTIFICATES}/signers/{name}"
         info = RequestInfo(

@@ -1,6 +1,6 @@
-"""StorageObjectInUseProtection: claims, volumes and their classes stay while something uses them.
+"""StorageObjectInUseProtection: keeps claims, volumes and their classes from being deleted in use.
 
-Gives each a finalizer when it is made; controllers take it away again. Mirrors
+Adds a finalizer when they are created; controllers remove it. Mirrors
 plugin/pkg/admission/storage/storageobjectinuseprotection.
 """
 

@@ -1,4 +1,4 @@
-"""TaintNodesByCondition: a new node takes no pods until somebody says that it is ready.
+"""TaintNodesByCondition: taints a new node as not ready, until a controller removes the taint.
 
 Mirrors plugin/pkg/admission/nodetaint.
 """
@@ -17,13 +17,15 @@ NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 async def admit(
     _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
 ) -> None:
-    """Add the taint."""
+    """Add the taint if the node does not have it."""
     if new is None or attributes.target.subresource:
         return
     spec = new.setdefault("spec", {})
     taints = spec.get("taints") or []
     same = ("key", "effect")
-    if all(tuple(one.get(n) for n in same) != tuple(NOT_READY[n] for n in same) for one in taints):
+    if all(
+        tuple(taint.get(n) for n in same) != tuple(NOT_READY[n] for n in same) for taint in taints
+    ):
         spec["taints"] = [*taints, dict(NOT_READY)]
         reorder_keys(spec, v1.NodeSpec)
         reorder_keys(new, v1.Node)

@@ -1,4 +1,4 @@
-"""Texts of addresses and networks: what is wrong with one, and how it should be written."""
+"""Checks and warnings of IP addresses and CIDR networks."""
 
 import pytest
 from hypothesis import given
@@ -72,7 +72,7 @@ CASES = [
 
 @pytest.mark.parametrize(("check", "text", "messages"), CASES)
 def test_checks(check, text, messages):
-    """Each text is fine or is told why not."""
+    """A check returns no message for a valid text and the expected one for an invalid text."""
     assert check(text) == messages
 
 
@@ -117,13 +117,13 @@ WARNINGS = [
 
 @pytest.mark.parametrize(("warn", "text", "messages"), WARNINGS)
 def test_warnings(warn, text, messages):
-    """Texts that are understood and could be written better are told how."""
+    """A text that is valid but not canonical gets a warning with the canonical form."""
     assert list(warn(text, Path("a"))) == [f"a: {message}" for message in messages]
 
 
 @given(st.one_of(st.ip_addresses().map(str), st.text(alphabet="0123456789abcdef:./%", max_size=50)))
 def test_any_text(text):
-    """Whatever the text, checks agree on whether it means an address or a network."""
+    """For any text, the checks agree on whether it is an address or a network."""
     assert (address_of(text) is None) == (NO_IP in ip(text))
     assert (network_of(text) is None) == (NO_CIDR in cidr(text))
     ordinary_ip(text)

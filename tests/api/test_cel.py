@@ -1,4 +1,4 @@
-"""Expressions: their values, their failures, what is wrong with them, what they cost."""
+"""CEL expressions: values, evaluation errors, compile errors, limits."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("expression", FAILURES)
 def test_failures(expression):
-    """An expression without a value says why."""
+    """An evaluation error has cel-go's message."""
     assert run(expression).failure == FAILURES[expression]
 
 
@@ -210,14 +210,14 @@ PROBLEMS = {
 
 @pytest.mark.parametrize("expression", PROBLEMS)
 def test_problems(expression):
-    """What is wrong with an expression is said with its place, in cel-go's words."""
+    """A compile error has cel-go's message and position."""
     with pytest.raises(CompileError) as caught:
         compile_expression(expression, {"self": SELF})
     assert str(caught.value).splitlines()[0] == f"ERROR: <input>:{PROBLEMS[expression]}"
 
 
-def test_where_a_problem_is():
-    """The line and a pointer to the place are shown."""
+def test_compile_errors_show_the_position():
+    """A compile error shows the line and a pointer to the position."""
     with pytest.raises(CompileError) as caught:
         compile_expression("true &&\n\tnope", {})
     assert str(caught.value).splitlines()[1:] == [" |  nope", " | .^"]
@@ -241,8 +241,8 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("expression", HOSTILE)
-def test_hostile_expressions_end(expression):
-    """Whatever is written, an expression ends within its limit of steps."""
+def test_expressions_end_within_the_limit(expression):
+    """Any expression ends within its step limit."""
     ten = ", ".join(map(str, range(10)))
     value = {"big": "a" * 3_000_000, "list": list(range(5000)), "texts": ["b" * 1000] * 1000}
     fields = {**SELF.fields, "big": k.STRING}
@@ -255,8 +255,8 @@ def test_hostile_expressions_end(expression):
     assert result.cost <= 20 * limit
 
 
-def test_the_limit_is_a_number_of_steps():
-    """A loop costs its rounds, and ends where the limit is."""
+def test_loops_are_limited():
+    """A loop costs its iterations and ends at the limit."""
     short, long = run("[1, 2].all(x, x > 0)"), run("[1, 2, 3, 4].all(x, x > 0)")
     assert short.cost < long.cost < 30
     assert run("[1, 2, 3, 4].all(x, x > 0)", long.cost).value is True
@@ -265,7 +265,7 @@ def test_the_limit_is_a_number_of_steps():
 
 @pytest.mark.parametrize("opening", ["(", "[", "!(", "-(", "[1].all(x, ", "1 + ", "self[", "{1: "])
 def test_deep_expressions(opening):
-    """Depth is refused, not a fault."""
+    """Expressions that nest too deeply are refused."""
     with pytest.raises(CompileError):
         compile_expression(opening * 5000 + "1", {"self": SELF})
 
@@ -278,8 +278,8 @@ WORDS = st.sampled_from(
 
 @settings(max_examples=150)
 @given(st.lists(WORDS, max_size=25).map(" ".join) | st.text(max_size=40))
-def test_any_text_compiles_or_says_why_not(text):
-    """No text is a fault of the server, nor is its evaluation."""
+def test_any_text_compiles_or_raises_compile_error(text):
+    """Any text compiles or raises CompileError, and evaluates without other exceptions."""
     try:
         program = compile_expression(text, {"self": SELF})
     except CompileError:

@@ -1,4 +1,5 @@
-"""What expressions can cost at most: the same as kube-apiserver tells, for it refuses by it."""
+"""Cost estimates of CEL expressions: the same as kube-apiserver's, which rejects definitions by
+them."""
 
 from __future__ import annotations
 
@@ -83,8 +84,8 @@ COSTS = {
 
 
 @pytest.mark.parametrize("expression", COSTS)
-def test_the_most_that_it_can_cost(expression):
-    """Each node costs what cel-go says of it, with the largest sizes that the schema allows."""
+def test_maximum_cost(expression):
+    """Each node costs what cel-go estimates, with the largest sizes that the schema allows."""
     kind = cel_type_of(structural.compile(SCHEMA), is_root=False)
     assert compile_expression(expression, {"self": kind}).max_cost == COSTS[expression]
 
@@ -115,6 +116,6 @@ ACCEPTED = {
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_rules_of_real_definitions_are_not_too_costly(name):
-    """Rules as they are common in Gateway API's and Envoy Gateway's definitions may be written."""
+    """Rules like those of Gateway API and Envoy Gateway are accepted."""
     schema = {"type": "object", "properties": {"spec": ACCEPTED[name]}}
     assert cel.check_rules(structural.compile(schema), Path("@")) == []

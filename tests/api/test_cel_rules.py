@@ -1,4 +1,4 @@
-"""The rules of schemas: which may be written, and what objects break of them."""
+"""CEL rules of schemas: validation of the rules and of objects by them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_in_expressions(name):
-    """Names that are no identifiers are written another way, or cannot be."""
+    """Field names that are not identifiers are escaped or inaccessible."""
     assert escaped(name) == NAMES[name]
 
 
@@ -228,13 +228,13 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_rules(name):
-    """What an object breaks of its schema's rules is said in kube-apiserver's words."""
+    """The errors of an object that breaks rules have kube-apiserver's messages."""
     schema, value, old, messages = BROKEN[name]
     assert broken(schema, value, old) == messages
 
 
 def test_all_rules_of_an_object_share_a_budget():
-    """Rules that are each within their limit end together."""
+    """Rules that are within their own limits together exceed the limit of the object."""
     [message] = broken(LONG, {"t": "t" * (4 << 20)})
     assert message.endswith("no further validation rules will be run")
 
@@ -242,9 +242,9 @@ def test_all_rules_of_an_object_share_a_budget():
 LONG = obj(*[f"self.t == self.t && {count} > 0" for count in range(1, 40)], t={"type": "string"})
 
 
-def test_who_has_no_time_is_told_when_it_is_over():
-    """Rules are given up at the number of steps that there is time for, compiling them included,
-    whatever they may cost; who has time for all gets the same errors."""
+def test_evaluation_raises_out_of_time():
+    """Evaluation, including compilation, raises OutOfTime at its step limit; without a limit, it
+    returns the same errors."""
     node = structural.compile(LONG)
     for steps in (0, 100, 100_000):
         with pytest.raises(OutOfTime):
@@ -395,14 +395,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_rules_that_may_not_be_written(name):
-    """A rule that does not compile or costs too much is refused, with reasons."""
+def test_invalid_rules(name):
+    """A rule that does not compile or costs too much is refused with the reason."""
     schema, expected = REFUSED[name]
     assert refused(schema) == expected
 
 
 def test_a_schema_costs_as_much_as_all_its_rules():
-    """Rules that are within their limits together may be beyond that of a schema."""
+    """Rules that are within their own limits together exceed the limit of the schema."""
     costly = "self.l.all(a, self.l.all(b, a != b))"
     found = refused(
         obj(
@@ -418,7 +418,7 @@ def test_a_schema_costs_as_much_as_all_its_rules():
 @settings(max_examples=60)
 @given(schemas(), TREES, TREES, st.sampled_from(["true", "self == oldSelf", "size(self) > 1"]))
 def test_rules_never_raise(schema, value, old, rule):
-    """Any rule of any schema can be asked of any value."""
+    """Any rule of any schema can be evaluated for any value."""
     node = structural.compile({**schema, "x-kubernetes-validations": [{"rule": rule}]})
     assert isinstance(cel.check_rules(node, AT), list)
     assert isinstance(cel.validate(value, old, node), list)

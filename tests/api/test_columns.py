@@ -1,4 +1,4 @@
-"""Cells of tables as kubectl shows them."""
+"""Table cells as kubectl shows them."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -36,7 +36,7 @@ HOUR, DAY, YEAR = 3600, 86400, 365 * 86400
     ],
 )
 def test_durations(seconds, text):
-    """Durations are shown in two units at most."""
+    """Durations are shown in at most two units."""
     assert human_duration(seconds) == text
 
 
@@ -127,14 +127,14 @@ PODS = [
 
 @pytest.mark.parametrize(("status", "spec", "ready", "state", "restarts"), PODS)
 def test_pods(status, spec, ready, state, restarts):
-    """A pod's state in a word, its ready containers, its restarts."""
+    """A pod's status, ready containers and restarts."""
     pod = {"metadata": {"name": "p"}, "spec": {**POD["spec"], **spec}, "status": status}
     found = cells("pods", pod)
     assert (found["Ready"], found["Status"], found["Restarts"]) == (ready, state, restarts)
 
 
 def test_terminating_pod():
-    """A pod whose deletion was asked for is Terminating, until it has ended."""
+    """A pod with a deletionTimestamp is Terminating until its containers end."""
     meta = {"name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z"}
     pod = {"metadata": meta, "spec": {}, "status": {"phase": "Running"}}
     assert cells("pods", pod)["Status"] == "Terminating"
@@ -143,7 +143,7 @@ def test_terminating_pod():
 
 
 def test_ended_pod_row():
-    """The row of a pod that has ended says so, for clients that hide those."""
+    """The row of a completed pod has a condition, for clients that hide such pods."""
     (condition,) = SCHEME.columns("", "Pod").conditions({"status": {"phase": "Failed"}})
     assert (condition["type"], condition["status"], condition["reason"]) == (
         "Completed",
@@ -193,7 +193,7 @@ METRICS = [
 
 @pytest.mark.parametrize(("metrics", "text"), METRICS)
 def test_autoscalers(metrics, text):
-    """Two metrics at most, as they are and as they should be."""
+    """At most two metrics, each with its current and target value."""
     obj = defaulted(AUTOSCALER)
     if metrics is not None:
         obj["spec"]["metrics"] = metrics
@@ -220,7 +220,7 @@ def test_nodes():
 
 
 def test_events():
-    """When an event was last seen, what it is about and how often."""
+    """The last timestamp of an event, its object and its count."""
     event = {
         "metadata": {"name": "e"},
         "involvedObject": {"kind": "Pod", "name": "p"},

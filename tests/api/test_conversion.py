@@ -24,18 +24,18 @@ ALPHA = "autoscaling.alpha.kubernetes.io"
 
 @pytest.mark.parametrize("group", [group.name for group in GROUPS])
 def test_every_difference_has_a_function(group: str) -> None:
-    """All versions of each group convert to its hub and back."""
+    """All versions of each group convert to the hub and back."""
     assert isinstance(Scheme().conversion(group), Conversion)
 
 
 def test_identity_costs_nothing() -> None:
-    """An object that is in the version asked for is handed back as it is."""
+    """An object that is in the target version is returned itself."""
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {}}
     assert Scheme().convert(pod, Scheme().hub_version("", "Pod")) is pod
 
 
 def test_kinds_of_meta_only_change_their_version() -> None:
-    """Options are the same in every group."""
+    """Options kinds of meta/v1 convert to any group by their apiVersion."""
     options = {"kind": "DeleteOptions", "apiVersion": "autoscaling/v1", "dryRun": ["All"]}
     assert Scheme().convert(options, V2) == {**options, "apiVersion": "autoscaling/v2"}
 
@@ -49,13 +49,13 @@ UNSERVED = [
 
 @pytest.mark.parametrize(("obj", "version"), UNSERVED)
 def test_unserved_versions_do_not_convert(obj: Tree, version: GroupVersion) -> None:
-    """Versions that are only declared are read and written as they are."""
+    """Objects of unserved versions are decoded and encoded without conversion."""
     with pytest.raises(ConversionFailed, match="does not convert to"):
         Scheme().convert(obj, version)
 
 
 def test_unserved_kinds_have_no_defaults_of_their_own() -> None:
-    """Defaulting an object of a version that is not served fills in what is core's alone."""
+    """Defaulting an object of an unserved version sets the defaults of core types only."""
     spec: Tree = {"schedule": "", "jobTemplate": {"spec": {"template": {}}}}
     Scheme().default(
         {"kind": "CronJob", "apiVersion": "batch/v1beta1", "metadata": {}, "spec": spec}
@@ -65,7 +65,7 @@ def test_unserved_kinds_have_no_defaults_of_their_own() -> None:
 
 
 def test_unknown_kinds_do_not_convert() -> None:
-    """A kind that the version asked for does not have is NotRegistered."""
+    """A kind that the target version does not have raises NotRegistered."""
     scale = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
     with pytest.raises(NotRegistered):
         Scheme().convert(scale, V2)
@@ -92,13 +92,13 @@ class New:
 
 
 def test_a_difference_without_a_function_is_an_error_at_once() -> None:
-    """Compiling names each field that differs."""
+    """Compiling a pair raises an error that names each field that differs."""
     with pytest.raises(TypeError, match="added, gone"):
         Conversion({}).converter(Old.Thing, New.Thing)
 
 
 def test_a_function_completes_what_is_derived() -> None:
-    """The function sees the source and what was carried over; order and zeros are Go's."""
+    """The function gets the source and the derived fields; key order and zero values are Go's."""
 
     def rename(source: Tree, target: Tree) -> None:
         assert target == {"count": 3}
@@ -111,7 +111,7 @@ def test_a_function_completes_what_is_derived() -> None:
 
 
 def test_a_number_that_does_not_fit_is_an_error_for_the_client() -> None:
-    """An int64 beyond int32 is ConversionFailed, not a wrong number."""
+    """An int64 beyond int32 raises ConversionFailed."""
     functions = {(Old.Thing, New.Thing): lambda source, target: None}
     convert = Conversion(functions).converter(Old.Thing, New.Thing)
     with pytest.raises(ConversionFailed, match="4294967296"):
@@ -321,9 +321,8 @@ V2_OBJECTS = [
 
 @pytest.mark.parametrize("given", V2_OBJECTS)
 @pytest.mark.parametrize("way", [(INTERNAL, V2), (INTERNAL, V1, INTERNAL, V2), (V1, V2)])
-def test_v2_comes_back_from_everywhere(given: Tree, way: tuple[GroupVersion, ...]) -> None:
-    """Nothing that v2 says is lost on the way through v1, to the byte, and nothing is changed
-    in place."""
+def test_v2_round_trips(given: Tree, way: tuple[GroupVersion, ...]) -> None:
+    """v2 survives v1 byte for byte, and no conversion changes its argument."""
     before = copy.deepcopy(given)
     found = given
     for version in way:
@@ -342,14 +341,14 @@ def test_v2_comes_back_from_everywhere(given: Tree, way: tuple[GroupVersion, ...
     ),
     conditions=st.lists(st.just(CONDITION), max_size=3),
 )
-def test_any_mixture_comes_back_through_v1(
+def test_any_v2_round_trips_through_v1(
     others: list[Tree],
     percent: int | None,
     readings: list[Tree],
     behavior: Tree,
     conditions: list[Tree],
 ) -> None:
-    """Whatever v2 combines survives v1: the CPU's target moves to the end, nothing else changes."""
+    """Any v2 object survives v1, except that the CPU target moves to the end."""
     metrics = others + ([cpu(percent)] if percent is not None else [])
     ordered = dict(sorted(behavior.items(), reverse=True))  # scaleUp is declared first
     spec = {"metrics": metrics or [cpu(80)]} | ({"behavior": ordered} if ordered else {})
@@ -367,8 +366,8 @@ V1_OBJECTS = [
 
 
 @pytest.mark.parametrize("given", V1_OBJECTS)
-def test_v1_comes_back_from_the_hub(given: Tree) -> None:
-    """Nothing that v1 says is lost in the hub."""
+def test_v1_round_trips_through_the_hub(given: Tree) -> None:
+    """v1 survives the hub."""
     there = Scheme().convert(given, INTERNAL)
     assert json.dumps(Scheme().convert(there, V1)) == json.dumps(given)
 
@@ -379,35 +378,35 @@ def _annotations(obj: Tree) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("two", "one"), METRICS)
-def test_metrics_travel_as_v1_json(two: Tree, one: Tree) -> None:
-    """A metric that v1 has no field for is v1's JSON in an annotation."""
+def test_metrics_are_v1_annotations(two: Tree, one: Tree) -> None:
+    """A metric without a field in v1 is stored as JSON in an annotation."""
     found = _annotations(hpa(V2, {"metrics": [two, cpu(50)]}, {}))
     assert found == {f"{ALPHA}/metrics": json.dumps([one], separators=(",", ":"))}
 
 
 @pytest.mark.parametrize(("two", "one"), READINGS)
-def test_readings_travel_as_v1_json(two: Tree, one: Tree) -> None:
-    """Every reading is kept in an annotation, that of the CPU too."""
+def test_current_metrics_are_v1_annotations(two: Tree, one: Tree) -> None:
+    """Every current metric is stored in an annotation, including that of the CPU."""
     found = _annotations(hpa(V2, {"metrics": [cpu(50)]}, {"currentMetrics": [two]}))
     assert found == {f"{ALPHA}/current-metrics": json.dumps([one], separators=(",", ":"))}
 
 
-def test_behavior_and_conditions_travel_as_kubernetes_writes_them() -> None:
-    """Behavior has the names of Go's internal struct; conditions escape HTML."""
+def test_behavior_and_conditions_are_v1_annotations() -> None:
+    """The annotations have the names of Go's internal structs, with HTML escaped in conditions."""
     found = _annotations(V2_OBJECTS[-2])
     assert found[f"{ALPHA}/behavior"] == GO_RULES
     assert "Ready\\u003cnow\\u003e" in found[f"{ALPHA}/conditions"]
     assert list(found) == sorted(found)
 
 
-def test_cpu_reading_is_a_field_of_v1() -> None:
-    """v1 shows the utilization in its own field."""
+def test_current_cpu_is_a_field_of_v1() -> None:
+    """v1 has a field for the current CPU utilization."""
     obj = hpa(V2, {"metrics": [cpu(50)]}, {"currentMetrics": [READINGS[0][0]]})
     assert Scheme().convert(obj, V1)["status"]["currentCPUUtilizationPercentage"] == 42
 
 
 def test_no_target_means_80_percent_of_cpu() -> None:
-    """v1 without any target gets the one that controllers assumed."""
+    """v1 without a target gets the default that controllers used."""
     there = Scheme().convert(hpa(V1, {}, {}), INTERNAL)
     assert there["spec"]["metrics"] == [cpu(80)]
     assert list(there["spec"]) == ["scaleTargetRef", "maxReplicas", "metrics"]
@@ -427,8 +426,8 @@ BROKEN = [
 
 @pytest.mark.parametrize("text", BROKEN)
 @pytest.mark.parametrize("name", ["metrics", "current-metrics", "conditions", "behavior"])
-def test_annotations_that_do_not_read_are_ignored(name: str, text: str) -> None:
-    """What a client wrote into our annotations breaks nothing and shows nowhere else."""
+def test_malformed_annotations_are_ignored(name: str, text: str) -> None:
+    """A malformed conversion annotation from a client is ignored."""
     given = hpa(
         V1, {"targetCPUUtilizationPercentage": 7}, {}, annotations={f"{ALPHA}/{name}": text}
     )
@@ -436,8 +435,8 @@ def test_annotations_that_do_not_read_are_ignored(name: str, text: str) -> None:
     assert found == hpa(V2, {"metrics": [cpu(7)]}, {})
 
 
-def test_our_annotations_are_not_kept_in_v2() -> None:
-    """v2 has fields for all: the annotations are dropped on the way in and out."""
+def test_annotations_are_dropped_in_v2() -> None:
+    """The conversion annotations are dropped in v2, which has fields for them."""
     given = hpa(V2, {"metrics": [cpu(7)]}, {}, annotations={f"{ALPHA}/behavior": "{}", "x": "y"})
     assert Scheme().convert(given, INTERNAL)["metadata"]["annotations"] == {"x": "y"}
 

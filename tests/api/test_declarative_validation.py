@@ -1,4 +1,4 @@
-"""What types declare of their fields: the order, what it overrules, what may stay as it was."""
+"""Declarative validation: order of errors, ratcheting, and precedence over handwritten errors."""
 
 import pytest
 
@@ -72,7 +72,7 @@ NEW = [
 
 @pytest.mark.parametrize(("spec", "messages"), NEW)
 def test_new(spec, messages):
-    """A new object keeps to all that is declared, in the order of the fields."""
+    """A new object is validated by all rules, in the order of the fields."""
     assert texts(KIND.errors({"spec": spec})) == messages
 
 
@@ -101,7 +101,7 @@ CHANGED = [
 
 @pytest.mark.parametrize(("old", "new", "messages"), CHANGED)
 def test_changed(old, new, messages):
-    """What an update leaves as it was is not looked at again, wrong as it may be."""
+    """An update does not validate unchanged values."""
     assert texts(KIND.errors({"spec": new}, {"spec": old})) == messages
 
 
@@ -122,14 +122,14 @@ MODES = declarative_validation.discriminated(
         ({"type": "B"}, {"type": "A"}, ["part: Required value"]),
     ],
 )
-def test_modes(old, new, messages):
-    """A field says which others there are; where neither changes, nothing is said."""
+def test_discriminators(old, new, messages):
+    """A discriminator decides which rule a field has; unchanged pairs are not validated."""
     assert texts(MODES(new, old, Path())) == messages
 
 
-def test_what_declared_rules_stand_for():
-    """Declared errors come last, and for handwritten ones of the same field and kind: of invalid
-    values those that say the same of them."""
+def test_precedence():
+    """Declarative errors come last and replace handwritten errors of the same field, type and, for
+    invalid values, detail."""
     a, b = Path("a"), Path("b")
     handwritten = [
         required(a, "so that it works"),
@@ -174,8 +174,8 @@ CONTROLLER = {
 
 
 def test_replication_controllers():
-    """A kind's declared errors come after all else, and are told once where the others are told
-    twice; numbers that stay wrong are told in the order of the handwritten rules."""
+    """Declarative errors come after all others and replace duplicates; unchanged invalid numbers
+    are reported by the handwritten rules."""
     none = "spec.selector: Required value"
     count = f"spec.replicas: Invalid value: -1: {NEGATIVE}"
     seconds = f"spec.minReadySeconds: Invalid value: -2: {NEGATIVE}"

@@ -1,4 +1,4 @@
-"""What is filled in when a client leaves it out, and what is left alone."""
+"""Defaulting: omitted fields are set, set fields are kept."""
 
 import pytest
 
@@ -94,7 +94,7 @@ CASES = [
 
 @pytest.mark.parametrize(("obj", "said", "read"), CASES)
 def test_defaults(obj, said, read):
-    """What is not said is filled in; what is said stays."""
+    """Omitted fields get defaults; set fields are kept."""
     for path, value in said.items():
         obj = changed(obj, path, value)
     found = defaulted(obj)
@@ -102,7 +102,7 @@ def test_defaults(obj, said, read):
 
 
 def test_secret_from_plain_text():
-    """Plain text wins over data of the same key, and is never read back."""
+    """stringData overrides data of the same key and is never returned."""
     secret = {
         "kind": "Secret",
         "apiVersion": "v1",
@@ -141,7 +141,7 @@ def test_namespace_label():
     ],
 )
 def test_image_tags(image, tag):
-    """The tag of an image decides whether it is pulled each time."""
+    """The tag of an image determines its pull policy."""
     assert tag_of(image) == tag
 
 
@@ -170,7 +170,7 @@ class Whole(Kind):
 
 
 def test_declared_defaults():
-    """Declared defaults reach everywhere, and a pointer to zero stays."""
+    """Declared defaults are set at all levels; a pointer to zero is kept."""
     tree = {
         "quiet": {},
         "leafy": {"below": {"flag": True}, "many": [{"count": 1}]},
@@ -191,7 +191,7 @@ def test_declared_defaults():
 
 
 def test_absent_struct():
-    """A struct that the tree leaves out gets its defaults all the same."""
+    """An absent struct gets its defaults."""
     tree = {}
     compile_defaults(Whole, {})(tree)
     assert tree == {"leafy": {"count": 7, "flag": False}}

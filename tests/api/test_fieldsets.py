@@ -1,4 +1,4 @@
-"""Sets of fields: their algebra against plain sets of paths, their order, their words."""
+"""Field sets: operations compared with plain sets of paths, order, formatting."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _paths(fields: Fields, before: Path = ()) -> frozenset[Path]:
 @given(_SETS, _SETS)
 @settings(max_examples=200)
 def test_algebra(one: frozenset[Path], other: frozenset[Path]) -> None:
-    """Union, difference and intersection are those of the sets of paths."""
+    """Union, difference and intersection equal those of the sets of paths."""
     a, b = _tree(one), _tree(other)
     assert _paths(a) == one
     assert _paths(union(a, b)) == one | other
@@ -61,21 +61,21 @@ def test_algebra(one: frozenset[Path], other: frozenset[Path]) -> None:
 @given(_SETS, _SETS)
 @settings(max_examples=200)
 def test_without(one: frozenset[Path], other: frozenset[Path]) -> None:
-    """What lies below a path of the second set goes as well."""
+    """Paths below a path of the second set are removed, too."""
     left = {path for path in one if not any(path[: len(cut)] == cut for cut in other)}
     assert _paths(without(_tree(one), _tree(other))) == left
 
 
 @given(_SETS)
 @settings(max_examples=100)
-def test_checked(paths: frozenset[Path]) -> None:
-    """A set survives being checked and put in order."""
+def test_validation(paths: frozenset[Path]) -> None:
+    """Validating and sorting a set does not change it."""
     tree = _tree(paths)
     assert fieldsets.sort_steps(fieldsets.validate(tree)) == tree
 
 
 def test_order() -> None:
-    """Steps stand by their kind, then by their value: numbers by size, not as text."""
+    """Steps are sorted by kind, then by value: numbers numerically."""
     mixed: Fields = {
         'k:{"port":443,"protocol":"TCP"}': {},
         'k:{"port":80,"protocol":"UDP"}': {},
@@ -94,8 +94,8 @@ def test_order() -> None:
     ]
 
 
-def test_paths_in_words() -> None:
-    """A path reads as in kube-apiserver's messages."""
+def test_formatted_paths() -> None:
+    """A path is formatted as in kube-apiserver's messages."""
     fields: Fields = {
         "f:spec": {
             "f:containers": {'k:{"name":"x"}': {".": {}, "f:image": {}}},
@@ -127,14 +127,14 @@ def test_paths_in_words() -> None:
         {"f:a": {".": 1}},
     ],
 )
-def test_no_set(bad: Any) -> None:
-    """What is no set of fields is refused."""
+def test_malformed_sets(bad: Any) -> None:
+    """A malformed set of fields is refused."""
     with pytest.raises(ValueError, match=r"."):
         fieldsets.validate(bad)
 
 
 def test_depth() -> None:
-    """A set that nests without end is refused."""
+    """A set that nests too deeply is refused."""
     deep: Fields = {}
     for _ in range(300):
         deep = {"f:a": deep}

@@ -1,4 +1,4 @@
-"""The IDL: committed files are current, compile, and agree with the declarations; tags are safe."""
+"""The IDL: committed files are current, compile, and match the declarations; tags are stable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BY_PATH = {file.path: file for file in FILES}
 
 
 def test_committed_files_are_current() -> None:
-    """`make generate` has nothing to write, and no file is left over."""
+    """`make generate` has nothing to write, and no file is obsolete."""
     expected = generate.generated()
     committed = {path: path.read_text() for path in generate.PROTO.rglob("*.proto")}
     assert committed == expected
@@ -37,7 +37,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> FileDescriptorSet:
 
 
 def test_protoc_reads_what_the_declarations_say(compiled: FileDescriptorSet) -> None:
-    """The descriptors made from the declarations are those protoc makes from the text."""
+    """The descriptors made from the declarations equal those that protoc makes from the text."""
     by_name = {found.name: found for found in compiled.file}
     assert by_name.keys() == BY_PATH.keys()
     for path, file in BY_PATH.items():
@@ -46,7 +46,7 @@ def test_protoc_reads_what_the_declarations_say(compiled: FileDescriptorSet) -> 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.package)
 def test_tags_are_unique(file: idl.ProtoFile) -> None:
-    """No two fields of a message share a tag, and none lies in protoc's reserved range."""
+    """No two fields of a message share a tag, and none is in protoc's reserved range."""
     for message in file.messages:
         numbers = [one.number for one in idl.wire_fields(message)]
         assert len(numbers) == len(set(numbers))
@@ -54,7 +54,7 @@ def test_tags_are_unique(file: idl.ProtoFile) -> None:
 
 
 def test_names_are_those_of_kubernetes() -> None:
-    """Packages and paths are the ones that existing clients import."""
+    """Packages and paths are those that existing clients import."""
     assert "k8s.io/api/core/v1/generated.proto" in BY_PATH
     meta = BY_PATH["k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto"]
     assert meta.package == "k8s.io.apimachinery.pkg.apis.meta.v1"
@@ -85,8 +85,8 @@ def proto(*lines: str) -> str:
     return "\n".join(["message Thing {", *(f"  {line}" for line in lines), "}"])
 
 
-def test_gone_fields_stay_reserved() -> None:
-    """A tag of a field that is gone is reserved from then on."""
+def test_removed_fields_stay_reserved() -> None:
+    """The tag of a removed field is reserved."""
     before = proto("optional string name = 1;", "optional string old = 2;")
     once = generate.generate(FILE, before)
     assert "  reserved 2; // old\n" in once
@@ -102,7 +102,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("before", "words"), BROKEN)
 def test_changed_and_reused_tags_are_errors(before: str, words: str) -> None:
-    """A tag never changes and never comes back."""
+    """A tag cannot change or be reused."""
     with pytest.raises(TagError, match=words):
         generate.generate(FILE, before)
 
@@ -142,7 +142,7 @@ NUMBERED = (
 
 
 def test_new_fields_get_the_next_free_tag() -> None:
-    """Numbers begin above all that are or were in use; types off the wire are left alone."""
+    """New tags are above all current and former ones; types without a Protobuf form get none."""
     before = {
         "Thing": Tags(live={4: "first"}, reserved={7: "gone"}),
         "Inherited": Tags(live={1: "old", 5: "other"}),
@@ -152,7 +152,7 @@ def test_new_fields_get_the_next_free_tag() -> None:
 
 
 def test_tags_are_read_from_generated_text() -> None:
-    """Live and reserved tags are found in what `idl.text` writes, maps and lists included."""
+    """Live and reserved tags are parsed from generated text, including maps and lists."""
     text = idl.proto_text(BY_PATH["k8s.io/api/core/v1/generated.proto"])
     tags = read_tags(text)
     assert tags["ConfigMap"].live == {1: "metadata", 2: "data", 3: "binaryData", 4: "immutable"}

@@ -1,4 +1,4 @@
-"""Server-side apply on trees: who owns what after which writes, and what comes out of them."""
+"""Field management and server-side apply on trees: owners and results of writes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.ownership import (
 
 
 def test_apply_creates() -> None:
-    """Applying to nothing makes the object; the applier owns what it wrote."""
+    """Applying to no object creates it; the applier owns the fields that it set."""
     obj = OwnedObject("v1", "ConfigMap")
     assert obj.apply(CONFIG_MAP, "me")["data"] == {"a": "1"}
     assert obj.tree is not None
@@ -49,7 +49,7 @@ def test_apply_creates() -> None:
 
 
 def test_update_owns_what_it_changed() -> None:
-    """An update owns what it added or changed, the objects around included where they are new."""
+    """An update owns the fields that it added or changed, including new parent objects."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.update(config_map(a="1"), "creator")
     assert obj.owned() == {("creator", "Update"): {"f:data": {".": {}, "f:a": {}}}}
@@ -67,8 +67,8 @@ def test_update_owns_what_it_changed() -> None:
     assert obj.owned()[("other", "Update")] == {"f:data": {"f:b": {}}}
 
 
-def test_dropped_fields_go() -> None:
-    """A field that its only owner applies no more goes; one that another owns stays."""
+def test_dropped_fields_are_removed() -> None:
+    """A field that its only owner no longer applies is removed; one with another owner stays."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1", b="2", c="3"), "me")
     obj.apply(config_map(b="2"), "you")
@@ -80,7 +80,7 @@ def test_dropped_fields_go() -> None:
 
 
 def test_conflict_and_force() -> None:
-    """Changing what another owns is refused by name and path; force takes it."""
+    """Changing another manager's field is refused with its name and path; force takes it over."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1", b="2"), "me")
     obj.update(config_map(a="1", b="5"), "editor")
@@ -101,7 +101,7 @@ def test_conflict_and_force() -> None:
 
 
 def test_same_value_is_shared() -> None:
-    """Applying the value that is there is no conflict: both own it."""
+    """Applying the current value is no conflict: both managers own it."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1"), "me")
     obj.apply(config_map(a="1"), "you")
@@ -109,7 +109,7 @@ def test_same_value_is_shared() -> None:
 
 
 def test_first_apply_of_an_old_object() -> None:
-    """What was there before anybody tracked owners belongs to before-first-apply."""
+    """Fields of an object without managedFields belong to before-first-apply."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.tree = canonical(config_map(a="1", b="2"))
     obj.tree["metadata"]["uid"] = "1"
@@ -124,7 +124,7 @@ def test_first_apply_of_an_old_object() -> None:
 
 
 def test_reset() -> None:
-    """One empty entry drops all owners."""
+    """A single empty entry removes all owners."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1"), "me")
     reset = config_map(a="1")
@@ -133,7 +133,7 @@ def test_reset() -> None:
 
 
 def test_client_may_edit_managed_fields() -> None:
-    """Entries a client sends replace those there are; senseless ones are passed over."""
+    """Entries that a client sends replace the stored ones; malformed ones are ignored."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1"), "me")
     assert obj.tree is not None
@@ -170,14 +170,14 @@ def test_lists_merge_by_key() -> None:
 
 
 def test_atomic_parts_are_owned_whole() -> None:
-    """A selector is one piece: who applies it owns it, not what is in it."""
+    """A selector is atomic: its applier owns it as a whole."""
     obj = OwnedObject("apps/v1", "Deployment")
     obj.apply(DEPLOYMENT, "me")
     assert obj.owned()[("me", "Apply")]["f:spec"]["f:selector"] == {}
 
 
 def test_scaler_keeps_replicas() -> None:
-    """An applier that says nothing of replicas leaves them to whoever set them."""
+    """An applier that does not set replicas keeps those that another manager set."""
     obj = OwnedObject("apps/v1", "Deployment")
     tree = obj.apply(DEPLOYMENT, "me")
     scaled = copy.deepcopy(tree)
@@ -191,7 +191,7 @@ def test_scaler_keeps_replicas() -> None:
 
 
 def test_status_is_not_owned_through_the_object() -> None:
-    """What a write cannot change it does not own."""
+    """A write does not own fields that it cannot change."""
     obj = OwnedObject("apps/v1", "Deployment")
     config = yaml.safe_load(DEPLOYMENT)
     config["status"] = {"replicas": 3}
@@ -220,7 +220,7 @@ def test_status_is_not_owned_through_the_object() -> None:
     ],
 )
 def test_configurations_that_do_not_fit(path: tuple[str, ...], value: Any, words: str) -> None:
-    """A configuration that does not fit the schema is refused, and says where."""
+    """A configuration that does not fit the schema is refused with the path."""
     config = yaml.safe_load(DEPLOYMENT)
     at = config
     for step in path[:-1]:
@@ -233,7 +233,7 @@ def test_configurations_that_do_not_fit(path: tuple[str, ...], value: Any, words
 
 
 def test_owners_across_versions() -> None:
-    """Who wrote in one version keeps what it owns when others write in another."""
+    """A manager keeps its fields when others write in another version."""
     obj = OwnedObject("autoscaling/v2", "HorizontalPodAutoscaler")
     base: Tree = {
         "kind": "HorizontalPodAutoscaler",
@@ -255,8 +255,8 @@ def test_owners_across_versions() -> None:
     assert "f:scaleTargetRef" in owned["two"]["fieldsV1"]["f:spec"]
 
 
-def test_owner_of_a_version_that_is_gone() -> None:
-    """An entry in a version nobody knows any more goes with the next write."""
+def test_owner_of_a_removed_version() -> None:
+    """The next write drops an entry of a version that no longer exists."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1"), "me")
     assert obj.tree is not None
@@ -269,7 +269,7 @@ def test_owner_of_a_version_that_is_gone() -> None:
 
 
 def test_updaters_are_capped() -> None:
-    """Beyond ten updaters the oldest are merged into one."""
+    """Beyond ten updaters, the oldest are merged into one."""
     obj = OwnedObject("v1", "ConfigMap")
     data = {}
     for index in range(15):
@@ -283,14 +283,14 @@ def test_updaters_are_capped() -> None:
 
 
 def test_unchanged_apply_changes_nothing() -> None:
-    """Applying the same again keeps the object and its times."""
+    """Applying the same configuration again keeps the object and its times."""
     obj = OwnedObject("apps/v1", "Deployment")
     before = copy.deepcopy(obj.apply(DEPLOYMENT, "me"))
     assert obj.apply(DEPLOYMENT, "me", now=LATER) == before
 
 
 def test_entries_survive_reading() -> None:
-    """managedFields read and written again are the same."""
+    """Decoding and encoding managedFields does not change them."""
     obj = OwnedObject("apps/v1", "Deployment")
     entries = obj.apply(DEPLOYMENT, "me")["metadata"]["managedFields"]
     assert encode_managers(decode_managers(entries)) == entries
@@ -329,7 +329,7 @@ def _pods(draw: st.DrawFn, names: st.SearchStrategy[str] = _NAMES) -> Tree:
 @given(_pods(), _pods())
 @settings(max_examples=150)
 def test_apply_is_idempotent(first: Tree, second: Tree) -> None:
-    """Applying the same configuration twice is applying it once."""
+    """Applying the same configuration twice is the same as applying it once."""
     obj = OwnedObject("v1", "Pod")
     obj.apply(first, "me")
     obj.apply(second, "you", force=True)
@@ -344,7 +344,7 @@ _MINE, _YOURS = st.sampled_from(["a", "b"]), st.sampled_from(["c", "d"])
 @given(_pods(_MINE), _pods(_YOURS))
 @settings(max_examples=150)
 def test_disjoint_managers_never_conflict(mine: Tree, yours: Tree) -> None:
-    """Managers who say nothing of each other's fields do not meet."""
+    """Managers of disjoint fields have no conflicts."""
     obj = OwnedObject("v1", "Pod")
     obj.apply(mine, "me")
     obj.apply(yours, "you")
@@ -356,8 +356,8 @@ def test_disjoint_managers_never_conflict(mine: Tree, yours: Tree) -> None:
 
 @given(_pods(_MINE), _pods(_YOURS))
 @settings(max_examples=150)
-def test_leaving_restores_the_rest(mine: Tree, yours: Tree) -> None:
-    """When a manager applies nothing any more, what is left is what the others said."""
+def test_applying_nothing_keeps_other_fields(mine: Tree, yours: Tree) -> None:
+    """When a manager applies nothing any more, the fields of the others remain."""
     mine["metadata"]["annotations"] = {"mine": ""}
     alone = OwnedObject("v1", "Pod")
     alone.apply(mine, "me")
@@ -373,8 +373,9 @@ def test_leaving_restores_the_rest(mine: Tree, yours: Tree) -> None:
 
 @given(_pods(), _pods())
 @settings(max_examples=150)
-def test_comparison_leads_from_one_to_the_other(one: Tree, other: Tree) -> None:
-    """What was removed, cut from the old, and what the new sets, laid over it, make the new."""
+def test_comparison_turns_old_into_new(one: Tree, other: Tree) -> None:
+    """Removing the removed fields and merging the new ones turns the old object into the new
+    one."""
     node = merge_schema.schema_of(SCHEME.type_of(GroupVersionKind("", "v1", "Pod")))
     diff = structured_merge.compare(node, one, other)
     cut = structured_merge.remove(node, one, diff.removed)
@@ -390,8 +391,8 @@ def _unordered(value: Any) -> Any:
     return value
 
 
-def test_a_list_that_became_one_piece() -> None:
-    """Who owned parts of what is one piece by now owns all of it."""
+def test_a_list_that_became_atomic() -> None:
+    """Owners of parts of a list that became atomic own all of it."""
     obj = OwnedObject("apps/v1", "Deployment")
     obj.apply(DEPLOYMENT, "me")
     assert obj.tree is not None
@@ -405,8 +406,8 @@ def test_a_list_that_became_one_piece() -> None:
         obj.apply(changed, "third")
 
 
-def test_who_only_shares_has_no_time() -> None:
-    """An applier that changes nothing has no time until it does, and keeps the one it had."""
+def test_shared_fields_do_not_change_the_time() -> None:
+    """An applier that changes nothing has no time until it does, and keeps its last one."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1", b="1"), "me")
     tree = obj.apply(config_map(a="1"), "you", now=LATER)
@@ -418,8 +419,8 @@ def test_who_only_shares_has_no_time() -> None:
     assert times == {"me": NOW, "you": LATER}
 
 
-def test_free_data_is_one_piece() -> None:
-    """What has no declared form is owned as a whole, whatever it is."""
+def test_data_without_a_schema_is_atomic() -> None:
+    """Data without a schema is owned as a whole."""
     obj = OwnedObject("apps/v1", "ControllerRevision")
     revision: Tree = {
         "apiVersion": "apps/v1",

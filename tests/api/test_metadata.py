@@ -1,4 +1,4 @@
-"""Rules of metadata: of new objects and of changed ones."""
+"""Validation of metadata on create and on update."""
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_new(path, value, messages):
 
 
 def test_two_controllers():
-    """One owner at most is the controller."""
+    """At most one owner is the controller."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": True}
     obj = changed(OBJ, "metadata/ownerReferences", [owner, {**owner, "name": "q"}])
     (error,) = validate_new(obj, namespaced=True, check=names.dns1123_subdomain)
@@ -99,7 +99,7 @@ def test_two_controllers():
 
 
 def test_cluster_scoped():
-    """What is not in a namespace must not say that it is."""
+    """A cluster-scoped object has no namespace."""
     found = validate_new(OBJ, namespaced=False, check=names.dns1123_subdomain)
     assert texts(found) == ["metadata.namespace: Forbidden: not allowed on this type"]
 
@@ -129,11 +129,11 @@ CHANGED = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CHANGED)
 def test_changed(path, value, messages):
-    """Who an object is never changes."""
+    """The identity of an object is immutable."""
     assert texts(validate_updated(changed(OBJ, path, value), OBJ, namespaced=True)) == messages
 
 
-def test_finalizers_of_the_dying():
+def test_finalizers_of_terminating_objects():
     """An object that is being deleted gets no new finalizers."""
     old = changed(OBJ, "metadata/deletionTimestamp", "2026-01-01T00:00:00Z")
     new = changed(old, "metadata/finalizers", ["a.b/d", "a.b/c"])
@@ -144,14 +144,14 @@ def test_finalizers_of_the_dying():
 
 
 def test_finalizers_last():
-    """What Kubernetes' own kinds say of finalizers comes after all else of a change."""
+    """Errors of standard finalizers come after all other errors of an update."""
     new = changed(changed(OBJ, "metadata/finalizers", ["mine"]), "metadata/uid", "w")
     found = validate_updated(new, OBJ, namespaced=True)
     assert [str(error.path) for error in found] == ["metadata.uid", "metadata.finalizers[0]"]
 
 
-def test_generation_never_falls():
-    """A generation counts upwards."""
+def test_generation_never_decreases():
+    """The generation never decreases."""
     old = changed(OBJ, "metadata/generation", 3)
     new = changed(OBJ, "metadata/generation", 2)
     assert texts(validate_updated(new, old, namespaced=True)) == [

@@ -1,4 +1,4 @@
-"""What names may look like, case by case."""
+"""Checks of names, keys and numbers."""
 
 import time
 
@@ -26,7 +26,7 @@ CASES = [
 
 @pytest.mark.parametrize(("check", "good", "bad"), CASES)
 def test_names(check, good, bad):
-    """Each rule takes what Kubernetes takes and nothing else."""
+    """Each check accepts what Kubernetes accepts and nothing else."""
     assert [value for value in good if check(value)] == []
     assert [value for value in bad if not check(value)] == []
 
@@ -56,13 +56,13 @@ MESSAGES = [
 
 @pytest.mark.parametrize(("check", "value", "message"), MESSAGES)
 def test_messages(check, value, message):
-    """Messages are kube-apiserver's, letter by letter."""
+    """Messages are byte for byte those of kube-apiserver."""
     assert check(value) == [message]
 
 
 @pytest.mark.parametrize("check", [row[0] for row in CASES])
 def test_hostile_values(check):
-    """A megabyte of the worst letters is refused in no time."""
+    """A megabyte of worst-case input is refused quickly."""
     start = time.process_time()
     for value in ("a" * 10**6 + "!", "a-" * 500_000, "a." * 500_000, "." * 10**6):
         check(value)
@@ -70,7 +70,7 @@ def test_hostile_values(check):
 
 
 def test_generate_name():
-    """The base of a generated name may end with a hyphen, where the suffix goes."""
+    """generateName may end with a hyphen, where the suffix follows."""
     check = names.without_generate_suffix(names.dns1123_label)
     assert check("a-") == []
     assert check("a") == []

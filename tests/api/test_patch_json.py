@@ -1,4 +1,4 @@
-"""RFC 6902 on trees: operations, bounds, words."""
+"""JSON patch (RFC 6902) on trees: operations, limits, messages."""
 
 import copy
 
@@ -59,8 +59,8 @@ FAILS = [
 
 @pytest.mark.parametrize(("operations", "member", "expected"), APPLIES)
 def test_applies(operations, member, expected):
-    """Each operation does what RFC 6902 says, or kube-apiserver where it is kinder, and changes
-    neither argument."""
+    """Each operation follows RFC 6902, or kube-apiserver where that is more lenient, and changes no
+    argument."""
     document, patch = copy.deepcopy(DOC), copy.deepcopy(operations)
     assert patch_json.apply(document, patch_json.read(patch))[member] == expected
     assert document == DOC
@@ -84,14 +84,14 @@ def test_fails(operation):
     ],
 )  # fmt: skip
 def test_refuses(patch, message):
-    """A body of another shape is refused in Go's words."""
+    """A body of another form is refused with Go's message."""
     with pytest.raises(BadObject, match=r"^error decoding patch: json: ") as caught:
         patch_json.read(patch)
     assert str(caught.value).endswith(message)
 
 
 def test_many_operations():
-    """10,000 operations are taken, one more is not."""
+    """10,000 operations are accepted, one more is refused."""
     one = {"op": "add", "path": "/text", "value": "y"}
     assert patch_json.read([one] * 10_000)
     with pytest.raises(PatchTooLong) as caught:
@@ -110,6 +110,6 @@ def test_copies_are_bounded():
 
 
 def test_unknown_members():
-    """Members that the RFC does not name are strict errors with their place."""
+    """Members that the RFC does not define are strict errors with their index."""
     operations = [{"op": "test", "path": "", "oops": 1}]
     assert patch_json.unknown_fields(operations) == ['unknown field "[0].oops"']

@@ -1,4 +1,4 @@
-"""RFC 7396: its own table of cases, and what is no merge patch."""
+"""JSON merge patch (RFC 7396): the RFC's table of cases, and malformed patches."""
 
 import pytest
 
@@ -25,7 +25,7 @@ CASES = [
 
 @pytest.mark.parametrize(("target", "patch", "expected"), CASES)
 def test_applies(target, patch, expected):
-    """A patch does what RFC 7396 says and changes neither argument."""
+    """A patch follows RFC 7396 and changes no argument."""
     before = repr((target, patch))
     assert patch_merge.apply(target, patch) == expected
     assert repr((target, patch)) == before

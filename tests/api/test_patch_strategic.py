@@ -157,7 +157,7 @@ MERGES = {
 
 @pytest.mark.parametrize(("target", "patch", "expected"), MERGES.values(), ids=MERGES)
 def test_merges(target, patch, expected):
-    """A patch merges as kube-apiserver merges it and changes neither argument."""
+    """A patch merges as in kube-apiserver and changes no argument."""
     before = copy.deepcopy((target, patch))
     assert patch_strategic.apply(target, patch_strategic.read(patch), Thing) == expected
     assert (target, patch) == before
@@ -214,7 +214,7 @@ NONSENSE = {
 
 @pytest.mark.parametrize(("patch", "message"), NONSENSE.values(), ids=NONSENSE)
 def test_refuses(patch, message):
-    """A patch that makes no sense is refused in kube-apiserver's words."""
+    """A malformed patch is refused with kube-apiserver's message."""
     target = {"items": items("a"), "tags": ["a"], "labels": {"a": "1"}, "strategy": {"type": "R"}}
     with pytest.raises(BadObject) as caught:
         patch_strategic.apply(target, patch, Thing)
@@ -228,7 +228,7 @@ def test_lists_of_lists():
 
 
 def test_only_objects_are_patches():
-    """A body that is no object is refused in the decoder's words."""
+    """A body that is not an object is refused with the decoder's message."""
     with pytest.raises(BadObject) as caught:
         patch_strategic.read([1])
     assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""Pruning and defaulting custom objects."""
+"""Pruning and defaulting of custom objects."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ PRUNED = {
 
 @pytest.mark.parametrize("name", PRUNED)
 def test_pruning(name):
-    """Fields that the schema does not know are dropped and named."""
+    """Unknown fields are removed and reported."""
     schema, value, expected, unknown = PRUNED[name]
     assert prune(value, schema) == (expected, unknown)
 
 
-def test_what_is_told_of_unknown_fields_is_bounded():
-    """All unknown fields are dropped; a hundred or so are named."""
+def test_reported_unknown_fields_are_limited():
+    """All unknown fields are removed; about a hundred are reported."""
     many = {str(number): number for number in range(5000)}
     pruned, unknown = prune({"s": [{"b": {}}, many, many], "t": many}, obj(s={"type": "array"}))
     assert pruned == {"s": [{}, {}, {}]}
@@ -135,13 +135,13 @@ DEFAULTED = {
 
 @pytest.mark.parametrize("name", DEFAULTED)
 def test_defaulting(name):
-    """What is absent or wrongly null takes the schema's default."""
+    """Absent fields and invalid nulls get the schema's default."""
     schema, value, expected = DEFAULTED[name]
     assert default(value, schema) == expected
 
 
 def test_defaults_are_copied():
-    """A default that an object got can be changed without changing the schema."""
+    """Changing a default in an object does not change the schema."""
     schema = obj(a={"type": "object", "default": {"b": [1]}, **FREE})
     value = default({}, schema)
     value["a"]["b"].append(2)
@@ -188,15 +188,15 @@ TREES = st.dictionaries(NAMES, VALUES, max_size=4)
 
 @settings(max_examples=100)
 @given(schemas(), TREES)
-def test_pruning_twice_is_pruning_once(schema, value):
-    """Nothing is left to prune in what was pruned."""
+def test_pruning_is_idempotent(schema, value):
+    """Pruning is idempotent."""
     pruned, _ = prune(value, schema)
     assert prune(pruned, schema) == (pruned, [])
 
 
 @settings(max_examples=100)
 @given(schemas(), TREES)
-def test_defaulting_twice_is_defaulting_once(schema, value):
-    """What has its defaults gets no others."""
+def test_defaulting_is_idempotent(schema, value):
+    """Defaulting is idempotent."""
     filled = default(value, schema)
     assert default(filled, schema) == filled

@@ -1,4 +1,4 @@
-"""Canonical texts and wire messages of the values that are messages."""
+"""Scalar types: canonical values and wire messages."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ CANONICAL: list[tuple[type[ScalarType], Any, Any]] = [
 
 @pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
 def test_canonical(leaf: type[ScalarType], value: Any, expected: Any) -> None:
-    """A value becomes what Go writes for it, and stays so."""
+    """A value becomes what Go writes for it; canonical values do not change."""
     found = leaf.canonical(value)
     assert found == expected
     assert type(found) is type(expected)
@@ -120,7 +120,7 @@ def test_canonical(leaf: type[ScalarType], value: Any, expected: Any) -> None:
 
 @pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
 def test_wire(leaf: type[ScalarType], value: Any, expected: Any) -> None:
-    """The message of a canonical value reads back as that value."""
+    """The message of a canonical value decodes to that value."""
     message = leaf.to_message(leaf.canonical(value))
     assert set(message) <= {one.name for one in leaf.fields()}
     assert leaf.from_message(message) == (expected if leaf is not StringList else expected or [])
@@ -183,8 +183,8 @@ REFUSED: list[tuple[type[ScalarType], Any, str]] = [
 
 
 @pytest.mark.parametrize(("leaf", "value", "words"), REFUSED)
-def test_refused_in_the_words_of_go(leaf: type[ScalarType], value: Any, words: str) -> None:
-    """A value that does not fit is a ValueError that says what Go says."""
+def test_invalid_values(leaf: type[ScalarType], value: Any, words: str) -> None:
+    """An invalid value raises ValueError with Go's message."""
     with pytest.raises(ValueError, match=r".*") as caught:
         leaf.canonical(value)
     assert str(caught.value) == words
@@ -205,16 +205,14 @@ MESSAGES: list[tuple[type[ScalarType], Any, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("leaf", "value", "message"), MESSAGES)
-def test_messages_are_those_of_go(
-    leaf: type[ScalarType], value: Any, message: dict[str, Any]
-) -> None:
+def test_messages(leaf: type[ScalarType], value: Any, message: dict[str, Any]) -> None:
     """A canonical value has this message, and the message this value."""
     assert leaf.to_message(value) == message
     assert leaf.from_message(message) == value
 
 
-def test_unreadable_messages_are_value_errors() -> None:
-    """A message that holds no value of the leaf is refused with ValueError, nothing else."""
+def test_invalid_messages() -> None:
+    """An invalid message raises ValueError and nothing else."""
     not_json = base64.b64encode(b"k8s\0").decode()
     for leaf, message in (
         (Time, {"seconds": 2**62}),
@@ -226,8 +224,8 @@ def test_unreadable_messages_are_value_errors() -> None:
             leaf.from_message(message)
 
 
-def test_long_texts_read_in_linear_time() -> None:
-    """A megabyte of digits or units is read at once and kept in no cache."""
+def test_long_texts_are_parsed_in_linear_time() -> None:
+    """A megabyte of digits or units is parsed quickly and not cached."""
     assert Duration.canonical("0s" * 500_000) == "0s"
     assert Quantity.canonical("0" * 1_000_000 + "1000m") == "1"
     assert Time.canonical(f"2024-01-02T03:04:05.{'9' * 1_000_000}Z") == "2024-01-02T03:04:05Z"
@@ -236,7 +234,7 @@ def test_long_texts_read_in_linear_time() -> None:
 @settings(max_examples=200)
 @given(st.text("0123456789.+-eEinumkKMGTP", max_size=24))
 def test_canonical_quantity_keeps_the_amount(text: str) -> None:
-    """Canonical text is a fixed point and the same amount, or the text is refused."""
+    """The canonical text is a fixed point with the same amount, or the text is refused."""
     try:
         amount = quantity.parse(text)
     except ValueError:
@@ -252,8 +250,8 @@ def test_canonical_quantity_keeps_the_amount(text: str) -> None:
 
 @settings(max_examples=200)
 @given(st.integers(-(2**63) + 1, 2**63 - 1))
-def test_durations_read_back(nanos: int) -> None:
-    """Every length of time is written as a text that reads as itself."""
+def test_durations_round_trip(nanos: int) -> None:
+    """Every duration round-trips through its text."""
     text = Duration.from_message({"duration": nanos})
     assert Duration.to_message(text) == {"duration": nanos}
     assert Duration.canonical(text) == text
@@ -261,8 +259,8 @@ def test_durations_read_back(nanos: int) -> None:
 
 @settings(max_examples=200)
 @given(st.integers(-62135596799, 253402300799))
-def test_times_read_back(seconds: int) -> None:
-    """Every second of the years 1 to 9999 is written as a text that reads as itself."""
+def test_times_round_trip(seconds: int) -> None:
+    """Every second of the years 1 to 9999 round-trips through its text."""
     text = Time.from_message({"seconds": seconds})
     assert Time.canonical(text) == text
     assert Time.to_message(text) == {"seconds": seconds, "nanos": 0}

@@ -1,4 +1,4 @@
-"""Whether custom objects are what their schemas say."""
+"""Validation of custom objects by their schemas."""
 
 from __future__ import annotations
 
@@ -126,14 +126,14 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("schema", "value"), FINE)
-def test_right_values(schema, value):
-    """A value that is what the schema says has nothing against it."""
+def test_valid_values(schema, value):
+    """A valid value has no errors."""
     assert check(value, schema) == []
 
 
 @pytest.mark.parametrize(("schema", "value", "messages"), WRONG)
-def test_wrong_values(schema, value, messages):
-    """What is wrong with a value is said in kube-openapi's words."""
+def test_invalid_values(schema, value, messages):
+    """The errors of an invalid value have kube-openapi's messages."""
     assert check(value, schema) == messages
 
 
@@ -164,8 +164,8 @@ RATCHETED = [
 
 
 @pytest.mark.parametrize(("schema", "old", "new", "count"), RATCHETED)
-def test_what_was_wrong_before_may_stay(schema, old, new, count):
-    """An update reports what it changes, not what it leaves."""
+def test_ratcheting(schema, old, new, count):
+    """An update reports errors of changed values only."""
     assert len(check(new, schema, old)) == count
 
 
@@ -198,7 +198,7 @@ FORMATS = {
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats(name):
-    """A text is of a format, or it is not."""
+    """A text has a format or does not."""
     right, wrong = FORMATS[name]
     assert [text for text in right if not formats.has_format(name, text)] == []
     assert [text for text in wrong if formats.has_format(name, text)] == []
@@ -206,14 +206,14 @@ def test_formats(name):
 
 @given(st.sampled_from(sorted(formats.FORMATS)), st.text(max_size=30))
 def test_formats_never_raise(name, text):
-    """Any text can be asked of any format."""
+    """Any text can be checked for any format."""
     assert formats.has_format(name, text) in (True, False)
 
 
 @settings(max_examples=100)
 @given(schemas(), TREES, TREES)
 def test_validating_never_raises(schema, value, old):
-    """Any value can be held against any schema, and what did not change is not reported."""
+    """Any value can be validated by any schema, and unchanged values have no errors."""
     node = structural.compile(schema)
     assert isinstance(schema_validation.validate(value, node), list)
     assert isinstance(schema_validation.validate(value, node, old), list)
@@ -221,8 +221,8 @@ def test_validating_never_raises(schema, value, old):
 
 
 @pytest.mark.parametrize("junction", ["", "anyOf", "oneOf", "allOf", "not"])
-def test_deep_schemas_are_gone_through_once(junction):
-    """What is wrong far below is found in time linear in the depth."""
+def test_deep_schemas_take_linear_time(junction):
+    """Errors in deep schemas take time linear in the depth."""
     schema, value = {**INT, "maximum": 1}, 2
     for _ in range(40):
         below = {"properties": {"a": schema}}
@@ -242,8 +242,8 @@ def test_deep_schemas_are_gone_through_once(junction):
     assert len(calls) < 100_000
 
 
-def test_what_is_told_is_bounded():
-    """A long list of wrong items is not answered by a longer list of errors."""
+def test_reported_errors_are_limited():
+    """The number of reported errors is limited."""
     for schema, value in (
         ({"type": "array", "items": STRING}, [1] * 10_000),
         ({"type": "array", "items": INT, "x-kubernetes-list-type": "set"}, [*range(5000)] * 2),
@@ -255,7 +255,7 @@ def test_what_is_told_is_bounded():
         assert 1000 <= len(check(value, schema)) <= 1010
 
 
-def test_hostile_patterns_end():
-    """A pattern that would take exponential time elsewhere takes time linear in the text."""
+def test_patterns_take_linear_time():
+    """A pattern with exponential backtracking elsewhere takes linear time."""
     assert check("a" * 100_000 + "!", {**STRING, "pattern": "^(a+)+$"})
     assert check("x" * 50_000, {**STRING, "pattern": "(x+x+)+y"})

@@ -1,4 +1,4 @@
-"""A Scheme is one server's: what it remembers goes with it."""
+"""The Scheme: its caches end with it."""
 
 import gc
 import weakref
@@ -7,8 +7,8 @@ from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
 
 
-def test_a_scheme_is_forgotten() -> None:
-    """No class keeps a Scheme that was used: a process of tests makes one a server."""
+def test_a_scheme_is_garbage_collected() -> None:
+    """No class keeps a used Scheme alive: a test process makes one per server."""
     scheme = Scheme()
     pods = scheme.resource(GroupVersion("", "v1"), "pods")
     assert scheme.type_of(GroupVersionKind("", "v1", "Pod")) is not None

@@ -1,4 +1,4 @@
-"""Label and field selectors: their text both ways, what they select, what is refused."""
+"""Label and field selectors: parsing, formatting, matching, errors."""
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +55,7 @@ LABELS = [
     ("text", "canonical", "chosen", "refused"), [row for row in LABELS if row[1] is not None]
 )
 def test_labels(text, canonical, chosen, refused):
-    """A label selector selects as Kubernetes says, and so does its canonical text."""
+    """A label selector selects as in Kubernetes, and so does its canonical text."""
     selection = parse(text, "")
     assert selection.label_text == canonical
     for again in (selection, parse(canonical, "")):
@@ -85,7 +85,7 @@ BAD_LABELS = [
 
 @pytest.mark.parametrize(("text", "message"), BAD_LABELS)
 def test_bad_labels(text, message):
-    """A label selector that makes no sense is refused in the words of kube-apiserver."""
+    """A malformed label selector is refused with kube-apiserver's message."""
     with pytest.raises(BadObject) as caught:
         parse(text, "")
     assert str(caught.value) == message
@@ -104,7 +104,7 @@ FIELDS = [
 
 @pytest.mark.parametrize(("text", "canonical", "chosen", "refused"), FIELDS)
 def test_fields(text, canonical, chosen, refused):
-    """A field selector selects as Kubernetes says, and so does its canonical text."""
+    """A field selector selects as in Kubernetes, and so does its canonical text."""
     selection = parse("", text, PODS)
     assert selection.field_text == canonical
     for again in (selection, parse("", canonical, PODS)):
@@ -128,21 +128,21 @@ BAD_FIELDS = [
 
 @pytest.mark.parametrize(("resource", "text", "message"), BAD_FIELDS)
 def test_bad_fields(resource, text, message):
-    """A field selector that makes no sense is refused in the words of kube-apiserver."""
+    """A malformed field selector is refused with kube-apiserver's message."""
     with pytest.raises(BadObject) as caught:
         parse("", text, resource)
     assert str(caught.value) == message
 
 
 def test_single_object():
-    """A selection by name and namespace says so, for the store to read one key."""
+    """A selection by name and namespace has both, so that the store reads one key."""
     selection = parse("", "metadata.name=a,metadata.namespace=b", PODS)
     assert (selection.name, selection.namespace) == ("a", "b")
     assert parse("", "metadata.name!=a", PODS).name is None
 
 
 def test_everything():
-    """No selectors at all is the one selection that leaves nothing out."""
+    """Without selectors, the selection is EVERYTHING."""
     assert parse("", "", PODS) is EVERYTHING
     assert EVERYTHING.selects_everything
     assert EVERYTHING.matches({}, {})
@@ -151,7 +151,8 @@ def test_everything():
 @settings(max_examples=150)
 @given(st.text("ab=!(),><in \t-./\\", max_size=30), st.text("a.b=!,\\ ", max_size=20))
 def test_any_text(labels, fields):
-    """Any text is a selection or a BadObject, and a selection's text is read back as itself."""
+    """Any text is a selection or a BadObject, and the text of a selection parses to the same
+    selection."""
     try:
         selection = parse(labels, fields)
     except BadObject:
@@ -162,13 +163,13 @@ def test_any_text(labels, fields):
 
 
 def test_long_text():
-    """A selector beyond the bound is refused at once."""
+    """A selector beyond the length limit is refused at once."""
     with pytest.raises(BadObject):
         parse("a," * 200_000, "")
 
 
 def test_selection_is_a_value():
-    """Selections compare by what they select."""
+    """Selections compare by their requirements."""
     assert Selection((requirement("a", "=", ("b",)),)) == Selection(
         (Requirement("a", "=", ("b",)),)
     )
@@ -207,9 +208,7 @@ def test_selection_is_a_value():
         ("", "status.podIPs!=1.2.3.4\\,fd00::1", b"fd00::1", True),
     ],
 )
-def test_what_bytes_say_without_being_read(
-    labels: str, fields: str, value: bytes, seen: bool | None
-) -> None:
-    """Where a text that a condition asks for is not in an object's bytes, the condition does not
-    hold; where it is, the object must be read."""
+def test_prefilter(labels: str, fields: str, value: bytes, seen: bool | None) -> None:
+    """If the bytes of an object lack a text that a requirement needs, it does not hold; otherwise,
+    the object must be decoded."""
     assert parse(labels, fields).prefilter(value) is seen

@@ -1,4 +1,4 @@
-"""How writes of each kind behave, and that no object of any kind upsets its rules."""
+"""Strategies of all kinds, which accept any object."""
 
 import copy
 from datetime import UTC, datetime
@@ -30,8 +30,8 @@ RESOURCES = [one for group in SCHEME.groups for one in SCHEME.resources(group.na
 
 
 @pytest.mark.parametrize("one", RESOURCES, ids=lambda one: one.qualified_name)
-def test_tables_are_whole(one):
-    """Every resource has a strategy, also for each of its subresources, fields and columns."""
+def test_tables_are_complete(one):
+    """Every resource and subresource has a strategy, an extractor and columns."""
     assert SCHEME.strategy(one)
     for subresource in one.subresources:
         assert SCHEME.strategy(one, subresource.name)
@@ -55,8 +55,8 @@ def _ordered(type_, tree):
 @settings(max_examples=10)
 @given(data=st.data())
 def test_any_object(one, data):
-    """Whatever a client sends: rules, warnings, cells and fields are computed, nothing raises,
-    defaulting twice is defaulting once, and keys stay in declared order."""
+    """For any object, rules, warnings, cells and fields do not raise, defaulting is idempotent, and
+    keys stay in declared order."""
     hub = SCHEME.hub_version(one.group, one.kind)
     if hub.version == HUB:
         hub = hub._replace(version=one.storage_version)
@@ -100,8 +100,8 @@ STATUSES = [
 
 
 @pytest.mark.parametrize(("name", "obj", "path", "value"), STATUSES)
-def test_status_is_apart(name, obj, path, value):
-    """An update of the object keeps the status, one of the status keeps the spec."""
+def test_status_and_spec_are_separate(name, obj, path, value):
+    """An update of the object keeps the status, an update of the status keeps the spec."""
     old = defaulted(obj)
     new = changed(changed(old, path, value), "spec/changed", True)
     spec = new["spec"]
@@ -126,7 +126,7 @@ GENERATIONS = [
 
 @pytest.mark.parametrize(("name", "obj", "path", "value", "generation"), GENERATIONS)
 def test_generations(name, obj, path, value, generation):
-    """The generation begins at 1 and counts the changes of what is wanted."""
+    """The generation begins at 1 and counts the changes of the spec."""
     old = defaulted(obj)
     strategy(name).prepare_for_create(old)
     assert old["metadata"]["generation"] == 1
@@ -136,7 +136,7 @@ def test_generations(name, obj, path, value, generation):
 
 
 def test_status_of_a_new_object():
-    """Nobody brings a status along, but a node's kubelet does."""
+    """Clients cannot set the status on create, except the kubelet that of its node."""
     for name, obj, path, value in STATUSES:
         brought = changed(defaulted(obj), path, value)
         strategy(name).prepare_for_create(brought)
@@ -158,14 +158,14 @@ QUALITIES = [
 
 @pytest.mark.parametrize(("resources", "quality"), QUALITIES)
 def test_quality_of_service(resources, quality):
-    """A new pod is Pending, and its class follows from requests and limits."""
+    """A new pod is Pending; requests and limits determine its QoS class."""
     pod = defaulted(changed(POD, "spec/containers/0/resources", resources))
     strategy("pods").prepare_for_create(pod)
     assert pod["status"] == {"phase": "Pending", "qosClass": quality}
 
 
 def test_gated_pod():
-    """A pod with scheduling gates says from the start why it is not scheduled."""
+    """A new pod with scheduling gates has the condition PodScheduled=False."""
     pod = defaulted(changed(POD, "spec/schedulingGates", [{"name": "a.b/c"}]))
     strategy("pods").prepare_for_create(pod)
     (condition,) = pod["status"]["conditions"]
@@ -183,7 +183,8 @@ GRACE = [
 
 @pytest.mark.parametrize(("spec", "status", "asked", "period"), GRACE)
 def test_grace_period(spec, status, asked, period):
-    """A pod on a node gets its time to end; one nowhere, or ended, goes at once."""
+    """A pod on a node has a grace period; one without a node, or a completed one, is deleted at
+    once."""
     pod = defaulted(POD)
     pod["spec"].update(spec)
     pod["status"].update(status)
@@ -191,7 +192,7 @@ def test_grace_period(spec, status, asked, period):
 
 
 def test_namespace_life():
-    """A namespace is Active, labelled by its name, and held by its own finalizer."""
+    """A namespace is Active, labelled with its name, and has its own finalizer."""
     found = strategy("namespaces")
     namespace = {"metadata": {"name": "n"}}
     found.prepare_for_create(namespace)
@@ -211,7 +212,7 @@ def test_namespace_life():
 
 
 def test_service_keeps_its_addresses():
-    """An update that leaves out what was allocated means what is there."""
+    """An update that omits allocated fields keeps them."""
     old = defaulted(changed(SERVICE, "spec/type", "NodePort"))
     old["spec"].update(clusterIP="10.0.0.1", clusterIPs=["10.0.0.1"])
     old["spec"]["ports"][0]["nodePort"] = 30000
@@ -227,7 +228,7 @@ def test_service_keeps_its_addresses():
 
 
 def test_ephemeral_containers():
-    """Through its subresource nothing but the list of ephemeral containers changes."""
+    """The subresource changes only the list of ephemeral containers."""
     old = defaulted(POD)
     new = changed(old, "spec/ephemeralContainers", [{"name": "e", "image": "x"}])
     new["spec"]["nodeName"] = "elsewhere"
@@ -241,7 +242,7 @@ def test_ephemeral_containers():
 
 
 def test_writes_without_a_version():
-    """A lease is never overwritten blindly; leases, events and services are made by PUT."""
+    """A lease requires a resourceVersion; leases, events and services are created by PUT."""
     lease = strategy("leases")
     assert (lease.allow_unconditional_update, lease.allow_create_on_update) == (False, True)
     assert strategy("events").allow_create_on_update
@@ -260,7 +261,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "value", "fine"), NAMES)
 def test_names(name, value, fine):
-    """Each kind has its own rule for names."""
+    """Each kind validates its names by its own rule."""
     assert (strategy(name).check_name(value) == []) is fine
 
 
@@ -279,5 +280,5 @@ FIELDS = [
 
 @pytest.mark.parametrize(("name", "obj", "field", "value"), FIELDS)
 def test_fields(name, obj, field, value):
-    """Selectable fields are read as kube-apiserver reads them."""
+    """Selectable fields have the values that kube-apiserver gives them."""
     assert SCHEME.field_extractor(resource(name))(obj)[field] == value

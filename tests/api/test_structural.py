@@ -1,4 +1,4 @@
-"""Whether a schema is one that the server can prune, default and check by."""
+"""Validation of structural schemas."""
 
 from __future__ import annotations
 
@@ -277,13 +277,13 @@ WRONG = {
 
 @pytest.mark.parametrize("name", FINE)
 def test_structural_schemas(name):
-    """A structural schema has nothing against it."""
+    """A structural schema has no errors."""
     assert check(FINE[name]) == []
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_schemas_that_are_not_structural(name):
-    """What keeps a schema from being structural is said in kube-apiserver's words."""
+    """The errors of other schemas have kube-apiserver's messages."""
     schema, messages = WRONG[name]
     assert check(schema) == messages
 
@@ -291,14 +291,14 @@ def test_schemas_that_are_not_structural(name):
 @settings(max_examples=100)
 @given(schemas(), schemas())
 def test_any_schema_can_be_checked(schema, other):
-    """Whatever a schema says, it is told what is wrong with it."""
+    """Any schema can be validated."""
     for name in ("allOf", "anyOf", "oneOf"):
         assert isinstance(check({**schema, name: [other]}), list)
     assert isinstance(check({**schema, "not": other, "items": [other]}), list)
 
 
-def test_formats_that_nothing_is_checked_by():
-    """A format that is unknown is warned of, once, and not again with an update."""
+def test_unknown_formats():
+    """An unknown format gets one warning, which an update does not repeat."""
 
     def definition(*names):
         fields = {name: {**STRING, "format": name} for name in names}
@@ -316,7 +316,7 @@ def test_formats_that_nothing_is_checked_by():
 
 
 def test_nothing_is_compiled_before_it_is_used():
-    """A node of a schema is made when it is first asked for."""
+    """A node of a schema is made on first use."""
     node = structural.compile(obj(spec=obj(a=STRING)))
     assert "properties" not in vars(node)
     assert node.properties["spec"].properties["a"].type == "string"

@@ -1,4 +1,4 @@
-"""The declaration form, and the declarations of all groups read as one."""
+"""The declaration of types, and the declarations of all groups."""
 
 from __future__ import annotations
 
@@ -74,18 +74,18 @@ SHAPES = [
 
 
 def test_annotations_become_shapes() -> None:
-    """Each annotation is read as a shape, and `| None` as a pointer, in declared order."""
+    """Each annotation becomes a shape, and `| None` a pointer, in declared order."""
     assert [(f.name, f.shape, f.pointer) for f in Whole.fields()] == SHAPES
 
 
 def test_embedded_structs_open_in_flat_fields() -> None:
-    """JSON shows the fields of an embedded struct in its place."""
+    """The flat fields have the fields of an embedded struct in its place."""
     flat = [(one.field.name, [f.name for f in one.embedded_in]) for one in Whole.flat_fields()]
     assert flat[-2:] == [("size", ["inner"]), ("itself", [])]
 
 
 def test_subclass_has_the_fields_of_its_base() -> None:
-    """A hub type that adds nothing has the fields of the version it stands for."""
+    """A hub type without fields of its own has the fields of its base."""
 
     class Hub(Whole):
         """The same."""
@@ -93,8 +93,8 @@ def test_subclass_has_the_fields_of_its_base() -> None:
     assert [f.name for f in Hub.fields()] == [f.name for f in Whole.fields()]
 
 
-def test_unknown_annotation_is_an_error_with_its_place() -> None:
-    """A field that no shape fits is named in the error."""
+def test_unknown_annotation_is_an_error() -> None:
+    """An annotation without a shape raises an error that names the field."""
 
     class Wrong(Type):
         """Wrong."""
@@ -311,7 +311,7 @@ KINDS = [
 
 @pytest.mark.parametrize(("version", "name", "known"), KINDS)
 def test_scheme_finds_kinds(version: GroupVersion, name: str, known: bool) -> None:
-    """Kinds, their lists and the kinds of meta are found by name; all else is NotRegistered."""
+    """Kinds, list kinds and the kinds of meta/v1 are found by name; others raise NotRegistered."""
     kind = GroupVersionKind(*version, name)
     if known:
         assert Scheme().type_of(kind).__name__ == name
@@ -321,15 +321,15 @@ def test_scheme_finds_kinds(version: GroupVersion, name: str, known: bool) -> No
 
 
 def test_list_kind_has_metadata_and_items() -> None:
-    """A list kind shows kind, apiVersion, metadata and items, the last even when nil."""
+    """A list kind has kind, apiVersion, metadata and items, even if there are no items."""
     pods = list_type(Scheme().type_of(CORE.with_kind("Pod")))
     assert issubclass(pods, Kind)
     assert [one.name for one in pods.fields()] == ["kind", "apiVersion", "metadata", "items"]
     assert pods.fields()[-1].options.always
 
 
-def test_scheme_loads_no_types_until_asked() -> None:
-    """Making a Scheme imports no group's package, and asking for one kind only what it needs."""
+def test_scheme_loads_types_on_first_use() -> None:
+    """Making a Scheme imports no group's package, and a lookup imports only what it needs."""
     code = """
 import sys
 from kapiserver.api.group import GroupVersionKind

@@ -1,4 +1,4 @@
-"""Every version of every served kind reaches its hub and comes back the same."""
+"""Every version of every served kind round-trips through its hub."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def _goes_round(tree: Tree, kind: GroupVersionKind) -> None:
 @settings(max_examples=25)
 @given(data=st.data())
 def test_any_object(kind: GroupVersionKind, data: st.DataObject) -> None:
-    """Version to hub to version is the identity, to the order of keys."""
+    """Version to hub to version is the identity, including key order."""
     _goes_round(data.draw(objects(SCHEME, kind)), kind)
 
 
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
 def test_whole_objects(kind: GroupVersionKind) -> None:
-    """The same for an object of which every field is set."""
+    """The same for an object with all fields set."""
     head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
     _goes_round({**head, **filled(SCHEME.type_of(kind))}, kind)
 
@@ -111,7 +111,7 @@ DIFFERENCES: list[tuple[str, str, Tree, Tree]] = [
 
 @pytest.mark.parametrize(("version", "kind", "given_", "wanted"), DIFFERENCES)
 def test_differences(version: str, kind: str, given_: Tree, wanted: Tree) -> None:
-    """What two versions say differently means the same."""
+    """Fields that differ between two versions mean the same."""
     head = {"kind": kind, "apiVersion": version, "metadata": {"name": "x"}}
     group_version = GroupVersion.parse(version)
     there = SCHEME.convert({**head, **given_}, SCHEME.hub_version(group_version.group, kind))

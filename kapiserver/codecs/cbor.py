@@ -1,12 +1,14 @@
-"""CBOR as Kubernetes reads and writes it (KEP-4222, RFC 8949).
+"""CBOR as Kubernetes encodes and decodes it (KEP-4222, RFC 8949).
 
-Written: the self-described prefix, names and text as byte strings, declared bytes behind tag 22,
-the shortest float that is exact. What is stored has its keys in the order of their encoded bytes:
-equal trees give equal bytes. Answers have them in no order that anybody may rely on; sorting would
-double their cost. Read: text or byte strings alike; duplicate keys, invalid UTF-8 in text,
-integers beyond int64, NaN, infinities, undefined and other simple values are errors; no tag
-becomes anything but JSON-shaped values. Byte strings that are not UTF-8 go through documents and
-custom objects unchanged (as lone surrogates), but not into declared types, which Protobuf stores.
+Encoding writes the self-described tag, keys and text as byte strings, the values of byte fields
+behind tag 22, and the shortest exact float. `encode_value` sorts the keys by their encoded bytes,
+so equal trees give equal bytes in the store. Responses are not sorted, because sorting doubles
+their cost; clients must not rely on their order.
+
+Decoding accepts text strings and byte strings alike. It refuses duplicate keys, invalid UTF-8 in
+text strings, integers beyond int64, NaN, infinities, undefined and other simple values. Tags are
+resolved to JSON-shaped values. Byte strings that are not UTF-8 are kept in untyped values and
+custom objects as lone surrogates; declared types refuse them, since Protobuf cannot store them.
 Knows no other format.
 """
 
@@ -38,19 +40,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 SELF_DESCRIBED_TAG = b"\xd9\xd9\xf7"
-"""Tag 55799: says "CBOR" and nothing else."""
+"""Tag 55799, the self-described CBOR tag: it marks data as CBOR."""
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _FALSE, _TRUE, _NULL = b"\xf4", b"\xf5", b"\xf6"
 _BYTES, _ARRAY, _MAP = 0x40, 0x80, 0xA0
 _EXPECTED_BASE64_TAG = b"\xd6"
-"""Tag 22: bytes that JSON shows in base64."""
+"""Tag 22, expected conversion to base64: JSON shows these bytes in base64."""
 _CONTAINERS = frozenset((dict, list))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CBORSerializer:
-    """One object as a self-described data item."""
+    """Encodes and decodes one object as a self-described data item."""
 
     identifier = "cbor"
 
@@ -59,9 +61,9 @@ class CBORSerializer:
         self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object. Raises CodecError."""
+        """Decode one object. Raises CodecError."""
         if len(data) > self._max_values:
-            # Each item has a byte at least; names count too.
+            # An item takes at least one byte, so shorter data cannot exceed the limit. Keys count.
             ItemScanner(self._max_values).find_end(data)
         item = _decode_item(data)
         try:
@@ -73,45 +75,52 @@ class CBORSerializer:
                 error = WrongValue(_invalid_text_message(document))
                 error.kind = kind
                 raise error from None
-        found = decode_object(self._scheme, document, defaults=defaults, source=data)
-        type_ = self._scheme.type_of(found.kind)
+        decoded = decode_object(self._scheme, document, defaults=defaults, source=data)
+        type_ = self._scheme.type_of(decoded.kind)
         if issubclass(type_, CustomKind):
-            return found  # whose names have no order
+            return decoded  # the keys of custom objects have no order
         if is_recursive(type_):
             return decode_object(self._scheme, _sort_keys(document), defaults=defaults, source=data)
-        return replace(found, object=map_untyped_values(type_, found.object, _sort_keys))
+        return replace(decoded, object=map_untyped_values(type_, decoded.object, _sort_keys))
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object for a client, its keys in any order. Raises NotEncodable."""
+        """Encode one object, its keys in no particular order. Raises NotEncodable."""
         return SELF_DESCRIBED_TAG + encode_value_unsorted(with_decoded_bytes(self._scheme, obj))
 
     def stream_list(
         self, head: Tree, member: str, items: Iterable[Tree], count: int
     ) -> Iterator[bytes]:
-        """An object one of whose members is an empty list, with these items; a piece an item.
-        Raises NotEncodable."""
-        mark = _encode_text(member) + array_head(0)
-        before, empty, after = self.encode(head).partition(mark)  # which no text holds
-        assert empty, "a list has an empty array of items"
-        yield before + _encode_text(member) + array_head(count)
+        """Yield the encoding of a list object in chunks, one an item.
+
+        head        the list object, in which `member` is an empty list
+        count       the number of items
+
+        Raises NotEncodable.
+        """
+        empty_list = _encode_text(member) + array_head(0)
+        prefix, separator, suffix = self.encode(head).partition(
+            empty_list
+        )  # no text contains it: 0x80 after ASCII is not UTF-8
+        assert separator, "a list has an empty array of items"
+        yield prefix + _encode_text(member) + array_head(count)
         for item in items:
             yield encode_value_unsorted(
                 with_decoded_bytes(self._scheme, {**head, member: [item]})[member][0]
             )
-        yield after
+        yield suffix
 
     def recognizes(self, data: bytes) -> bool:
-        """Whether the data describes itself as CBOR."""
+        """Whether the data begins with the self-described tag."""
         return data.startswith(SELF_DESCRIBED_TAG)
 
 
 def decode_value(data: bytes) -> Value:
-    """Read exactly one data item as a JSON-shaped value. Raises Malformed, WrongValue."""
+    """Decode exactly one data item, its keys sorted. Raises Malformed, WrongValue."""
     return _sort_keys(decode_value_unsorted(data))
 
 
 def decode_value_unsorted(data: bytes) -> Value:
-    """The same, names in the order they came in."""
+    """Decode exactly one data item, its keys in input order. Raises Malformed, WrongValue."""
     item = _decode_item(data)
     try:
         return _to_json_value(item)
@@ -120,27 +129,26 @@ def decode_value_unsorted(data: bytes) -> Value:
 
 
 def _with_surrogates(value: Any) -> Any:
-    """What the library read with text in place of byte strings, lone surrogates in it for what is
-    not UTF-8."""
+    """Return a decoded item with each byte string as text; bytes that are not UTF-8 become lone
+    surrogates."""
     if type(value) is bytes:
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, list | tuple):
-        return [_with_surrogates(one) for one in value]
+        return [_with_surrogates(item) for item in value]
     if hasattr(value, "items"):
-        found = {_with_surrogates(name): _with_surrogates(one) for name, one in value.items()}
-        if len(found) != len(value):
+        entries = {_with_surrogates(key): _with_surrogates(item) for key, item in value.items()}
+        if len(entries) != len(value):
             raise Malformed("cbor: found duplicate map key")
-        return found
+        return entries
     return value
 
 
 def _sort_keys(value: Value) -> Value:
-    """The value with its keys sorted: free values keep the order they are read in, and Go reads
-    them into maps."""
+    """Return the value with its keys sorted, as Go sorts the keys of the maps it decodes into."""
     if type(value) is dict:
         return {
-            name: _sort_keys(item) if (item := value[name]).__class__ in _CONTAINERS else item
-            for name in sorted(value)
+            key: _sort_keys(item) if (item := value[key]).__class__ in _CONTAINERS else item
+            for key in sorted(value)
         }
     if type(value) is list:
         return [_sort_keys(item) if item.__class__ in _CONTAINERS else item for item in value]
@@ -148,24 +156,24 @@ def _sort_keys(value: Value) -> Value:
 
 
 def _invalid_text_message(document: Value) -> str:
-    """The error about the first text of a document that is not UTF-8."""
-    open_: list[tuple[str, Value]] = [("", document)]
-    while open_:
-        path, value = open_.pop()
+    """Return the error message for the first text of a document that is not UTF-8."""
+    stack: list[tuple[str, Value]] = [("", document)]
+    while stack:
+        path, value = stack.pop()
         if isinstance(value, str) and not value.isascii() and replace_surrogates(value) != value:
             return f"cbor: {path or 'the data'}: a byte string for text must be valid UTF-8"
         if isinstance(value, list):
-            open_.extend((f"{path}[{i}]", one) for i, one in reversed([*enumerate(value)]))
+            stack.extend((f"{path}[{i}]", item) for i, item in reversed([*enumerate(value)]))
         if isinstance(value, dict):
-            for name, one in reversed(value.items()):
-                shown = replace_surrogates(name)
-                open_.append((f"{path}.{shown}".removeprefix("."), one))
-                open_.append((f"a name in {path or 'the object'}", name))
+            for key, item in reversed(value.items()):
+                valid_key = replace_surrogates(key)
+                stack.append((f"{path}.{valid_key}".removeprefix("."), item))
+                stack.append((f"a name in {path or 'the object'}", key))
     return "cbor: a byte string for text must be valid UTF-8"
 
 
 def _decode_item(data: bytes) -> Any:
-    import cbor2  # at first use: start-up is short without it
+    import cbor2  # imported at first use, to keep start-up short
 
     stream = io.BytesIO(data.removeprefix(SELF_DESCRIBED_TAG))
     decoder = cbor2.CBORDecoder(
@@ -187,12 +195,12 @@ def _decode_item(data: bytes) -> Any:
 
 
 def array_head(length: int) -> bytes:
-    """What an array of so many items begins with."""
+    """Return the head of an array of `length` items."""
     return _encode_head(_ARRAY, length)
 
 
 def encode_value(value: Value) -> bytes:
-    """Write one JSON-shaped value, without the prefix; equal values give equal bytes.
+    """Encode one JSON-shaped value, its keys sorted, without the self-described tag.
 
     Raises NotEncodable.
     """
@@ -200,14 +208,17 @@ def encode_value(value: Value) -> bytes:
 
 
 def encode_value_unsorted(value: Value) -> bytes:
-    """The same with keys in the order in which the value has them; it may hold bytes."""
+    """Encode one value, its keys in the order of the dict. The value may contain `bytes`.
+
+    Raises NotEncodable.
+    """
     return _join_encoded(value, _encode)
 
 
-def _join_encoded(value: Value, write: Callable[[Value, Callable[[bytes], None]], None]) -> bytes:
+def _join_encoded(value: Value, encode: Callable[[Value, Callable[[bytes], None]], None]) -> bytes:
     parts: list[bytes] = []
     try:
-        write(value, parts.append)
+        encode(value, parts.append)
     except RecursionError:
         raise NotEncodable("cbor: exceeded max nested level") from None
     return b"".join(parts)
@@ -223,14 +234,17 @@ def _decode_error(error: BaseException) -> Malformed | WrongValue:
 
 
 def _to_json_value(value: Any) -> Value:
-    """The JSON-shaped form of what the library read. Raises UnicodeDecodeError."""
-    kind = type(value)
-    if kind is bytes:
+    """Return a decoded item as a JSON-shaped value.
+
+    Raises Malformed, WrongValue; UnicodeDecodeError for a byte string that is not UTF-8.
+    """
+    type_ = type(value)
+    if type_ is bytes:
         return value.decode()
-    if kind is str or kind is bool or value is None:
+    if type_ is str or type_ is bool or value is None:
         return value
-    if kind is dict:
-        plain = {
+    if type_ is dict:
+        entries = {
             key.decode() if type(key) is bytes else key: (
                 item
                 if type(item) is str
@@ -240,12 +254,12 @@ def _to_json_value(value: Any) -> Value:
             )
             for key, item in value.items()
         }
-        if len(plain) != len(value):
+        if len(entries) != len(value):
             raise Malformed("cbor: found duplicate map key")
-        return plain
-    if kind is list:
+        return entries
+    if type_ is list:
         return [_to_json_value(item) for item in value]
-    if kind is int:
+    if type_ is int:
         if not _MIN_INT64 <= value <= _MAX_INT64:
             raise WrongValue(f"cbor: cannot unmarshal {value} into int64: integer overflow")
         return value
@@ -257,7 +271,7 @@ def _to_uncommon_json_value(value: Any) -> Value:
         if not math.isfinite(value):
             raise WrongValue(f"cbor: {value} is not allowed: JSON has no such number")
         return value
-    # Inside tags the library hands out what cannot be changed.
+    # cbor2 returns immutable tuples and mappings inside tags.
     if isinstance(value, tuple) and type(value) is tuple:
         return [_to_json_value(item) for item in value]
     if hasattr(value, "items"):
@@ -298,7 +312,7 @@ def _reject_bignum(_value: Any, _immutable: bool) -> Any:
     raise WrongValue("cbor: bignums are not allowed: JSON has no such number")
 
 
-# What these make is text, so that one around another changes nothing: it would double it.
+# These return text, so that nested tags encode the bytes once only.
 def _as_base64url(value: Any, _immutable: bool) -> Any:
     if not isinstance(value, bytes):
         return value
@@ -322,7 +336,7 @@ _TAG_DECODERS: dict[int, Callable[[Any, bool], Any]] = {
     22: _as_base64,
     23: _as_base16,
 }
-# The library would make rich, shared or compiled values of these.
+# cbor2 would turn these into decimals, patterns, shared references and the like.
 _IGNORED_TAGS = (
     4,
     5,
@@ -386,60 +400,60 @@ def _encode_surrogates(value: str) -> bytes:
 
 
 _ENCODED_KEYS: dict[str, bytes] = {}
-"""Names as they are written, but for long ones; forgotten when there are too many."""
+"""Short keys with their encoding. Cleared at _MAX_CACHED_KEYS."""
 _MAX_CACHED_KEYS, _MAX_CACHED_KEY_LENGTH = 4096, 64
 
 
-def _encode(value: Value, put: Callable[[bytes], None]) -> None:
-    kind = type(value)
-    if kind is str:
-        put(_encode_text(value))
-    elif kind is dict:
-        put(_encode_head(_MAP, len(value)))
-        for name, item in value.items():
-            put(_ENCODED_KEYS.get(name) or _encode_key(name))
+def _encode(value: Value, write: Callable[[bytes], None]) -> None:
+    type_ = type(value)
+    if type_ is str:
+        write(_encode_text(value))
+    elif type_ is dict:
+        write(_encode_head(_MAP, len(value)))
+        for key, item in value.items():
+            write(_ENCODED_KEYS.get(key) or _encode_key(key))
             if type(item) is str:
-                put(_encode_text(item))
+                write(_encode_text(item))
             else:
-                _encode(item, put)
-    elif kind is list:
-        put(_encode_head(_ARRAY, len(value)))
+                _encode(item, write)
+    elif type_ is list:
+        write(_encode_head(_ARRAY, len(value)))
         for item in value:
-            _encode(item, put)
+            _encode(item, write)
     else:
-        put(_encode_scalar(value))
+        write(_encode_scalar(value))
 
 
-def _encode_sorted(value: Value, put: Callable[[bytes], None]) -> None:
-    kind = type(value)
-    if kind is dict:
-        put(_encode_head(_MAP, len(value)))
-        # Names are unique, so that values are never compared.
-        for name, item in sorted(
+def _encode_sorted(value: Value, write: Callable[[bytes], None]) -> None:
+    type_ = type(value)
+    if type_ is dict:
+        write(_encode_head(_MAP, len(value)))
+        # Keys are unique, so `sorted` never compares the values.
+        for encoded_key, item in sorted(
             [(_ENCODED_KEYS.get(key) or _encode_key(key), item) for key, item in value.items()]
         ):
-            put(name)
+            write(encoded_key)
             if type(item) is str:
-                put(_encode_text(item))
+                write(_encode_text(item))
             else:
-                _encode_sorted(item, put)
-    elif kind is list:
-        put(_encode_head(_ARRAY, len(value)))
+                _encode_sorted(item, write)
+    elif type_ is list:
+        write(_encode_head(_ARRAY, len(value)))
         for item in value:
-            _encode_sorted(item, put)
+            _encode_sorted(item, write)
     else:
-        _encode(value, put)
+        _encode(value, write)
 
 
 def _encode_key(key: Any) -> bytes:
     if type(key) is not str:
         raise NotEncodable(f"cbor: map key {key!r} is no string")
-    found = _encode_text(key)
+    encoded = _encode_text(key)
     if len(key) < _MAX_CACHED_KEY_LENGTH:
         if len(_ENCODED_KEYS) >= _MAX_CACHED_KEYS:
             _ENCODED_KEYS.clear()
-        _ENCODED_KEYS[key] = found
-    return found
+        _ENCODED_KEYS[key] = encoded
+    return encoded
 
 
 def _encode_scalar(value: Value) -> bytes:

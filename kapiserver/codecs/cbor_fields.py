@@ -1,8 +1,9 @@
-"""Which parts of a tree CBOR looks at by their type: texts that are bytes, and free values.
+"""Finds the fields that CBOR encodes differently from JSON: byte fields and untyped values.
 
-Trees hold the fields that are declared as bytes in base64, as JSON does; CBOR says the bytes
-themselves. Free values out of CBOR come sorted. Knows how to find both, and nothing of how they
-are written. Mirrors what reflection tells the CBOR codec of k8s.io/apimachinery.
+A tree holds byte fields in base64, as JSON does, and CBOR writes the bytes themselves. Untyped
+values (RawExtension, FieldsV1, any JSON) are sorted when they are decoded from CBOR. Finds both by
+type; knows nothing of the encoding. Mirrors what the CBOR codec of k8s.io/apimachinery does by
+reflection.
 """
 
 from __future__ import annotations
@@ -27,52 +28,56 @@ _UNTYPED: Final = "free"
 _OBJECT: Final = "object"
 _EACH: Final = "[]"
 FieldPaths: TypeAlias = "Mapping[str, FieldPaths] | str"
-"""Where what is looked for is in a value: it is it itself, it is an object of any kind, or by the
-name of a field, `[]` standing for every item and every value. Empty: nowhere."""
+"""The paths to the fields within a value: nested mappings by field name, `[]` for each item of a
+list or value of a map. A string marks the field itself: its type, or an object of any kind."""
 
 _NO_PATHS: Mapping[str, FieldPaths] = MappingProxyType({})
 
 
 def with_decoded_bytes(scheme: Scheme, obj: Tree) -> Tree:
-    """The object with bytes in place of the base64 of its declared fields; itself where it has no
-    such field. What is shared with it must not be changed."""
+    """Return the object with its byte fields as `bytes`; the same object if it has none.
+
+    The result shares its other parts with `obj`: change neither.
+    """
     try:
         kind = GroupVersion.parse(obj.get("apiVersion") or "").with_kind(obj.get("kind") or "")
-        places = _byte_paths(scheme.type_of(kind))
+        paths = _byte_paths(scheme.type_of(kind))
     except (NotRegistered, ValueError):
         return obj
 
-    def change(value: Any, mark: str) -> Any:
-        if mark is _OBJECT:
+    def change(value: Any, marker: str) -> Any:
+        if marker is _OBJECT:
             return with_decoded_bytes(scheme, value) if isinstance(value, dict) else value
         return _decode_base64(value)
 
-    found: Tree = _map_values(obj, places, change) if places else obj
-    return found
+    result: Tree = _map_values(obj, paths, change) if paths else obj
+    return result
 
 
 def map_untyped_values(type_: type[Type], tree: Tree, change: Callable[[Any], Any]) -> Tree:
-    """The tree with something else in place of its free values, which are all but in types that
-    hold themselves. What is shared with it must not be changed."""
-    found: Tree = _map_values(tree, _untyped_paths(type_), lambda value, _: change(value))
-    return found
+    """Return the tree with `change` applied to its untyped values.
+
+    The result shares its other parts with `tree`: change neither. Recursive types are not searched.
+    """
+    result: Tree = _map_values(tree, _untyped_paths(type_), lambda value, _: change(value))
+    return result
 
 
-def _map_values(value: Any, places: FieldPaths, change: Callable[[Any, str], Any]) -> Any:
-    if isinstance(places, str):
-        return change(value, places)
-    if _EACH in places:
-        inside = places[_EACH]
+def _map_values(value: Any, paths: FieldPaths, change: Callable[[Any, str], Any]) -> Any:
+    if isinstance(paths, str):
+        return change(value, paths)
+    if _EACH in paths:
+        item_paths = paths[_EACH]
         if isinstance(value, list):
-            return [_map_values(one, inside, change) for one in value]
+            return [_map_values(item, item_paths, change) for item in value]
         if isinstance(value, dict):
-            return {name: _map_values(one, inside, change) for name, one in value.items()}
+            return {name: _map_values(item, item_paths, change) for name, item in value.items()}
         return value
     if not isinstance(value, dict):
         return value
     changed = {
-        name: _map_values(value[name], inside, change)
-        for name, inside in places.items()
+        name: _map_values(value[name], item_paths, change)
+        for name, item_paths in paths.items()
         if value.get(name)
     }
     return {**value, **changed} if changed else value
@@ -82,7 +87,7 @@ def _decode_base64(value: Any) -> Any:
     try:
         return binascii.a2b_base64(value, strict_mode=True)
     except (binascii.Error, ValueError, TypeError):
-        return value  # nobody reads that: it goes out as it is
+        return value  # not valid base64: written unchanged
 
 
 @cached_per_type
@@ -106,22 +111,24 @@ def _untyped_marker(shape: Scalar | Message) -> str:
 
 
 def _find_paths(
-    type_: type[Type], mark: Callable[[Scalar | Message], str], above: frozenset[type[Type]]
+    type_: type[Type],
+    marker_of: Callable[[Scalar | Message], str],
+    ancestors: frozenset[type[Type]],
 ) -> Mapping[str, FieldPaths]:
-    # No type that holds itself (schemas do) has bytes.
-    if type_ in above or issubclass(type_, CustomKind | ScalarType):
+    # Recursive types (JSON schemas) have no byte fields.
+    if type_ in ancestors or issubclass(type_, CustomKind | ScalarType):
         return _NO_PATHS
-    if type_ is Table and mark is _byte_marker:
+    if type_ is Table and marker_of is _byte_marker:
         return {"rows": {_EACH: {"object": _OBJECT}}}
 
-    def places_of(shape: Shape) -> FieldPaths:
+    def paths_in(shape: Shape) -> FieldPaths:
         if isinstance(shape, ListOf | MapOf):
-            inside = places_of(shape.item if isinstance(shape, ListOf) else shape.value)
-            return {_EACH: inside} if inside else _NO_PATHS
-        found = mark(shape)
+            item_paths = paths_in(shape.item if isinstance(shape, ListOf) else shape.value)
+            return {_EACH: item_paths} if item_paths else _NO_PATHS
+        found = marker_of(shape)
         if not found and isinstance(shape, Message):
-            return _find_paths(shape.type, mark, above | {type_})
+            return _find_paths(shape.type, marker_of, ancestors | {type_})
         return found
 
-    found = {flat.field.name: places_of(flat.field.shape) for flat in type_.flat_fields()}
-    return {name: places for name, places in found.items() if places}
+    found = {flat.field.name: paths_in(flat.field.shape) for flat in type_.flat_fields()}
+    return {name: paths for name, paths in found.items() if paths}

@@ -1,4 +1,4 @@
-"""A serializer with what lies around it: defaulting and conversion to the version asked for.
+"""Codecs: a serializer combined with defaulting and version conversion.
 
 Knows no media type by name. Mirrors k8s.io/apimachinery/pkg/runtime/serializer/versioning.
 """
@@ -20,21 +20,20 @@ _META_MODULE = "kapiserver.api.meta.v1"
 
 
 class Codec(Protocol):
-    """Objects from bytes and back, in the versions it was made for."""
+    """Encodes and decodes objects in certain versions."""
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object; `defaults` completes what the bytes leave out. Raises CodecError."""
+        """Decode one object. `defaults` fills in a missing kind or version. Raises CodecError."""
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object, which names its kind. Raises CodecError."""
+        """Encode one object, which has `kind` and `apiVersion`. Raises CodecError."""
 
 
 class VersioningCodec:
-    """Reads any version a group serves, defaults it, and hands out the one asked for; writes an
-    object of any version in the one asked for.
+    """Decodes any served version, defaults the object and converts it; encodes in a given version.
 
-    encode_version      what is written; None: the object's own
-    decode_version      what is handed out; None: the hub of the object's group
+    encode_version      the version to encode in; None: the object's own
+    decode_version      the version to decode into; None: the hub version of the kind
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class VersioningCodec:
         self._decode_version = decode_version
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object, default and convert it; `kind` is what the bytes said.
+        """Decode one object, default and convert it. `kind` of the result is that of the bytes.
 
         Raises CodecError.
         """
@@ -76,7 +75,7 @@ class VersioningCodec:
             raise UnknownKind(str(error)) from None
 
     def encode(self, obj: Tree) -> bytes:
-        """Convert and write one object. Raises NotEncodable."""
+        """Convert and encode one object. Raises NotEncodable."""
         version = self._encode_version
         try:
             if version is not None and not is_unversioned_kind(self._scheme, kind_of(obj)):
@@ -87,27 +86,27 @@ class VersioningCodec:
 
 
 class PlainCodec:
-    """Reads and writes objects as they are: for clients, which convert and default nothing."""
+    """Encodes and decodes without defaulting and conversion, for clients."""
 
     def __init__(self, serializer: Serializer) -> None:
         self._serializer = serializer
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object. Raises CodecError."""
+        """Decode one object. Raises CodecError."""
         return self._serializer.decode(data, defaults=defaults)
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object. Raises CodecError."""
+        """Encode one object. Raises CodecError."""
         return self._serializer.encode(obj)
 
 
 def is_unversioned_kind(scheme: Scheme, kind: GroupVersionKind) -> bool:
-    """Whether it is one of meta/v1 (Status, DeleteOptions, Table): the same in every version."""
+    """Whether a kind belongs to meta/v1 (Status, Table, ...) and is the same in all versions."""
     return scheme.type_of(kind).__module__ == _META_MODULE
 
 
 def convert(scheme: Scheme, obj: Tree, version: GroupVersion) -> Tree:
-    """The object in that version: itself when it is in it, or else a new tree.
+    """Return the object in a version: the same object if it is in it, otherwise a new tree.
 
     Raises ConversionFailed.
     """

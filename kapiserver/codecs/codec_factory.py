@@ -1,6 +1,6 @@
-"""Where every layer gets its serializers and codecs from.
+"""CodecFactory: creates the serializers and codecs of a scheme.
 
-Serializers are made at first use, once per factory. Knows no request and no store. Mirrors
+Creates each serializer at first use, once per factory. Knows no request and no store. Mirrors
 k8s.io/apimachinery/pkg/runtime/serializer.CodecFactory.
 """
 
@@ -21,19 +21,19 @@ from kapiserver.codecs.serializer import Decoded, Serializer
 
 
 class NegotiatedSerializer(Protocol):
-    """What negotiation chooses from, and the codecs of what it chose."""
+    """The media types that negotiation chooses from, and their codecs."""
 
     media_types: tuple[MediaType, ...]
 
     def encoder_for_version(self, media: MediaType, version: GroupVersion) -> Codec:
-        """Writes objects in that version."""
+        """Return a codec that encodes in a version."""
 
     def decoder_to_version(self, media: MediaType, version: GroupVersion | None) -> Codec:
-        """Reads objects and hands them out in that version; None: in the hub of their group."""
+        """Return a codec that decodes into a version; None: the hub version of each kind."""
 
 
 class CodecFactory:
-    """All serializers and codecs over one scheme."""
+    """All serializers and codecs of one scheme."""
 
     def __init__(self, scheme: Scheme, media_types: Sequence[MediaType] = MEDIA_TYPES) -> None:
         self.scheme = scheme
@@ -44,17 +44,17 @@ class CodecFactory:
         self.custom_storage_media_type = CBOR if CBOR in self.media_types else JSON
         """The encoding in which custom objects are stored; JSON if CBOR is turned off."""
         self.universal_deserializer: Serializer = RecognizingSerializer(self)
-        """Reads any encoding by its first bytes and hands objects out as they are."""
+        """Decodes any encoding, which it recognizes by the first bytes, without conversion."""
 
     def serializer_for(self, media: MediaType) -> Serializer:
-        """The serializer of a media type: no defaulting, no conversion."""
+        """Return the serializer of a media type, which neither defaults nor converts."""
         serializer = self._serializers.get(media.name)
         if serializer is None:
             serializer = self._serializers[media.name] = media.make_serializer(self.scheme)
         return serializer
 
     def limited_serializer_for(self, media: MediaType) -> Serializer:
-        """The same for what anyone may send: it reads at most MAX_VALUES values."""
+        """Return a serializer for untrusted bodies: it decodes at most MAX_VALUES values."""
         serializer = self._limited_serializers.get(media.name)
         if serializer is None:
             serializer = media.make_serializer(self.scheme, max_values=MAX_VALUES)
@@ -62,13 +62,13 @@ class CodecFactory:
         return serializer
 
     def pretty_serializer_for(self, media: MediaType) -> Serializer:
-        """The form for human eyes, where the media type has one."""
+        """Return the serializer with indentation, if the media type has one."""
         return self._pretty if media is JSON else self.serializer_for(media)
 
     def recognize_media_type(self, data: bytes) -> MediaType:
-        """The encoding of one object by its first bytes; YAML when nothing else.
+        """Return the encoding of one object by its first bytes; YAML if no other matches.
 
-        All that this factory can read, whether a client is offered it or not.
+        Recognizes all encodings, including those that `media_types` does not offer to clients.
         """
         for media in (PROTOBUF, CBOR, JSON):
             if self.serializer_for(media).recognizes(data):
@@ -76,7 +76,7 @@ class CodecFactory:
         return YAML
 
     def universal_decoder(self, version: GroupVersion | None = None) -> Codec:
-        """Reads any encoding, defaults, and hands out that version; None: the hub."""
+        """Return a codec that decodes any encoding into a version; None: the hub version."""
         return VersioningCodec(self.scheme, self.universal_deserializer, decode_version=version)
 
     def codec_for_versions(
@@ -86,7 +86,8 @@ class CodecFactory:
         encode: GroupVersion | None = None,
         decode: GroupVersion | None = None,
     ) -> Codec:
-        """Writes in one version (None: as the object is) and hands out another (None: hub)."""
+        """Return a codec that encodes in one version (None: the object's own) and decodes into
+        another (None: the hub version)."""
         return VersioningCodec(
             self.scheme,
             self.serializer_for(media),
@@ -95,15 +96,15 @@ class CodecFactory:
         )
 
     def encoder_for_version(self, media: MediaType, version: GroupVersion) -> Codec:
-        """Writes objects in that version."""
+        """Return a codec that encodes in a version."""
         return self.codec_for_versions(media, encode=version)
 
     def decoder_to_version(self, media: MediaType, version: GroupVersion | None) -> Codec:
-        """Reads objects and hands them out in that version; None: in the hub of their group."""
+        """Return a codec that decodes into a version; None: the hub version of each kind."""
         return self.codec_for_versions(media, decode=version)
 
     def without_conversion(self) -> NegotiatedSerializer:
-        """The same encodings for a client: nothing is defaulted or converted."""
+        """Return codecs for clients, which neither default nor convert."""
         return _WithoutConversion(self)
 
 
@@ -120,7 +121,7 @@ class _WithoutConversion:
 
 
 class RecognizingSerializer:
-    """Reads whatever encoding the first bytes speak of; writes JSON."""
+    """Decodes any encoding, which it recognizes by the first bytes; encodes JSON."""
 
     identifier = "json"
 
@@ -128,16 +129,16 @@ class RecognizingSerializer:
         self._codecs = codecs
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object. Raises CodecError."""
+        """Decode one object. Raises CodecError."""
         if not data:
             raise Malformed("no serializers found: the data is empty")
         media = self._codecs.recognize_media_type(data)
         return self._codecs.serializer_for(media).decode(data, defaults=defaults)
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object as JSON. Raises CodecError."""
+        """Encode one object as JSON. Raises CodecError."""
         return self._codecs.serializer_for(JSON).encode(obj)
 
     def recognizes(self, data: bytes) -> bool:
-        """Any bytes but none."""
+        """Whether there are any bytes."""
         return bool(data)

@@ -1,8 +1,8 @@
-"""Functions written as source, one for each declared type, and compiled when first called.
+"""Code generation: builds Python functions from source, one for each declared type.
 
-A straight line of checks per type runs several times faster than a loop over its fields, and a
-server pays only for the types it meets: what a function calls for a nested type is compiled at
-that call. Knows no format. Mirrors what generated.pb.go is to Go.
+Straight-line code for a type runs several times faster than a loop over its fields. The function
+for a nested type is generated at its first call, so a server compiles only the types it uses. Knows
+no format. Plays the role of generated.pb.go in Go.
 """
 
 from __future__ import annotations
@@ -15,50 +15,56 @@ from kapiserver.api.types import Type
 _Result = TypeVar("_Result")
 
 
-def cached_per_type(make: Callable[[type[Type]], _Result]) -> Callable[[type[Type]], _Result]:
-    """A function that answers each type once and remembers it."""
-    known: dict[type[Type], _Result] = {}
+def cached_per_type(create: Callable[[type[Type]], _Result]) -> Callable[[type[Type]], _Result]:
+    """Cache the result of a function for each type, without a limit."""
+    results: dict[type[Type], _Result] = {}
 
-    def answer(type_: type[Type]) -> _Result:
-        if type_ not in known:
-            known[type_] = make(type_)
-        return known[type_]
+    def cached(type_: type[Type]) -> _Result:
+        if type_ not in results:
+            results[type_] = create(type_)
+        return results[type_]
 
-    return answer
+    return cached
 
 
 class FunctionSource:
-    """One function in the making: its lines, and the values it refers to by name."""
+    """The source of one function: its lines, and the values that they refer to by name."""
 
     def __init__(self, signature: str) -> None:
-        self._lines = [f"def made({signature}):"]
+        self._lines = [f"def generated({signature}):"]
         self._names: dict[str, Any] = {}
 
     def add(self, text: str) -> None:
-        """Add lines, as indented in the text, to the body."""
+        """Add lines to the body of the function. Their indentation is relative to the body."""
         self._lines.extend(f"    {line}" for line in text.strip("\n").splitlines())
 
     def bind(self, value: Any) -> str:
-        """A name for a value that the lines use."""
+        """Return a name by which the lines can use a value."""
         name = f"g{len(self._names)}"
         self._names[name] = value
         return name
 
-    def bind_lazy(self, make: Callable[[type[Type]], Callable[..., Any]], type_: type[Type]) -> str:
-        """A name for a function that is made at its first call; types may so hold themselves."""
+    def bind_lazy(
+        self, create: Callable[[type[Type]], Callable[..., Any]], type_: type[Type]
+    ) -> str:
+        """Return a name for a function that is created at its first call, for recursive types."""
         name = f"g{len(self._names)}"
         names = self._names
 
-        def first(*args: Any) -> Any:
-            names[name] = made = make(type_)
-            return made(*args)
+        def first_call(*args: Any) -> Any:
+            names[name] = function = create(type_)
+            return function(*args)
 
-        names[name] = first
+        names[name] = first_call
         return name
 
     def compile(self, label: str, **names: Any) -> Callable[..., Any]:
-        """The function. `label` stands in tracebacks; `names` are called as they are."""
+        """Compile and return the function.
+
+        label       the file name in tracebacks
+        names       further values by name
+        """
         self._names.update(names)
         exec(compile("\n".join(self._lines), f"<{label}>", "exec"), self._names)
-        made: Callable[..., Any] = self._names.pop("made")
-        return made
+        function: Callable[..., Any] = self._names.pop("generated")
+        return function

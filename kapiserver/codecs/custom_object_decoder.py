@@ -1,8 +1,8 @@
-"""From a JSON-shaped value to the tree of a custom kind.
+"""Decodes a JSON-shaped value into the tree of a custom kind.
 
-What its schema does not know is left out and noted; metadata, of objects within it too, is read as
-ObjectMeta; everything else stays as it was said. Knows no bytes and no kind by name. Mirrors the
-schema coercion of k8s.io/apiextensions-apiserver.
+Prunes the fields that the schema does not have and reports them, decodes the metadata of the object
+and of embedded objects as ObjectMeta, and leaves everything else unchanged. Knows no bytes and no
+kind by name. Mirrors the schema coercion of k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -18,29 +18,31 @@ from kapiserver.codecs.struct_decoder import struct_decoder
 
 
 def decode_custom_object(type_: type[CustomKind], value: Value, unknown: list[str]) -> Tree:
-    """Read a value, which nobody else may hold, as a custom kind; the paths of unknown fields are
-    appended to `unknown`. Raises WrongValue."""
+    """Decode a value in place and return it; append the paths of pruned fields to `unknown`.
+
+    Raises WrongValue.
+    """
     if not isinstance(value, dict):
         raise WrongValue(
             "json: cannot unmarshal the value into Go value of type unstructured.Unstructured"
         )
     version = type_.version
-    found: list[str] = []
+    pruned: list[str] = []
     if not version.preserves_unknown_fields:
-        prune(value, version.structural, found)
-    unknown.extend(found[: MAX_STRICT_ERRORS - len(unknown)])
-    place = (None, "", "metadata", None)
+        prune(value, version.structural, pruned)
+    unknown.extend(pruned[: MAX_STRICT_ERRORS - len(unknown)])
+    path = (None, "", "metadata", None)
     _decode_embedded_objects(value, version.structural, "", unknown)
     value["apiVersion"], value["kind"] = value.get("apiVersion") or "", value.get("kind") or ""
     metadata = value.get("metadata")
     value["metadata"] = struct_decoder(ObjectMeta)(
-        {} if metadata is None else metadata, place, unknown
+        {} if metadata is None else metadata, path, unknown
     )
     return value
 
 
 def valid_metadata_fields(metadata: Value) -> Tree:
-    """Of metadata the fields that are what ObjectMeta says."""
+    """Return the fields of metadata that are valid for ObjectMeta."""
     if not isinstance(metadata, dict):
         return {}
     return {name: value for name, value in metadata.items() if _is_valid_metadata({name: value})}
@@ -55,17 +57,17 @@ def _is_valid_metadata(metadata: Tree) -> bool:
 
 
 def _decode_embedded_objects(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
-    """Read the metadata of objects within a value, in place."""
+    """Decode the metadata of the objects embedded in a value, in place."""
     if not has_embedded_resources(node):
         return
     if isinstance(value, list) and node.items is not None:
-        for index, one in enumerate(value):
-            _decode_embedded_object(one, node.items, f"{path}[{index}]", unknown)
+        for index, item in enumerate(value):
+            _decode_embedded_object(item, node.items, f"{path}[{index}]", unknown)
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, item in value.items():
             child = node.field(name)
             if child is not None:
-                _decode_embedded_object(one, child, f"{path}.{name}", unknown)
+                _decode_embedded_object(item, child, f"{path}.{name}", unknown)
 
 
 def _decode_embedded_object(value: Value, node: Structural, path: str, unknown: list[str]) -> None:
@@ -74,9 +76,9 @@ def _decode_embedded_object(value: Value, node: Structural, path: str, unknown: 
             if name in value and not isinstance(value[name], str):
                 raise WrongValue(f"{path.removeprefix('.')}.{name}: must be a string")
         if "metadata" in value:
-            place = (None, "", f"{path.removeprefix('.')}.metadata", None)
+            metadata_path = (None, "", f"{path.removeprefix('.')}.metadata", None)
             metadata = value["metadata"]
             value["metadata"] = struct_decoder(ObjectMeta)(
-                {} if metadata is None else metadata, place, unknown
+                {} if metadata is None else metadata, metadata_path, unknown
             )
     _decode_embedded_objects(value, node, path, unknown)

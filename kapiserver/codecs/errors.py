@@ -1,15 +1,15 @@
-"""What can go wrong between bytes and objects, without a word about HTTP.
+"""The errors of encoding and decoding. They know nothing of HTTP.
 
     CodecError
     |-- Malformed            the bytes are not of their format
-    |-- MissingKind          no kind or apiVersion, and no default for it
-    |-- UnknownKind          a kind, or a version of it, that the scheme does not have
+    |-- MissingKind          no kind or apiVersion, and no default
+    |-- UnknownKind          a kind or version that is not in the scheme
     |-- WrongValue           a value of the wrong JSON type for its field, or out of its range
-    |-- TooLarge             longer than the bound
-    |-- UnsupportedEncoding  an envelope with an encoding or content type nobody here reads
+    |-- TooLarge             more bytes or values than the limit
+    |-- UnsupportedEncoding  an envelope with an unsupported encoding or content type
     |-- NotEncodable         an object that has no form in this media type
-    |-- NotAcceptable        none of the media types asked for is offered
-    `-- UnsupportedMediaType the body's media type is not read here
+    |-- NotAcceptable        none of the accepted media types is offered
+    `-- UnsupportedMediaType the media type of the body is not supported
 
 `apiserver/errors.py` maps each to a Status.
 """
@@ -25,9 +25,9 @@ class CodecError(Exception):
     """Base of all codec errors; the message is for the client."""
 
     kind: GroupVersionKind | None = None
-    """What the bytes said they were, defaults applied, when that much could be read."""
+    """The kind of the object, defaults applied, if it could be read."""
     name: str = ""
-    """And what they said is their name."""
+    """The name of the object, if it could be read."""
 
 
 class Malformed(CodecError):
@@ -35,11 +35,11 @@ class Malformed(CodecError):
 
 
 class MissingKind(CodecError):
-    """No kind or apiVersion, and no default for it."""
+    """No kind or apiVersion, and no default."""
 
 
 class UnknownKind(CodecError):
-    """A kind, or a version of it, that the scheme does not have."""
+    """A kind or version that is not in the scheme."""
 
 
 class WrongValue(CodecError):
@@ -47,11 +47,11 @@ class WrongValue(CodecError):
 
 
 class TooLarge(CodecError):
-    """Longer than the bound. (Too deep is Malformed: so it is in Go.)"""
+    """More bytes or values than the limit. Too deep nesting is Malformed, as in Go."""
 
 
 class UnsupportedEncoding(CodecError):
-    """An envelope with an encoding or content type nobody here reads."""
+    """An envelope with an unsupported encoding or content type."""
 
 
 class NotEncodable(CodecError):
@@ -59,7 +59,7 @@ class NotEncodable(CodecError):
 
 
 class NotAcceptable(CodecError):
-    """None of the media types asked for is offered."""
+    """None of the accepted media types is offered."""
 
     def __init__(self, offered: Sequence[str]) -> None:
         super().__init__("only the following media types are accepted: " + ", ".join(offered))
@@ -67,7 +67,7 @@ class NotAcceptable(CodecError):
 
 
 class UnsupportedMediaType(CodecError):
-    """The body's media type is not read here."""
+    """The media type of the body is not supported."""
 
     def __init__(self, offered: Sequence[str]) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
-"""How objects follow each other in a stream: JSON lines, length-prefixed frames, CBOR sequences.
+"""Delimits objects in a stream: JSON lines, length-prefixed frames, CBOR sequences.
 
-Sans-io: bodies in, bytes out; chunks of any size in, bodies out. Knows neither what a body means
-nor where the bytes travel. Mirrors k8s.io/apimachinery/pkg/util/framer and RFC 8742.
+I/O-free: framing turns bodies into bytes, and a reader turns chunks of any size into bodies. Knows
+no object and no connection. Mirrors k8s.io/apimachinery/pkg/util/framer and RFC 8742.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from kapiserver.codecs.cbor_scanner import ItemScanner
 from kapiserver.codecs.errors import Malformed, TooLarge
 
 MAX_FRAME = 16 << 20
-"""Bytes of one body: what Kubernetes' own stream decoder takes."""
+"""The largest body in bytes, as in Kubernetes' stream decoder."""
 
 _PREFIX = 4
 
 
 class FrameReader(Protocol):
-    """Cuts a stream into bodies."""
+    """Splits a stream into bodies."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take the next bytes; return the bodies they complete. Raises Malformed, TooLarge."""
+        """Add the next bytes and return the completed bodies. Raises Malformed, TooLarge."""
 
     def close(self) -> None:
-        """The stream has ended. Raises Malformed when it did so inside a body."""
+        """Signal the end of the stream. Raises Malformed if it ended inside a body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """One way to put bodies into a stream.
+    """One way to delimit bodies in a stream.
 
-    frame       one body, ready to be sent
-    reader      makes the reader of one stream
+    frame           returns one body with its delimiter
+    make_reader     returns a new reader for one stream
     """
 
     name: str
@@ -43,7 +43,7 @@ class Framing:
 
 
 class _BufferedReader:
-    """Keeps what is not complete yet; `_end` says where the first body ends, if it does."""
+    """Buffers incomplete data. `_find_end` returns the end of the first body, or None."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

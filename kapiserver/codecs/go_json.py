@@ -1,4 +1,4 @@
-"""Numbers and text as Go's encoding/json writes them. Pure; knows no format around them."""
+"""Formats numbers and text as Go's encoding/json does."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD for each part that is not valid Unicode."""
+    """Return the text with U+FFFD in place of each lone surrogate."""
     return text.translate(_SURROGATES)
 
 
 def format_float(value: float) -> str:
-    """A finite float in Go's JSON: no exponent from 1e-6 up to 1e21, no `.0`."""
+    """Format a finite float as Go does: without an exponent from 1e-6 to 1e21, without `.0`."""
     if value == 0:
         return "-0" if str(value).startswith("-") else "0"
     if 1e-6 <= abs(value) < 1e21:

@@ -1,9 +1,9 @@
-"""JSON as kube-apiserver reads and writes it.
+"""JSON as kube-apiserver encodes and decodes it.
 
-The fast parser does the work; what it refuses is looked at again by `json_text`, which accepts
-what Go accepts and words the error as Go does otherwise. Writing follows Go's encoder: `<>&` and
-the line separators escaped, floats in Go's notation, a newline after the compact form and none
-after the indented one. Knows no other format. Mirrors
+orjson parses first. `json_scanner` checks what orjson refuses: it accepts what Go accepts and
+raises errors with Go's messages. Encoding follows Go: `<>&` and the line separators are escaped,
+floats have Go's notation, the compact form ends with a newline and the indented form does not.
+Knows no other format. Mirrors
 k8s.io/apimachinery/pkg/runtime/serializer/json.
 """
 
@@ -28,8 +28,8 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 _PARSE_ERROR_PREFIX = "couldn't get version/kind; json parse error: "
-# A float after a key, or in a list: text may look like one, and then the slow way does no harm.
-# Three patterns, because a pattern that begins with a fixed byte is found much faster.
+# A float after a key or in a list. Text may match too, and then the slow path does no harm.
+# There are three patterns, because a search that begins with a fixed byte is much faster.
 _FLOAT_PATTERNS = tuple(re.compile(mark + rb"\s*-?[0-9]+[.e]") for mark in (rb'":', rb",", rb"\["))
 _HTML_ESCAPES = (
     (b"<", b"\\u003c"),
@@ -41,11 +41,11 @@ _HTML_ESCAPES = (
 
 
 SORT_KEYS = orjson.OPT_SORT_KEYS
-"""Every object's keys in order, however they stand in the tree."""
+"""The option that sorts the keys of all objects."""
 
 
 class JSONSerializer:
-    """The compact form, as it goes over the wire and into the store."""
+    """Encodes and decodes the compact form, for responses and for the store."""
 
     identifier = "json"
 
@@ -54,16 +54,14 @@ class JSONSerializer:
         self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object. Raises CodecError."""
+        """Decode one object. Raises CodecError."""
         check_value_count(data, self._max_values)
         try:
             document = decode_value(data)
         except (Malformed, WrongValue) as error:
             raise type(error)(_PARSE_ERROR_PREFIX + str(error)) from None
 
-        may_have_duplicates = _may_have_duplicates(
-            data, document
-        )  # before anything is dropped from it
+        may_have_duplicates = _may_have_duplicates(data, document)  # before decoding removes fields
 
         def strict_errors(unknown: list[str]) -> tuple[str, ...]:
             return _strict_errors(data, unknown, may_have_duplicates=may_have_duplicates)
@@ -73,33 +71,33 @@ class JSONSerializer:
         )
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object, with a newline after it. Raises NotEncodable."""
+        """Encode one object, followed by a newline. Raises NotEncodable."""
         return encode_value(obj, option=self._sort_option(obj)) + b"\n"
 
     def _sort_option(self, obj: Tree) -> int:
-        # Go writes what has no type of its own with sorted keys.
+        # Go sorts the keys of objects without a Go type.
         return 0 if self._scheme.is_typed(obj) else SORT_KEYS
 
     def recognizes(self, data: bytes) -> bool:
-        """Whether the first byte that is no space opens an object."""
+        """Whether the first byte after white space opens an object."""
         return data[:64].lstrip(b" \t\r\n")[:1] == b"{"
 
 
 class PrettyJSONSerializer(JSONSerializer):
-    """The same, indented by two for human eyes."""
+    """Encodes with an indentation of two spaces, for humans."""
 
     identifier = "json-pretty"
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object, indented, without a newline after it. Raises NotEncodable."""
+        """Encode one object, indented, without a final newline. Raises NotEncodable."""
         return encode_value(obj, option=orjson.OPT_INDENT_2 | self._sort_option(obj))
 
 
 def check_value_count(data: bytes, limit: int) -> None:
-    """See that a text has at most that many values, before any is made. Raises TooLarge.
+    """Raise TooLarge if a text has more than `limit` values. Parses nothing.
 
-    Each has a comma or an opening bracket before it; text that holds some is looked away from
-    only where there are so many that it matters.
+    Counts commas and opening brackets, one of which stands before each value. Strings are removed
+    first only if the count with their contents exceeds the limit.
     """
     if (
         len(data) > limit
@@ -119,9 +117,9 @@ def _without_strings(data: bytes) -> bytes:
 
 
 def decode_value(data: bytes) -> Value:
-    """Read any JSON text; of a key that repeats the last value counts, as in Go.
+    """Decode any JSON text. The last value of a repeated key counts, as in Go.
 
-    Raises Malformed in the words of Go, WrongValue for a number beyond a float.
+    Raises Malformed with Go's message, WrongValue for a number that is too large for a float.
     """
     try:
         value = orjson.loads(data)
@@ -129,20 +127,20 @@ def decode_value(data: bytes) -> Value:
         return _decode_slowly(data)
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
         _check_depth(value)
-    # As many digits as an int64 may have: the library also reads those that only a uint64 has.
+    # A number with as many digits as the largest int64: orjson also accepts a uint64.
     if _LONG_NUMBER in data.translate(_DIGITS_TO_ZERO):
         value = _large_integers_to_floats(value)
     return value
 
 
 def _decode_slowly(data: bytes) -> Value:
-    # Late, because hardly any body needs them.
+    # Imported late: hardly any body needs them.
     import json
 
     from kapiserver.codecs import json_scanner
 
     json_scanner.check_syntax(data)
-    # Well-formed for Go: invalid UTF-8, lone surrogates or numbers out of range.
+    # Go accepts invalid UTF-8, lone surrogates and very large numbers.
     text = data.decode("utf-8", "replace")
     try:
         value = json.loads(
@@ -150,7 +148,7 @@ def _decode_slowly(data: bytes) -> Value:
         )
         return _without_surrogates(value)
     except json.JSONDecodeError as error:
-        # Only in texts of very many values, which `check` does not look through.
+        # Only beyond the values that `check_syntax` scans.
         shown = ascii(text[error.pos : error.pos + 1])
         raise Malformed(f"invalid character {shown} looking for beginning of value") from None
     except RecursionError:
@@ -162,7 +160,7 @@ def _reject_constant(name: str) -> Value:
 
 
 def encode_value(value: Value, *, option: int = 0) -> bytes:
-    """Write any JSON value as Go does. Raises NotEncodable."""
+    """Encode any JSON value as Go does, with an orjson option. Raises NotEncodable, Malformed."""
     text = _dumps(value, option)
     if any(pattern.search(text) for pattern in _FLOAT_PATTERNS):
         text = _dumps(_with_go_floats(value), option)
@@ -170,13 +168,15 @@ def encode_value(value: Value, *, option: int = 0) -> bytes:
 
 
 def trimmed_copy(text: bytes) -> bytes:
-    """The same text, to be kept: orjson writes into 4 KiB and more and hands all of that out, of
-    which the text is but the beginning."""
+    """Return a copy of the text that uses no more memory than its length.
+
+    orjson allocates 4 KiB or more for each result and does not shrink it.
+    """
     return bytes(memoryview(text))
 
 
 def escape_html(text: bytes) -> bytes:
-    """JSON with what Go escapes in it spelled as Go does; it stands in strings alone."""
+    """Escape `<>&` and the line separators in JSON text as Go does. They occur in strings only."""
     for plain, escape in _HTML_ESCAPES:
         if plain in text:
             text = text.replace(plain, escape)
@@ -207,7 +207,7 @@ def _with_go_floats(value: Value) -> Value:
 
 
 def _large_integers_to_floats(value: Value) -> Value:
-    # Go's free JSON takes a larger integer for a float.
+    # Go decodes a larger integer into an untyped value as a float.
     if isinstance(value, dict):
         return {name: _large_integers_to_floats(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -225,7 +225,7 @@ def _parse_float(text: str) -> float:
 
 
 def _parse_int(text: str) -> int | float:
-    # More digits than an int64 has: Go's free JSON takes it for a float.
+    # Go decodes an integer beyond int64 into an untyped value as a float.
     if len(text) > 20:
         return _parse_float(text)
     value = int(text)
@@ -243,18 +243,17 @@ def _without_surrogates(value: Any) -> Any:
 
 
 def duplicate_field_errors(data: bytes, document: Value) -> tuple[str, ...]:
-    """Strict errors: the keys that repeat within an object of the text that the document was read
-    from."""
+    """Return strict errors for the repeated keys of a text, from which `document` was decoded."""
     return _strict_errors(data, [], may_have_duplicates=_may_have_duplicates(data, document))
 
 
 def _strict_errors(
     data: bytes, unknown: list[str], *, may_have_duplicates: bool
 ) -> tuple[str, ...]:
-    """The unknown and duplicate fields in the order of the text."""
+    """Return strict errors for unknown and duplicate fields in the order of the text."""
     if len(unknown) <= 1 and not may_have_duplicates:
         return unknown_field_errors(unknown)
-    from kapiserver.codecs.json_scanner import find_keys  # late: hardly any body needs it
+    from kapiserver.codecs.json_scanner import find_keys  # imported late: hardly any body needs it
 
     keys = find_keys(data, unknown)
     unknown_paths = dict.fromkeys(unknown)
@@ -274,10 +273,10 @@ def _strict_errors(
 
 
 def _may_have_duplicates(data: bytes, document: Value) -> bool:
-    """Whether a key may repeat somewhere; certain when it says no.
+    """Whether a key may be repeated. False is certain, True is not.
 
-    The parser dropped what repeats, colon and all: every key has one, and a colon within text
-    stands there as itself unless it is spelled as an escape.
+    Compares the number of colons in the text with that of the decoded document, which has lost the
+    repeated keys and their colons. Colons within strings count in both, unless they are escaped.
     """
     if b"\\u003a" in data or b"\\u003A" in data:
         return True
@@ -285,7 +284,7 @@ def _may_have_duplicates(data: bytes, document: Value) -> bool:
 
 
 def _check_depth(value: Value) -> None:
-    # The library reads deeper than it writes, and about as deep as all formats here go.
+    # orjson parses deeper than it writes; it writes about MAX_DEPTH levels.
     try:
         orjson.dumps(value)
     except orjson.JSONEncodeError:

@@ -1,7 +1,7 @@
-"""What is wrong with a JSON text, in the words of Go's encoding/json, and which keys repeat.
+"""Scans JSON text for syntax errors, with Go's messages, and for repeated keys.
 
-Slow and exact: looked at only when the fast parser refuses a text, or when it is known that a key
-repeats. Iterative, so that depth costs nothing; every list it makes is bounded. Knows no type.
+Slow and exact. Used only for text that orjson refuses or that may have repeated keys or unknown
+fields. Iterative, so depth is no problem; all results are limited in size. Knows no type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS
 
 MAX_SCANNED_VALUES = 100_000
-"""Values looked at, some tenths of a second's work; texts with more are hardly looked at."""
+"""The number of values scanned, which takes some tenths of a second. The rest is not scanned."""
 
 _MAX_PATH_CHARS = 1 << 18
 
@@ -46,25 +46,25 @@ class _Level:
 
 @dataclass(slots=True)
 class KeyScan:
-    """Paths in the order in which they stand in the text, each once."""
+    """The paths of keys in the order of the text, each once."""
 
     duplicates: list[str] = field(default_factory=list)
-    """Keys that repeat within their object."""
+    """The keys that are repeated within their object."""
     ordered: dict[str, None] = field(default_factory=dict)
-    """The duplicates and those of the `wanted` that were met."""
+    """The duplicates, and the requested paths that were found."""
     path_chars_left: int = _MAX_PATH_CHARS
-    """Characters of paths that may still be spelled out: long paths must not add up."""
+    """The number of characters that further paths may have, which limits the memory used."""
     complete: bool = True
-    """False when the text has more than MAX_VALUES: the rest was not looked at."""
+    """False if the text has more than MAX_SCANNED_VALUES values, so part of it was not scanned."""
 
 
 def check_syntax(data: bytes) -> None:
-    """Raise Malformed; return when the text is well-formed as far as it was looked at."""
+    """Raise Malformed if the scanned part of the text has a syntax error."""
     _Scanner(data, paths=(), names=()).run()
 
 
 def find_keys(data: bytes, paths: list[str]) -> KeyScan:
-    """The duplicate keys of a text, and in what order they and the `wanted` paths stand in it.
+    """Return the duplicate keys of a text, and the order of these and of the given paths.
 
     Raises Malformed.
     """
@@ -112,7 +112,7 @@ class _Scanner:
         self.position = space.end()
 
     def _next_byte(self) -> bytes:
-        """The next byte that is no space. Raises Malformed at the end."""
+        """Return the next byte that is not white space. Raises Malformed at the end."""
         self._skip_space()
         self.position += 1
         if self.position > len(self.data):
@@ -120,13 +120,13 @@ class _Scanner:
         return self.data[self.position - 1 : self.position]
 
     def _unexpected(self, context: str) -> Malformed:
-        """The error for the byte before the current place."""
+        """Return the error for the byte before the current position."""
         if self.position > len(self.data):
             return Malformed("unexpected end of JSON input")
         return Malformed(f"invalid character {_quote_byte(self.data[self.position - 1])} {context}")
 
     def _scan_value(self) -> None:
-        """Pass a scalar, or open what opens here up to the first scalar in it."""
+        """Skip a scalar, or open containers up to the first scalar in them."""
         self.remaining_values -= 1
         first_byte = self._next_byte()
         while first_byte in (b"{", b"["):
@@ -146,7 +146,7 @@ class _Scanner:
             raise self._unexpected("looking for beginning of value")
 
     def _open_container(self, opening: bytes) -> bool:
-        """Open a level and pass its first key, or the whole of it when there is nothing in it."""
+        """Open a container and scan its first key. If it is empty, close it and return True."""
         if len(self.stack) >= MAX_DEPTH:
             raise Malformed("exceeded max depth")
         level = _Level(keys=set() if opening == b"{" else None)
@@ -242,7 +242,7 @@ class _Scanner:
 
 
 def _quote_byte(byte: int) -> str:
-    """A byte as Go shows it: read as Latin-1, in single quotes."""
+    """Format a byte as Go does: as Latin-1 in single quotes."""
     if byte in _ESCAPES:
         return f"'{_ESCAPES[byte]}'"
     if byte < 0x20 or byte == 0x7F:
@@ -253,8 +253,8 @@ def _quote_byte(byte: int) -> str:
 
 
 def _unescape_key(key: bytes) -> bytes:
-    # The same key may be spelled with and without escapes.
-    import json  # only for keys with escapes
+    # A key can be written with and without escapes, and these are equal.
+    import json  # imported late: only for keys with escapes
 
     text: str = json.loads(key.decode("utf-8", "replace"))
     return b'"' + text.encode("utf-8", "surrogatepass") + b'"'

@@ -1,20 +1,22 @@
-"""How much is taken in, the same for every format. Sizes of bodies are bounded where they arrive.
+"""Limits on decoded data, the same for every format.
 
-Mirrors the limits of k8s.io/apimachinery, lower where Python's own stack is the limit.
+The HTTP layer limits the size of bodies. Mirrors the limits of k8s.io/apimachinery; the depth is
+lower because Python's stack is smaller.
 """
 
 MAX_DEPTH = 250
-"""Levels of objects and arrays: what every walk over a tree can do without running out."""
+"""The nesting depth of objects and arrays, within which recursive functions cannot overflow."""
 
 MAX_VALUES = 300_000
-"""Values in one body: a few bytes can stand for an object of a kilobyte in memory, and no object
-that fits into a body has nearly as many. Nothing in the store or a client's list is counted."""
+"""Values in one request body. A few bytes of input can become a kilobyte of memory, and no valid
+object within the body limit has nearly as many values. Stored values and the lists that clients
+decode are not limited."""
 
 UNLIMITED = (1 << 63) - 1
-"""More values than there will ever be: what is read is ours."""
+"""The value limit for trusted data."""
 
 TOO_MANY_VALUES = "the data has too many values: at most {} are read"
-"""For TooLarge."""
+"""The message of TooLarge; `format` takes the limit."""
 
 MAX_STRICT_ERRORS = 100
-"""Unknown and duplicate fields reported at once, as in Kubernetes' strict decoder."""
+"""The most unknown and duplicate fields reported for one body, as in Kubernetes' strict decoder."""

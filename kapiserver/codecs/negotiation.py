@@ -1,8 +1,8 @@
-"""Which encoding a client sends and which it wants: pure functions of header values.
+"""Content negotiation: pure functions of the Accept and Content-Type headers.
 
 Knows no request and no response. Mirrors k8s.io/apiserver/pkg/endpoints/handlers/negotiation and
-RFC 9110 section 12: the most preferred clause wins, a clause whose parameters are not possible
-here is passed over, q=0 refuses.
+RFC 9110 section 12: the most preferred media range wins, media ranges with unsupported parameters
+are skipped, q=0 excludes a media type.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _MAX_MEDIA_RANGES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaTypeOptions:
-    """What the answer shall be.
+    """The negotiated encoding of a response.
 
     media       the media type
     stream      `stream=`: "watch" or ""
-    convert     `as=`, `g=`, `v=`: the kind to turn the answer into, such as a Table
-    pretty      `pretty=1` beside the media type; see `wants_pretty` for the query
-    parameters  all parameters of the clause that won, as sent, names in lower case
+    convert     `as=`, `g=`, `v=`: the kind to convert the response to, such as Table
+    pretty      `pretty=1` in the Accept header; see `wants_pretty` for the query parameter
+    parameters  all parameters of the chosen media range as sent, names in lower case
     """
 
     media: MediaType
@@ -45,7 +45,7 @@ class MediaTypeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaRange:
-    """One element of a header such as Accept."""
+    """One element of an Accept header, or a Content-Type."""
 
     type: str
     subtype: str
@@ -59,11 +59,11 @@ class MediaRange:
 
 
 AllowsConversion = Callable[[MediaType, GroupVersionKind | None], bool]
-"""Whether an endpoint can answer in a media type with that conversion (None: as it is)."""
+"""Whether an endpoint offers a media type with a conversion (None: without conversion)."""
 
 
 def no_conversion(_media: MediaType, convert: GroupVersionKind | None) -> bool:
-    """The endpoint gives objects as they are and nothing else."""
+    """Allow no conversion."""
     return convert is None
 
 
@@ -73,9 +73,9 @@ def negotiate_output(
     *,
     allows: AllowsConversion = no_conversion,
 ) -> MediaTypeOptions:
-    """The answer's encoding for an Accept header; "" when it is missing.
+    """Return the encoding of a response for an Accept header; "" if the header is missing.
 
-    Raises NotAcceptable naming the media types on offer.
+    Raises NotAcceptable, which lists the offered media types.
     """
     if not accept.strip():
         return MediaTypeOptions(media=offered[0])
@@ -91,10 +91,10 @@ def negotiate_output_stream(
     *,
     allows: AllowsConversion = no_conversion,
 ) -> MediaTypeOptions:
-    """The encoding of a watch. Raises NotAcceptable naming the streams on offer.
+    """Return the encoding of a watch.
 
-    Like kube-apiserver, a client that prefers an encoding without streams is refused rather than
-    given its second choice.
+    As in kube-apiserver, a client that prefers a media type without a stream form is refused and
+    does not get its second choice. Raises NotAcceptable, which lists the offered stream types.
     """
     streams = [media for media in offered if media.framing is not None]
     options = (
@@ -108,13 +108,13 @@ def negotiate_output_stream(
 
 
 def negotiate_input(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> MediaType:
-    """The media type of a body by its Content-Type; the first on offer when that is missing.
+    """Return the media type of a body by its Content-Type; the first one offered if it is missing.
 
     Raises UnsupportedMediaType.
     """
     if not header.strip():
         return offered[0]
-    # Clients send the same few headers over and over.
+    # Clients send the same few headers repeatedly, so parsed ones are cached.
     cacheable = len(header) <= _MAX_CACHED_LENGTH
     name = (_cached_media_type_name if cacheable else media_type_name)(header)
     for media in offered:
@@ -124,7 +124,7 @@ def negotiate_input(header: str, offered: Sequence[MediaType] = MEDIA_TYPES) -> 
 
 
 def media_type_name(header: str) -> str:
-    """`type/subtype` of a Content-Type in lower case, without parameters; "" when malformed."""
+    """Return `type/subtype` of a Content-Type in lower case; "" if it is malformed."""
     try:
         media_range = _parse_media_range(_Cursor(header))
     except ValueError:
@@ -136,14 +136,14 @@ _cached_media_type_name = functools.lru_cache(maxsize=64)(media_type_name)
 
 
 def wants_pretty(query_value: str, user_agent: str) -> bool:
-    """Whether to indent, by `?pretty=` ("" when missing) or else by who seems to read it."""
+    """Whether to indent: by the value of `?pretty=`, or by the user agent if that is ""."""
     if query_value:
         return query_value in _TRUE
     return user_agent.startswith(_HUMAN_USER_AGENTS)
 
 
 def parse_accept(header: str) -> list[MediaRange]:
-    """The clauses of an Accept header, most preferred first; what makes no sense is dropped."""
+    """Return the valid media ranges of an Accept header, most preferred first."""
     media_ranges = []
     for text in _split_elements(header)[:_MAX_MEDIA_RANGES]:
         try:
@@ -240,7 +240,7 @@ class _Cursor:
 def _parse_media_range(cursor: _Cursor) -> MediaRange:
     cursor.match(_SPACE)
     type_ = cursor.token()
-    # A lone "*" is how java.net.URL spells "*/*".
+    # java.net.URL writes "*" for "*/*".
     subtype = cursor.token() if cursor.skip("/") else type_
     if subtype == type_ and type_ != "*" and "/" not in cursor.text:
         raise ValueError("no subtype")
@@ -281,7 +281,7 @@ def _parse_quality(text: str) -> float:
 
 
 def _split_elements(header: str) -> list[str]:
-    # Commas inside quoted parameters do not end a clause.
+    # Commas inside quoted parameters do not separate elements.
     if '"' not in header:
         return header.split(",")
     return re.findall(r'(?:[^",]|"(?:[^"\\]|\\.)*+"?)+', header)

@@ -1,8 +1,8 @@
-"""From a parsed document to an object of a declared type: what JSON, YAML and CBOR share.
+"""Decodes a document, which JSON, YAML or CBOR was parsed into, into an object of its kind.
 
-Finds the kind in the document, completes it from the defaults, finds the type in the scheme and
-reads the tree by it. Knows no bytes but to show them in a message. Mirrors the middle of Decode
-in k8s.io/apimachinery/pkg/runtime/serializer/json.
+Takes the kind from the document, completes it from the defaults, looks its type up in the scheme
+and decodes the tree. Uses the input bytes in error messages only. Mirrors Decode in
+k8s.io/apimachinery/pkg/runtime/serializer/json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_EXCERPT = 1024
 
 
 def unknown_field_errors(unknown: list[str]) -> tuple[str, ...]:
-    """The strict errors of a format in which nothing else can be wrong."""
+    """Return the strict errors for the paths of unknown fields."""
     return tuple(f'unknown field "{path}"' for path in unknown)
 
 
@@ -37,12 +37,12 @@ def decode_object(
     source: bytes,
     make_strict_errors: Callable[[list[str]], tuple[str, ...]] = unknown_field_errors,
 ) -> Decoded:
-    """Read a document as the kind it names.
+    """Decode a document as the kind it names. May take over parts of the document.
 
-    source      the bytes it was read from, for messages
-    strict      makes the strict errors, given the paths of the unknown fields
+    source                  the bytes of the document, for messages
+    make_strict_errors      returns the strict errors, given the paths of the unknown fields
 
-    A custom object says itself what it is: it is not completed, as with kube-apiserver.
+    As in kube-apiserver, `defaults` do not complete the kind of a custom object.
 
     Raises MissingKind, UnknownKind, WrongValue, each with `kind` and `name` as far as known.
     """
@@ -70,7 +70,7 @@ def _metadata_name(document: Value) -> str:
 
 
 def kind_of_document(document: Value) -> GroupVersionKind:
-    """What a document says it is; parts that it does not say are empty. Raises WrongValue."""
+    """Return the kind that a document names; missing parts are empty. Raises WrongValue."""
     if document is None:
         return GroupVersionKind("", "", "")
     if not isinstance(document, dict):
@@ -94,7 +94,7 @@ def kind_of_document(document: Value) -> GroupVersionKind:
 
 
 def complete_kind(kind: GroupVersionKind, defaults: GroupVersionKind | None) -> GroupVersionKind:
-    """The kind, with what it leaves out taken from the defaults; never another group."""
+    """Fill in a missing kind or version from the defaults; a given group is never changed."""
     if defaults is None:
         return kind
     if not kind.kind:
@@ -105,7 +105,7 @@ def complete_kind(kind: GroupVersionKind, defaults: GroupVersionKind | None) -> 
 
 
 def require_kind(kind: GroupVersionKind, source: bytes) -> None:
-    """Raise MissingKind unless both the kind and its version are known."""
+    """Raise MissingKind unless both the kind and its version are given."""
     for name, value in (("Kind", kind.kind), ("apiVersion", kind.version)):
         if not value:
             excerpt = source[:_MAX_EXCERPT].decode("utf-8", "replace")
@@ -113,7 +113,7 @@ def require_kind(kind: GroupVersionKind, source: bytes) -> None:
 
 
 def registered_type(scheme: Scheme, kind: GroupVersionKind) -> type[Kind]:
-    """The type of a kind that a client named. Raises UnknownKind."""
+    """Return the type of a kind that a client named. Raises UnknownKind."""
     try:
         if kind.version == "__internal":
             raise NotRegistered.of_kind(kind)

@@ -1,8 +1,8 @@
-"""Query parameters as option objects and back: `?limit=5&watch=true` is a ListOptions.
+"""Converts query parameters to option objects and back: `?limit=5&watch=true` is a ListOptions.
 
-Options are the declared kinds of meta/v1 (ListOptions, DeleteOptions, ...) or of a group
-(PodLogOptions); what a query can spell of one is its strings, booleans, integers and lists of
-strings. Knows no request. Mirrors runtime.ParameterCodec and the conversions of url.Values in
+Options are declared kinds of meta/v1 (ListOptions, DeleteOptions, ...) or of a group
+(PodLogOptions). A query can express their strings, booleans, integers and lists of strings. Knows
+no request. Mirrors runtime.ParameterCodec and the conversions of url.Values in
 k8s.io/apimachinery.
 """
 
@@ -18,7 +18,7 @@ from kapiserver.codecs.errors import WrongValue
 from kapiserver.codecs.object_decoder import registered_type
 
 Query = Mapping[str, Sequence[str]]
-"""Names to all their values, in order; as urllib.parse.parse_qs gives them with blanks kept."""
+"""Each name with all its values in order, as urllib.parse.parse_qs returns with blanks kept."""
 
 META_V1 = GroupVersion("meta.k8s.io", "v1")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -26,16 +26,16 @@ _BITS = {"int32": 32, "int64": 64}
 
 
 class ParameterCodec:
-    """Options of one scheme from query parameters and back."""
+    """Encodes and decodes the options of one scheme."""
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
 
     def decode(self, query: Query, kind: str, version: GroupVersion = META_V1) -> Tree:
-        """The options that a query spells; what it does not name is absent.
+        """Return the options of a query; options that it does not name are absent.
 
-        Of a name given twice the first value counts, unless it is a list. Raises WrongValue in
-        Go's words for what is no integer.
+        The first value of a repeated name counts, unless the option is a list. Raises WrongValue
+        with Go's message for an invalid integer.
         """
         options: Tree = {"kind": kind, "apiVersion": str(version)}
         for flat in registered_type(self._scheme, version.with_kind(kind)).flat_fields():
@@ -52,7 +52,7 @@ class ParameterCodec:
     def encode(
         self, options: Tree, kind: str, version: GroupVersion = META_V1
     ) -> dict[str, list[str]]:
-        """The query that spells the options; zero values are left out."""
+        """Return the query for the options, without zero values."""
         query: dict[str, list[str]] = {}
         for flat in registered_type(self._scheme, version.with_kind(kind)).flat_fields():
             value = options.get(flat.field.name)
@@ -73,12 +73,12 @@ def _decode_value(field: Field, values: Sequence[str]) -> Value:
         return list(values)
     text = values[0] if values else ""
     if isinstance(field.shape, Message):
-        # A leaf such as Time has a text form; other messages cannot be spelled in a query.
+        # Scalar types such as Time have a text form; other messages have none in a query.
         return text or None if hasattr(field.shape.type, "canonical") else None
     if not isinstance(field.shape, Scalar):
         return None
     if field.shape.name == "bool":
-        # As Go's conversion: a bare `?watch` is true, and so is anything but a plain no.
+        # As in Go's conversion, a bare `?watch` and any value but "false" and "0" are true.
         return bool(values) and text.lower() not in ("false", "0")
     if field.shape.name in _BITS:
         return _parse_integer(text, _BITS[field.shape.name])

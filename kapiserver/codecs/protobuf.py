@@ -1,8 +1,9 @@
-"""Kubernetes' Protobuf: the envelope around a message, and documents put together from bytes.
+"""Kubernetes' Protobuf: the envelope of messages, and messages concatenated from encoded parts.
 
-An object is `k8s\\0` and a message Unknown of its kind and its own message. Since fields may come
-in any order and a repeated struct is merged, stored bytes go out with a revision appended and
-lists are their items one after the other: nothing is parsed. Knows no store. Mirrors
+An encoded object is `k8s\\0` and a runtime.Unknown message, which contains the kind and the
+object's message. Protobuf fields may be in any order and repeated messages are merged. So the
+resource version is appended to a stored message, and a list is the concatenation of its items,
+without decoding either. Knows no store. Mirrors
 k8s.io/apimachinery/pkg/runtime/serializer/protobuf and runtime.Unknown.
 """
 
@@ -44,7 +45,7 @@ MAGIC = b"k8s\0"
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _JSON = "application/json"
 ENVELOPE_TAIL = encode_delimited(3, b"") + encode_delimited(4, b"")
-"""What follows the message: no content encoding, no content type."""
+"""The fields after the message: an empty content encoding and an empty content type."""
 
 _TYPE_META, _RAW, _CONTENT_ENCODING, _CONTENT_TYPE = 1, 2, 3, 4
 _METADATA, _ITEMS = 1, 2
@@ -55,7 +56,7 @@ _MAX_ENVELOPE_FIELDS = 100
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """What an envelope says; parts of the kind that it does not say are empty."""
+    """The fields of a runtime.Unknown message; missing parts of the kind are empty."""
 
     kind: GroupVersionKind
     raw: bytes
@@ -64,7 +65,7 @@ class Envelope:
 
 
 def envelope_head(kind: GroupVersionKind, length: int) -> bytes:
-    """What stands before a message of that length; ENVELOPE_TAIL comes after it."""
+    """Return the envelope before a message of that length; ENVELOPE_TAIL comes after it."""
     type_meta = encode_delimited(1, str(kind.group_version).encode()) + encode_delimited(
         2, kind.kind.encode()
     )
@@ -79,7 +80,7 @@ def envelope_head(kind: GroupVersionKind, length: int) -> bytes:
 def write_envelope(
     kind: GroupVersionKind, raw: bytes, content_type: str = "", content_encoding: str = ""
 ) -> bytes:
-    """The envelope of a message."""
+    """Return a message in its envelope."""
     tail = ENVELOPE_TAIL
     if content_type or content_encoding:
         encoding, type_ = content_encoding.encode(), content_type.encode()
@@ -90,7 +91,7 @@ def write_envelope(
 
 
 def read_envelope(data: bytes) -> Envelope:
-    """Open an envelope; the message is taken as it is. Raises Malformed and WrongValue."""
+    """Decode an envelope but not the message in it. Raises Malformed, WrongValue."""
     if not data.startswith(MAGIC):
         if not data:
             raise Malformed("empty data")
@@ -115,7 +116,7 @@ def read_envelope(data: bytes) -> Envelope:
 
 
 def _read_fields(data: bytes, at: int) -> dict[int, bytes]:
-    # The byte fields of a message by number; a message that comes twice is merged.
+    # Returns the length-delimited fields of a message by number. A repeated TypeMeta is merged.
     fields: dict[int, bytes] = {}
     end, remaining = len(data), _MAX_ENVELOPE_FIELDS
     try:
@@ -143,7 +144,7 @@ _ENVELOPE_FIELDS = {1: "TypeMeta", 2: "Raw", 3: "ContentEncoding", 4: "ContentTy
 
 
 class ProtobufSerializer:
-    """Objects of declared types in their envelopes."""
+    """Encodes and decodes objects of declared types in envelopes."""
 
     identifier = "protobuf"
 
@@ -152,7 +153,7 @@ class ProtobufSerializer:
         self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object. Raises CodecError."""
+        """Decode one object. Raises CodecError."""
         envelope = read_envelope(data)
         kind = complete_kind(envelope.kind, defaults)
         try:
@@ -173,7 +174,7 @@ class ProtobufSerializer:
         return Decoded(object={**head, **tree}, kind=kind)
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object, which names its kind. Raises NotEncodable."""
+        """Encode one object, which has `kind` and `apiVersion`. Raises NotEncodable."""
         try:
             kind = kind_of(obj)
             type_ = self._scheme.type_of(kind)
@@ -182,7 +183,7 @@ class ProtobufSerializer:
         return write_envelope(kind, message_encoder(type_)(obj))
 
     def recognizes(self, data: bytes) -> bool:
-        """Whether the data begins as an envelope does."""
+        """Whether the data begins with the prefix of envelopes."""
         return data.startswith(MAGIC)
 
 
@@ -211,27 +212,27 @@ def _decode_message(type_: type[Type], envelope: Envelope, max_values: int) -> T
     return message_decoder(type_)(envelope.raw, max_values)
 
 
-# --- documents put together from bytes
+# --- messages concatenated from encoded parts
 
 
 def with_resource_version(raw: bytes, revision: int) -> bytes:
-    """The message of an object or a list item with another `metadata.resourceVersion`."""
+    """Return the message of an object or a list item with another `metadata.resourceVersion`."""
     metadata = encode_delimited(_RESOURCE_VERSION, b"%d" % revision)
     return raw + encode_delimited(_METADATA, metadata)
 
 
 def list_item_head(length: int) -> bytes:
-    """What stands before each item's message of that length in the message of a list."""
+    """Return the tag and length before an item's message in the message of a list."""
     return encode_tag(_ITEMS, BYTES) + encode_varint(length)
 
 
 def list_item_length(length: int) -> int:
-    """The bytes that an item's message of that length takes in the message of a list."""
+    """Return the bytes that an item with a message of that length takes in a list."""
     return length + len(list_item_head(length))
 
 
 def write_watch_event(type_: str, envelope: bytes) -> bytes:
-    """The message of a WatchEvent, without its frame, around an object in its envelope."""
+    """Return the unframed message of a WatchEvent for an object in its envelope."""
     return encode_delimited(_EVENT_TYPE, type_.encode()) + encode_delimited(
         _EVENT_OBJECT, encode_delimited(1, envelope)
     )
@@ -239,14 +240,14 @@ def write_watch_event(type_: str, envelope: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One event of a watch stream, its object in its envelope."""
+    """One event of a watch stream; `object` is an envelope."""
 
     type: str
     object: bytes
 
 
 def read_watch_event(data: bytes) -> WatchEvent:
-    """Take apart the message of a WatchEvent. Raises Malformed."""
+    """Decode the message of a WatchEvent. Raises Malformed."""
     fields = _read_fields(data, 0)
     try:
         event_type = fields.get(_EVENT_TYPE, b"").decode()

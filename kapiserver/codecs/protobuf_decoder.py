@@ -1,8 +1,11 @@
-"""From a Protobuf message to the canonical tree of its type: one function written for each type.
+"""Generates the functions that decode Protobuf messages into canonical trees, one for each type.
 
-Fields may come in any order; a struct that comes twice is merged, so what is appended to a
-message overrides. Fields that the type does not have are skipped. Knows no envelope. Mirrors the
-unmarshalers of gogo/protobuf, and what Go's JSON encoder makes of the structs they fill.
+Fields may be in any order. Repeated messages are merged, so fields appended to a message override
+earlier ones. Unknown fields are skipped. Knows no envelope. Mirrors the unmarshalers of
+gogo/protobuf, followed by Go's JSON encoder.
+
+Names in the generated code: `b` is the message, `n` its length, `i` the offset, `j` the end of a
+field, `t` its tag, `v` its value, `f0`, `f1`, ... the values of the fields.
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ from kapiserver.codecs.struct_decoder import zero_value
 
 _CACHE_SIZE = 4096
 _CBOR_PREFIX_BASE64 = "2dn3"
-"""How CBOR that says what it is begins, in base64: the form of bytes in a tree. KEP-4222 lets
-extensions be in it within Protobuf."""
+"""The self-described CBOR tag in base64, the form of bytes in a tree. KEP-4222 allows CBOR in a
+RawExtension within Protobuf."""
 _MAX_CACHED_LENGTH = 64
 
 _READ_TAG = """
@@ -49,7 +52,7 @@ if t > 127: t, i = read_varint(b, i - 1)
 """
 _READ_NEXT_TAG = f"if i == n: break{_READ_TAG}"
 
-# How `v` is taken from the bytes, by wire type.
+# The lines that read `v` from the message, by wire type.
 _READ_DELIMITED = """
 j = b[i]
 i += 1
@@ -58,7 +61,7 @@ j += i
 v = b[i:j]
 i = j
 """
-# The same of what nobody asks for.
+# The lines that skip a length-delimited field.
 _SKIP_DELIMITED = """
 j = b[i]
 i += 1
@@ -72,7 +75,7 @@ if v > 127: v, i = read_varint(b, i - 1)
 """
 _READ_FIXED64 = "v, i = unpack_double(b, i)[0], i + 8"
 
-# What becomes of `v`: a scalar's value in the tree, by name.
+# The expression of a scalar in the tree, by its name.
 _SCALAR_EXPRESSIONS = {
     "string": "v.decode()",
     "bytes": "to_base64(v, newline=False).decode()",
@@ -87,7 +90,7 @@ _ZERO_LITERALS = {
 
 
 class ValueBudget:
-    """How many more list items, map entries and unknown fields are read."""
+    """Limits the number of decoded list items, map entries and unknown fields."""
 
     __slots__ = ("_left", "_most")
 
@@ -95,7 +98,7 @@ class ValueBudget:
         self._left = self._most = most
 
     def take(self, count: int) -> None:
-        """Read that many. Raises TooLarge."""
+        """Count that many values. Raises TooLarge if they exceed the limit."""
         self._left -= count
         if self._left < 0:
             raise TooLarge(f"proto: {TOO_MANY_VALUES.format(self._most)}")
@@ -103,13 +106,14 @@ class ValueBudget:
 
 @cached_per_type
 def compiled_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Tree]:
-    """The compiled function that reads one message; of a Leaf, into its message as a tree.
+    """Return the compiled function that decodes a message; for a scalar type, into a message tree.
 
-    Raises Malformed, TooLarge, ValueError or struct.error; IndexError for what is cut off.
+    The function raises Malformed, TooLarge, ValueError or struct.error, and IndexError if the
+    message is truncated.
     """
     source = FunctionSource("b, budget")
-    fields = [one for one in type_.fields() if one.number is not None]
-    locals_ = {one.name: f"f{index}" for index, one in enumerate(fields)}
+    fields = [field for field in type_.fields() if field.number is not None]
+    locals_ = {field.name: f"f{index}" for index, field in enumerate(fields)}
     add_field_scan(source, fields, locals_)
     source.add("out = {}")
     for field in fields:
@@ -119,7 +123,7 @@ def compiled_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Tree]:
 
 
 def decoder_globals() -> dict[str, Any]:
-    """What the lines of a reader call, by name."""
+    """Return the functions that the generated code calls, by name."""
     return {
         "read_varint": read_varint,
         "read_entries": _read_entries,
@@ -134,37 +138,42 @@ def decoder_globals() -> dict[str, Any]:
     }
 
 
-# --- taking the fields apart
+# --- generated code: reading the fields
 
 
 def add_field_scan(source: FunctionSource, fields: list[Field], locals_: dict[str, str]) -> None:
-    """Add the lines that take the fields of a message `b` into their locals: bytes, unsigned
-    numbers, lists of those; None where a field is not there. A `budget` pays for unknown ones."""
+    """Add the lines that read the fields of the message `b` into local variables.
+
+    locals_     the local variable of each field, by the field's name
+
+    A variable is bytes, an unsigned number or a list of these; None if the field is absent. Unknown
+    fields count against `budget`.
+    """
     if not fields:
         return
-    # One pass over the tags in their usual order; what comes late gets another pass.
-    marks: set[int] = set()
-    numbers: dict[int, str] = {}
+    # One iteration tests all tags in the usual order; fields out of order need another one.
+    known_tags: set[int] = set()
+    names_by_number: dict[int, str] = {}
     body = []
-    for field in sorted(fields, key=lambda one: one.number or 0):
-        numbers[field.number or 0] = field.proto
+    for field in sorted(fields, key=lambda field: field.number or 0):
+        names_by_number[field.number or 0] = field.proto
         local = locals_[field.name]
-        mark = _field_tag(field.number or 0, field.shape)
-        marks.add(mark)
+        field_tag = _field_tag(field.number or 0, field.shape)
+        known_tags.add(field_tag)
         if isinstance(field.shape, ListOf | MapOf):
-            body.append(_repeated_field_lines(mark, local, field.shape))
+            body.append(_repeated_field_lines(field_tag, local, field.shape))
         else:
-            body.append(_single_field_lines(mark, local, field.shape))
-        packed = _field_tag(field.number or 0, Scalar("bytes"))
-        if isinstance(field.shape, ListOf) and packed != mark:
-            marks.add(packed)
-            body.append(_packed_field_lines(packed, local, mark & 7))
-    known, names = source.bind(frozenset(marks)), source.bind(numbers)
+            body.append(_single_field_lines(field_tag, local, field.shape))
+        packed_tag = _field_tag(field.number or 0, Scalar("bytes"))
+        if isinstance(field.shape, ListOf) and packed_tag != field_tag:
+            known_tags.add(packed_tag)
+            body.append(_packed_field_lines(packed_tag, local, field_tag & 7))
+    tags_name, numbers_name = source.bind(frozenset(known_tags)), source.bind(names_by_number)
     body.append(
-        f"if t not in {known}:\n    budget.take(1)\n"
-        f"    if t & 7 == {BYTES} and 7 < t < 4096 and t >> 3 not in {names}:\n"
+        f"if t not in {tags_name}:\n    budget.take(1)\n"
+        f"    if t & 7 == {BYTES} and 7 < t < 4096 and t >> 3 not in {numbers_name}:\n"
         f"{_indent(_SKIP_DELIMITED, 2)}\n"
-        f"    else: i = skip(b, i, t, {names})\n{_indent(_READ_NEXT_TAG)}\n"
+        f"    else: i = skip(b, i, t, {numbers_name})\n{_indent(_READ_NEXT_TAG)}\n"
     )
     source.add(f"""
 n = len(b)
@@ -186,7 +195,7 @@ def _indent(text: str, depth: int = 1) -> str:
 
 
 def map_value_tag(shape: Scalar | Message) -> int:
-    """The tag of the value in the entries of a map, which `read_entries` takes."""
+    """Return the tag of the value in map entries, an argument of `read_entries`."""
     return _field_tag(2, shape)
 
 
@@ -207,9 +216,9 @@ def _read_lines(shape: Shape) -> str:
     )
 
 
-def _single_field_lines(mark: int, local: str, shape: Shape) -> str:
+def _single_field_lines(field_tag: int, local: str, shape: Shape) -> str:
     value = f"v if {local} is None else merged({local}, v)" if _is_mergeable(shape) else "v"
-    return f"""if t == {mark}:
+    return f"""if t == {field_tag}:
 {_indent(_read_lines(shape))}
     {local} = {value}
 {_indent(_READ_NEXT_TAG)}
@@ -220,10 +229,10 @@ def _is_mergeable(shape: Shape) -> bool:
     return isinstance(shape, Message) and not issubclass(shape.type, ScalarType)
 
 
-def _repeated_field_lines(mark: int, local: str, shape: ListOf | MapOf) -> str:
-    return f"""if t == {mark}:
+def _repeated_field_lines(field_tag: int, local: str, shape: ListOf | MapOf) -> str:
+    return f"""if t == {field_tag}:
     if {local} is None: {local} = []
-    while t == {mark}:
+    while t == {field_tag}:
 {_indent(_read_lines(shape), 2)}
         {local}.append(v)
         if i == n: t = -1
@@ -233,9 +242,9 @@ def _repeated_field_lines(mark: int, local: str, shape: ListOf | MapOf) -> str:
 """
 
 
-def _packed_field_lines(mark: int, local: str, wire_type: int) -> str:
-    # Numbers of a list in one field: nobody here writes it, any reader must take it.
-    return f"""if t == {mark}:
+def _packed_field_lines(field_tag: int, local: str, wire_type: int) -> str:
+    # Packed lists: this server does not write them, but every decoder must accept them.
+    return f"""if t == {field_tag}:
 {_indent(_READ_DELIMITED)}
     if {local} is None: {local} = []
     {local} += read_packed(v, {wire_type})
@@ -243,15 +252,15 @@ def _packed_field_lines(mark: int, local: str, wire_type: int) -> str:
 """
 
 
-# --- putting the tree together
+# --- generated code: building the tree
 
 
 def _add_tree_field(source: FunctionSource, field: Field, local: str) -> None:
     name, shape, declared = repr(field.name), field.shape, field.options
     if declared.inline:
-        inner = source.bind_lazy(compiled_decoder, _message_type(shape))
+        decoder = source.bind_lazy(compiled_decoder, _message_type(shape))
         test = f"if {local} is not None: " if field.pointer else ""
-        source.add(f'{test}out.update({inner}({local} or b"", budget))')
+        source.add(f'{test}out.update({decoder}({local} or b"", budget))')
         return
     if isinstance(shape, Message) and not field.pointer and not is_string_list(shape):
         source.add(f'v = {local} or b""\nr = {_value_expression(source, shape)}')
@@ -265,12 +274,12 @@ def _add_tree_field(source: FunctionSource, field: Field, local: str) -> None:
         source.add("    budget.take(len(v))")
     source.add(f"    v = {_value_expression(source, shape)}")
     if isinstance(shape, Scalar):
-        kept = "True" if field.pointer or declared.always else "v"
+        condition = "True" if field.pointer or declared.always else "v"
     elif isinstance(shape, Message) and not is_string_list(shape):
-        kept = "v is not None"
+        condition = "v is not None"
     else:
-        kept = "True" if declared.always else "v"
-    source.add(f"    if {kept}: out[{name}] = v")
+        condition = "True" if declared.always else "v"
+    source.add(f"    if {condition}: out[{name}] = v")
     if declared.always:
         absent = (
             _ZERO_LITERALS[shape.name]
@@ -281,19 +290,20 @@ def _add_tree_field(source: FunctionSource, field: Field, local: str) -> None:
 
 
 def _value_expression(source: FunctionSource, shape: Shape) -> str:
-    # The expression of the value in the tree of what was taken, `v`.
+    # Returns the expression of the value in the tree for the value `v` that was read.
     if isinstance(shape, Scalar):
         return _SCALAR_EXPRESSIONS[shape.name]
     if isinstance(shape, ListOf):
         return f"[{_value_expression(source, shape.item)} for v in v]"
     if isinstance(shape, MapOf):
         assert isinstance(shape.value, Scalar | Message)
-        mark = map_value_tag(shape.value)
-        return (
-            f"{{k: {_value_expression(source, shape.value)} for k, v in read_entries(v, {mark})}}"
-        )
-    leaf = issubclass(shape.type, ScalarType)
-    return f"{source.bind_lazy(leaf_decoder if leaf else compiled_decoder, shape.type)}(v, budget)"
+        value_tag = map_value_tag(shape.value)
+        value = _value_expression(source, shape.value)
+        return f"{{k: {value} for k, v in read_entries(v, {value_tag})}}"
+    is_leaf = issubclass(shape.type, ScalarType)
+    return (
+        f"{source.bind_lazy(leaf_decoder if is_leaf else compiled_decoder, shape.type)}(v, budget)"
+    )
 
 
 def _message_type(shape: Shape) -> type[Type]:
@@ -302,41 +312,41 @@ def _message_type(shape: Shape) -> type[Type]:
 
 
 def is_string_list(shape: Message) -> bool:
-    """Whether the value in the tree is a list, although its message is a struct."""
+    """Whether the tree has a list although the message is a struct."""
     return issubclass(shape.type, StringList)
 
 
 @cached_per_type
 def leaf_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Value]:
-    """What reads the message of a Leaf into its value."""
+    """Return the function that decodes the message of a scalar type into its value."""
     assert issubclass(type_, ScalarType)
-    leaf, read = type_, compiled_decoder(type_)
+    leaf, decode_message = type_, compiled_decoder(type_)
 
-    def read_value(data: bytes, budget: ValueBudget) -> Value:
-        message = read(data, budget)
+    def decode(data: bytes, budget: ValueBudget) -> Value:
+        message = decode_message(data, budget)
         raw = message.get("raw")
         if raw and raw.startswith(_CBOR_PREFIX_BASE64) and issubclass(leaf, RawExtension):
-            from kapiserver.codecs.cbor import decode_value  # rare
+            from kapiserver.codecs.cbor import decode_value  # imported late: rarely used
 
             return decode_value(binascii.a2b_base64(raw))
         return leaf.from_message(message)
 
-    # What is made of raw bytes or lists may be changed by whom it is given to.
-    kinds = {field.shape for field in type_.fields()}
-    if not all(isinstance(one, Scalar) and one.name != "bytes" for one in kinds):
-        return read_value
+    # Only immutable values are cached: callers may change values made of bytes or lists.
+    shapes = {field.shape for field in type_.fields()}
+    if not all(isinstance(shape, Scalar) and shape.name != "bytes" for shape in shapes):
+        return decode
 
     @functools.lru_cache(_CACHE_SIZE)
-    def remembered(data: bytes) -> Value:
-        return read_value(data, ValueBudget(_MAX_CACHED_LENGTH))
+    def decode_cached(data: bytes) -> Value:
+        return decode(data, ValueBudget(_MAX_CACHED_LENGTH))
 
-    def read_leaf(data: bytes, budget: ValueBudget) -> Value:
-        return remembered(data) if len(data) <= _MAX_CACHED_LENGTH else read_value(data, budget)
+    def decode_leaf(data: bytes, budget: ValueBudget) -> Value:
+        return decode_cached(data) if len(data) <= _MAX_CACHED_LENGTH else decode(data, budget)
 
-    return read_leaf
+    return decode_leaf
 
 
-# --- what the compiled functions call
+# --- functions that the generated code calls
 
 
 def _signed32(value: int) -> int:
@@ -357,45 +367,45 @@ def _require_finite(value: float) -> float:
 def _read_packed(data: bytes, wire_type: int) -> list[Any]:
     if wire_type != VARINT:
         return [value for (value,) in _DOUBLE.iter_unpack(data)]
-    values, at = [], 0
-    while at < len(data):
-        value, at = read_varint(data, at)
+    values, offset = [], 0
+    while offset < len(data):
+        value, offset = read_varint(data, offset)
         values.append(value)
     return values
 
 
 def _merge_messages(first: bytes | bytearray, second: bytes) -> bytearray:
-    # Grows in place: a message in very many parts is put together in one pass.
+    # Appends in place, so merging a message of very many parts takes linear time.
     whole = first if isinstance(first, bytearray) else bytearray(first)
     whole += second
     return whole
 
 
-def _read_entries(data: list[bytes], mark: int) -> list[tuple[str, Any]]:
-    return sorted(dict([_read_entry(one, mark) for one in data]).items(), key=_KEY_OF)
+def _read_entries(data: list[bytes], value_tag: int) -> list[tuple[str, Any]]:
+    return sorted(dict([_read_entry(entry, value_tag) for entry in data]).items(), key=_KEY_OF)
 
 
-def _read_entry(data: bytes, mark: int) -> tuple[str, Any]:
-    # A map entry is a message of its own: key = 1, value = 2.
-    key, value = "", b"" if mark & 7 == BYTES else 0
-    at, end = 0, len(data)
-    while at < end:
-        found, at = read_varint(data, at)
-        if found not in (_KEY_TAG, mark):
-            at = skip_field(data, at, found, _ENTRY_FIELDS)
-        elif found & 7 == BYTES:
-            size, at = read_varint(data, at)
-            chunk = data[at : at + size]
-            at += size
-            if found == _KEY_TAG:
+def _read_entry(data: bytes, value_tag: int) -> tuple[str, Any]:
+    # A map entry is a message with the fields key = 1 and value = 2.
+    key, value = "", b"" if value_tag & 7 == BYTES else 0
+    offset, end = 0, len(data)
+    while offset < end:
+        field_tag, offset = read_varint(data, offset)
+        if field_tag not in (_KEY_TAG, value_tag):
+            offset = skip_field(data, offset, field_tag, _ENTRY_FIELDS)
+        elif field_tag & 7 == BYTES:
+            size, offset = read_varint(data, offset)
+            chunk = data[offset : offset + size]
+            offset += size
+            if field_tag == _KEY_TAG:
                 key = chunk.decode()
             else:
                 value = chunk
-        elif found & 7 == VARINT:
-            value, at = read_varint(data, at)
+        elif field_tag & 7 == VARINT:
+            value, offset = read_varint(data, offset)
         else:
-            value, at = _DOUBLE.unpack_from(data, at)[0], at + 8
-    if at != end:
+            value, offset = _DOUBLE.unpack_from(data, offset)[0], offset + 8
+    if offset != end:
         raise IndexError
     return key, value
 

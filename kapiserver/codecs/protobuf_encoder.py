@@ -1,8 +1,11 @@
-"""From a canonical tree to its Protobuf message: one function written for each type.
+"""Generates the functions that encode canonical trees as Protobuf messages, one for each type.
 
-Writes what the Go structs of k8s.io/api write, byte for byte: fields in the order of their
-numbers; strings, numbers and structs also when they are zero, pointers only when they are set;
-lists unpacked; maps sorted by key. Knows no envelope. Mirrors the marshalers of gogo/protobuf.
+Encodes as the Go structs of k8s.io/api do, byte for byte: fields in the order of their numbers;
+strings, numbers and structs even if they are zero, pointers only if they are set; lists unpacked;
+maps sorted by key. Knows no envelope. Mirrors the marshalers of gogo/protobuf.
+
+Names in the generated code: `v` is a value, `n` a length, `w` a map, `k` a key of it and `e` its
+encoded entry.
 """
 
 from __future__ import annotations
@@ -37,12 +40,12 @@ from kapiserver.codecs.protobuf_wire import (
 )
 
 WIRE_TYPES = {"bool": VARINT, "int32": VARINT, "int64": VARINT, "double": FIXED64}
-"""Of the scalars; everything else is BYTES."""
+"""The wire types of scalars; those of all other fields are BYTES."""
 
 _CACHE_SIZE = 4096
 _MAX_CACHED_LENGTH = 64
 
-# The expression that gives the bytes of a scalar `v`, before its length where it has one.
+# The expression of the encoded bytes of a scalar `v`, without a length.
 _SCALAR_EXPRESSIONS = {
     "string": "v.encode()",
     "bytes": "from_base64(v, strict_mode=True)",
@@ -56,13 +59,13 @@ _LENGTH_EXPRESSION = "SMALL[n] if (n := len(v)) < 2048 else varint(n)"
 
 @cached_per_type
 def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
-    """The compiled function that writes one message; of a Leaf, from its message as a tree.
+    """Return the compiled function that encodes a message; for a scalar type, from a message tree.
 
-    Raises whatever a tree that is not canonical leads to.
+    The function raises any exception if the tree is not canonical.
     """
     source = FunctionSource("tree")
     source.add("get = tree.get\nout = bytearray()")
-    for field in sorted(type_.fields(), key=lambda one: one.number or 0):
+    for field in sorted(type_.fields(), key=lambda field: field.number or 0):
         if field.number is not None:
             _add_field(source, field)
     source.add("return out")
@@ -78,45 +81,54 @@ def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
 
 def _add_field(source: FunctionSource, field: Field) -> None:
     shape, name = field.shape, repr(field.name)
-    mark = _field_tag(field.number or 0, shape)
+    field_tag = _field_tag(field.number or 0, shape)
     if isinstance(shape, ListOf):
         value = _value_expression(source, shape.item)
-        source.add(_append_lines(mark, shape.item, value, under=f"for v in get({name}) or ():"))
+        source.add(
+            _append_lines(field_tag, shape.item, value, condition=f"for v in get({name}) or ():")
+        )
     elif isinstance(shape, MapOf):
-        _add_map(source, name, mark, shape)
+        _add_map(source, name, field_tag, shape)
     elif field.options.inline:
         names = source.bind(frozenset(one.name for one in _inlined_fields(field)))
         test = f"if not {names}.isdisjoint(tree):" if field.pointer else ""
-        source.add(_append_lines(mark, shape, f"{_bind_encoder(source, shape)}(tree)", under=test))
+        source.add(
+            _append_lines(field_tag, shape, f"{_bind_encoder(source, shape)}(tree)", condition=test)
+        )
     elif field.pointer or _omits_nil(shape):
         test = f"if (v := get({name})) is not None:"
-        source.add(_append_lines(mark, shape, _value_expression(source, shape), under=test))
+        source.add(
+            _append_lines(field_tag, shape, _value_expression(source, shape), condition=test)
+        )
     elif isinstance(shape, Message):
         source.add(f"v = get({name})")
-        source.add(_append_lines(mark, shape, _value_expression(source, shape)))
+        source.add(_append_lines(field_tag, shape, _value_expression(source, shape)))
     else:
-        zero = mark + (bytes(8) if shape.name == "double" else b"\0")
+        zero = field_tag + (bytes(8) if shape.name == "double" else b"\0")
         source.add(
             _append_lines(
-                mark, shape, _value_expression(source, shape), under=f"if v := get({name}):"
+                field_tag,
+                shape,
+                _value_expression(source, shape),
+                condition=f"if v := get({name}):",
             )
         )
         source.add(f"else: out += {zero!r}")
 
 
-def _add_map(source: FunctionSource, name: str, mark: bytes, shape: MapOf) -> None:
-    absent = shape.value == Scalar("bytes")  # nil stays nil
+def _add_map(source: FunctionSource, name: str, field_tag: bytes, shape: MapOf) -> None:
+    nullable = shape.value == Scalar("bytes")  # nil stays nil in Go
     source.add(f"""
 if w := get({name}):
     for k in sorted(w):
         v = k.encode()
         e = {_field_tag(1, Scalar("string"))!r} + ({_LENGTH_EXPRESSION}) + v
         v = w[k]
-        if {"v is not None" if absent else "True"}:
+        if {"v is not None" if nullable else "True"}:
             v = {_value_expression(source, shape.value)}
             e += {_field_tag(2, shape.value)!r}{_length_operand(shape.value)} + v
         n = len(e)
-        out += {mark!r} + (SMALL[n] if n < 2048 else varint(n)) + e
+        out += {field_tag!r} + (SMALL[n] if n < 2048 else varint(n)) + e
 """)
 
 
@@ -132,13 +144,13 @@ def _length_operand(shape: Shape) -> str:
     return f" + ({_LENGTH_EXPRESSION})" if has_size else ""
 
 
-def _append_lines(mark: bytes, shape: Shape, value: str, under: str = "") -> str:
-    lines = f"v = {value}\nout += {mark!r}{_length_operand(shape)} + v"
-    return f"{under}\n{textwrap.indent(lines, '    ')}" if under else lines
+def _append_lines(field_tag: bytes, shape: Shape, value: str, condition: str = "") -> str:
+    lines = f"v = {value}\nout += {field_tag!r}{_length_operand(shape)} + v"
+    return f"{condition}\n{textwrap.indent(lines, '    ')}" if condition else lines
 
 
 def _value_expression(source: FunctionSource, shape: Shape) -> str:
-    # The expression of the bytes of `v`, without their length.
+    # Returns the expression of the encoded bytes of `v`, without a length.
     if isinstance(shape, Scalar):
         return _SCALAR_EXPRESSIONS[shape.name]
     if isinstance(shape, Message):
@@ -150,17 +162,17 @@ def _value_expression(source: FunctionSource, shape: Shape) -> str:
 
 def _bind_encoder(source: FunctionSource, shape: Shape) -> str:
     assert isinstance(shape, Message)
-    leaf = issubclass(shape.type, ScalarType)
-    return source.bind_lazy(_leaf_encoder if leaf else compiled_encoder, shape.type)
+    is_leaf = issubclass(shape.type, ScalarType)
+    return source.bind_lazy(_leaf_encoder if is_leaf else compiled_encoder, shape.type)
 
 
 def _inlined_fields(field: Field) -> tuple[Field, ...]:
     assert isinstance(field.shape, Message)
-    return tuple(one.field for one in field.shape.type.flat_fields())
+    return tuple(flat.field for flat in field.shape.type.flat_fields())
 
 
 def _omits_nil(shape: Shape) -> bool:
-    # Slices that Go does not write when they are nil.
+    # Go does not encode these slices if they are nil.
     if isinstance(shape, Message):
         return issubclass(shape.type, StringList)
     return shape == Scalar("bytes")
@@ -169,17 +181,17 @@ def _omits_nil(shape: Shape) -> bool:
 @cached_per_type
 def _leaf_encoder(type_: type[Type]) -> Callable[[Value], bytes]:
     assert issubclass(type_, ScalarType)
-    leaf, write = type_, compiled_encoder(type_)
+    leaf, encode_message = type_, compiled_encoder(type_)
 
-    def write_value(value: Value) -> bytes:
-        return bytes(write(leaf.to_message(value)))
+    def encode(value: Value) -> bytes:
+        return bytes(encode_message(leaf.to_message(value)))
 
-    remembered = functools.lru_cache(_CACHE_SIZE)(write_value)
+    encode_cached = functools.lru_cache(_CACHE_SIZE)(encode)
 
-    def write_leaf(value: Value) -> bytes:
-        # Times and quantities repeat; long values and trees are not worth the memory.
+    def encode_leaf(value: Value) -> bytes:
+        # Times and quantities repeat. Long values and trees are not worth the memory.
         if value.__class__ is str and len(value) <= _MAX_CACHED_LENGTH:
-            return remembered(value)
-        return write_value(value)
+            return encode_cached(value)
+        return encode(value)
 
-    return write_leaf
+    return encode_leaf

@@ -1,8 +1,8 @@
-"""Protobuf messages of declared types: the functions that write and read one type's message.
+"""Encodes and decodes the Protobuf messages of declared types.
 
-Functions are compiled from the declarations, at the first call that needs them. A message holds
-neither kind nor apiVersion: that is the envelope's part. Mirrors Marshal and Unmarshal of the
-structs in k8s.io/api, byte for byte.
+The functions are generated from the declarations at first use. A message contains neither kind nor
+apiVersion, which are in the envelope. Mirrors Marshal and Unmarshal of the structs in k8s.io/api,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from kapiserver.codecs.struct_decoder import go_struct_name
 from kapiserver.codecs.tree_decoder import check_depth, is_recursive
 
 _MANY_BRACKETS = MAX_DEPTH - 50
-"""Raw JSON with fewer is not too deep, wherever it lies in an object."""
+"""Raw JSON with fewer brackets cannot be too deep, wherever it is in an object."""
 
 
 class MessageDecoder(Protocol):
-    """Reads one message of at most that many list items, map entries and unknown fields."""
+    """Decodes one message of at most `max_values` list items, map entries and unknown fields."""
 
     def __call__(self, data: bytes, max_values: int = UNLIMITED) -> Tree: ...
 
 
 @cached_per_type
 def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
-    """What writes canonical trees of a type.
+    """Return the function that encodes canonical trees of a type as messages.
 
-    Raises NotEncodable if the type has no form in Protobuf; the function, if the tree is none of
+    Raises NotEncodable if the type has no Protobuf form. The function raises it if a tree is not of
     that type.
     """
     if not type_.wire:
@@ -42,11 +42,11 @@ def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
             f"object *{go_struct_name(type_)} does not implement the protobuf marshalling "
             "interface and cannot be encoded to a protobuf message"
         )
-    write = protobuf_encoder.compiled_encoder(type_)
+    encode_message = protobuf_encoder.compiled_encoder(type_)
 
     def encode(tree: Tree) -> bytes:
         try:
-            return bytes(write(tree))
+            return bytes(encode_message(tree))
         except (AttributeError, TypeError, ValueError, OverflowError, struct.error) as error:
             raise NotEncodable(
                 f"a {type_.__name__} does not hold what it should: {error}"
@@ -59,24 +59,23 @@ def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
 
 @cached_per_type
 def message_decoder(type_: type[Type]) -> MessageDecoder:
-    """What reads the messages of a type into canonical trees, in which a kind does not name
-    itself.
+    """Return the function that decodes messages of a type into canonical trees.
 
-    The function raises Malformed, TooLarge.
+    The trees have no `kind` and `apiVersion`. The function raises Malformed, TooLarge.
     """
-    read = protobuf_decoder.compiled_decoder(type_)
+    decode_message = protobuf_decoder.compiled_decoder(type_)
     recursive = is_recursive(type_)
 
     def decode(data: bytes, max_values: int = UNLIMITED) -> Tree:
         try:
-            tree = read(data, ValueBudget(max_values))
+            tree = decode_message(data, ValueBudget(max_values))
         except (IndexError, struct.error):
             raise Malformed("unexpected EOF") from None
         except (ValueError, OverflowError) as error:
             raise Malformed(str(error)) from None
         except RecursionError:
             raise Malformed("exceeded max depth") from None
-        # Deep is what holds itself, or has raw JSON with many brackets in it.
+        # Only recursive types, or raw JSON with many brackets, can be too deep.
         if recursive or data.count(b"{") + data.count(b"[") > _MANY_BRACKETS:
             check_depth(tree)
         return tree

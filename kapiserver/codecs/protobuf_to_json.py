@@ -1,10 +1,10 @@
-"""From a Protobuf message straight to the JSON of its object: one function written for each type.
+"""Transcodes Protobuf messages to JSON without a tree in between.
 
-What the reader makes a tree of, this makes text of, at a fifth of the cost: what is stored goes
-out as JSON without a tree in between. The two agree byte for byte on every message that was
-written from a canonical tree; a message that is not whole raises, and the reader says what is
-wrong with it. Items of lists repeat from object to object (containers, tolerations, managed
-fields): their text is remembered, within a number of bytes. Knows no envelope and no kind.
+The functions are generated, one for each type. They take a fifth of the time of decoding and
+encoding, and give the same bytes for every message that was encoded from a canonical tree. Invalid
+messages raise; decode them with `protobuf_messages` to get the exact error. List items repeat from
+object to object (containers, tolerations, managed fields), so their JSON is cached, up to a number
+of bytes. Knows no envelope and no kind.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from kapiserver.codecs.protobuf_decoder import (
 from kapiserver.codecs.struct_decoder import zero_value
 
 CACHE_BYTES = 2 << 20
-"""Bytes of messages and their texts remembered, in each of two generations."""
+"""The size of the cache: bytes of messages and their JSON in each of two generations."""
 CACHE_ENTRY_OVERHEAD = 256
-"""Bytes that remembering one takes beside those."""
+"""The bytes that a cache entry takes besides its message and its JSON."""
 MAX_CACHED_MESSAGE = 4096
-"""A longer message is not remembered."""
+"""The length of the longest message that is cached."""
 
 TRANSCODE_ERRORS = (IndexError, ValueError, OverflowError, struct.error, RecursionError, CodecError)
-"""What a message that is not whole raises here."""
+"""The exceptions that invalid messages raise here."""
 
-# The expression of the text of a scalar, as a template of that of its value ...
+# The expression of the JSON of a scalar, a template for the expression of its value ...
 _SCALAR_EXPRESSIONS = {
     "string": "dumps({}.decode())",
     "bytes": "b'\"%b\"' % to_base64({}, newline=False)",
@@ -51,7 +51,7 @@ _SCALAR_EXPRESSIONS = {
     "int64": 'b"%d" % {}',
     "double": "float_text({}).encode()",
 }
-# ... which is what was taken from the bytes, `v`, or made of that.
+# ... which is the value read from the message, `v`, or computed from it.
 _VALUE_EXPRESSIONS = {"int32": "signed32(v)", "int64": "signed64(v)", "double": "finite(v)"}
 _ZERO_LITERALS = {
     "string": '""',
@@ -64,10 +64,10 @@ _ZERO_LITERALS = {
 
 
 def transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
-    """What turns messages of a type into the JSON of their objects, without kind and apiVersion.
+    """Return the function that transcodes messages of a type to JSON, without kind and apiVersion.
 
-    Objects in the object have both where they name themselves in answers. The function raises one
-    of NOT_WHOLE.
+    Embedded objects have both if they have them in responses. The function raises one of
+    TRANSCODE_ERRORS.
     """
     members = _members_transcoder(type_)
 
@@ -78,8 +78,11 @@ def transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
 
 
 class _TextCache:
-    """Texts by message, of one type each; all types share one allowance in two generations, so
-    that what is used stays."""
+    """A cache of JSON by type and message, limited in bytes for all types together.
+
+    It has two generations: when the young one is full, it replaces the old one. An entry that is
+    used again moves to the young generation, so it stays.
+    """
 
     def __init__(self) -> None:
         self.young: dict[tuple[object, bytes], bytes] = {}
@@ -87,7 +90,7 @@ class _TextCache:
         self.size = 0
 
     def put(self, key: tuple[object, bytes], text: bytes) -> None:
-        """Remember a text."""
+        """Add an entry."""
         size = len(key[1]) + len(text) + CACHE_ENTRY_OVERHEAD
         self.size += size
         if self.size > CACHE_BYTES:
@@ -98,27 +101,27 @@ class _TextCache:
 _text_cache = _TextCache()
 
 
-def _cached(make: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-    def remembered(message: bytes) -> bytes:
-        key = (make, message)
-        found = _text_cache.young.get(key)
-        if found is None:
-            found = _text_cache.old.get(key)
-            if found is None:
-                found = make(message)
+def _cached(transcode: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    def cached(message: bytes) -> bytes:
+        key = (transcode, message)
+        text = _text_cache.young.get(key)
+        if text is None:
+            text = _text_cache.old.get(key)
+            if text is None:
+                text = transcode(message)
             if len(message) <= MAX_CACHED_MESSAGE:
-                _text_cache.put(key, found)
-        return found
+                _text_cache.put(key, text)
+        return text
 
-    return remembered
+    return cached
 
 
 @cached_per_type
 def _members_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
-    """The compiled function: the members of the object, each with a comma before it."""
+    """Return the compiled function for the members of the object, each with a comma before it."""
     source = FunctionSource("b")
-    fields = [one for one in type_.fields() if one.number is not None]
-    locals_ = {one.name: f"f{index}" for index, one in enumerate(fields)}
+    fields = [field for field in type_.fields() if field.number is not None]
+    locals_ = {field.name: f"f{index}" for index, field in enumerate(fields)}
     add_field_scan(source, fields, locals_)
     source.add("out = bytearray()")
     for field in fields:
@@ -142,13 +145,13 @@ def _item_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
 
 @cached_per_type
 def _leaf_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
-    read, budget = leaf_decoder(type_), ValueBudget(UNLIMITED)
-    return _cached(lambda message: trimmed_copy(encode_value(read(message, budget))))
+    decode, budget = leaf_decoder(type_), ValueBudget(UNLIMITED)
+    return _cached(lambda message: trimmed_copy(encode_value(decode(message, budget))))
 
 
 def _add_member(source: FunctionSource, field: Field, local: str) -> None:
     shape, declared = field.shape, field.options
-    mark = repr(b',"%b":' % field.name.encode())
+    key = repr(b',"%b":' % field.name.encode())
     if declared.inline:
         assert isinstance(shape, Message)
         test = f"if {local} is not None: " if field.pointer else ""
@@ -159,14 +162,14 @@ def _add_member(source: FunctionSource, field: Field, local: str) -> None:
     if isinstance(shape, Message) and not field.pointer and not is_string_list(shape):
         source.add(f'v = {local} or b""\nr = {_text_expression(source, shape)}')
         if declared.omit_zero:
-            nothing = source.bind(encode_value(zero_value(shape.type)))
-            source.add(f"if r != {nothing}: out += {mark} + r")
+            zero = source.bind(encode_value(zero_value(shape.type)))
+            source.add(f"if r != {zero}: out += {key} + r")
         else:
-            source.add(f"out += {mark} + r")
+            source.add(f"out += {key} + r")
         return
     source.add(f"if {local} is not None:\n    v = {local}")
     if isinstance(shape, Scalar):
-        _add_scalar(source, shape, mark, kept=field.pointer or declared.always)
+        _add_scalar(source, shape, key, always=field.pointer or declared.always)
     else:
         text = (
             _named_list_expression(source, field)
@@ -178,23 +181,23 @@ def _add_member(source: FunctionSource, field: Field, local: str) -> None:
             empty = b"null"
         else:
             empty = b"" if declared.always else b"{}" if isinstance(shape, MapOf) else b"[]"
-        source.add(f"    if r != {empty!r}: out += {mark} + r")
+        source.add(f"    if r != {empty!r}: out += {key} + r")
     if declared.always:
-        plain = isinstance(shape, Scalar) and not field.pointer
-        absent = _ZERO_LITERALS[shape.name] if plain and isinstance(shape, Scalar) else "null"
+        is_plain = isinstance(shape, Scalar) and not field.pointer
+        absent = _ZERO_LITERALS[shape.name] if is_plain and isinstance(shape, Scalar) else "null"
         member = b',"%b":%b' % (field.name.encode(), absent.encode())
         source.add(f"else: out += {member!r}")
 
 
-def _add_scalar(source: FunctionSource, shape: Scalar, mark: str, *, kept: bool) -> None:
+def _add_scalar(source: FunctionSource, shape: Scalar, key: str, *, always: bool) -> None:
     if shape.name in _VALUE_EXPRESSIONS:
         source.add(f"    v = {_VALUE_EXPRESSIONS[shape.name]}")
     text = _SCALAR_EXPRESSIONS[shape.name].format("v")
-    source.add(f"    if {'True' if kept else 'v'}:\n        out += {mark}\n        out += {text}")
+    source.add(f"    if {'True' if always else 'v'}:\n        out += {key}\n        out += {text}")
 
 
 def _text_expression(source: FunctionSource, shape: Shape) -> str:
-    # The expression of the text of what was taken, `v`.
+    # Returns the expression of the JSON for the value `v` that was read.
     if isinstance(shape, Scalar):
         return _SCALAR_EXPRESSIONS[shape.name].format(_VALUE_EXPRESSIONS.get(shape.name, "v"))
     if isinstance(shape, ListOf):
@@ -210,11 +213,11 @@ def _text_expression(source: FunctionSource, shape: Shape) -> str:
 
 
 def _named_list_expression(source: FunctionSource, field: Field) -> str:
-    # Objects that say what they are.
+    # Returns the expression of a list of objects that have `kind` and `apiVersion`.
     assert isinstance(field.shape, ListOf)
-    head = with_type_meta(field, {})
+    type_meta = with_type_meta(field, {})
     item = _item_expression(source, field.shape.item)
-    return f'b"[%b]" % b",".join([{encode_value(head)[:-1]!r} + b"," + {item}[1:] for v in v])'
+    return f'b"[%b]" % b",".join([{encode_value(type_meta)[:-1]!r} + b"," + {item}[1:] for v in v])'
 
 
 def _item_expression(source: FunctionSource, shape: Shape) -> str:

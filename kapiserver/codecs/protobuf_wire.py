@@ -1,7 +1,6 @@
-"""The bytes below a Protobuf message: varints, tags, and fields that nobody knows.
+"""The Protobuf wire format: varints, tags, and skipping unknown fields.
 
-Knows no type. Mirrors the Protocol Buffers encoding specification, and the errors of
-gogo/protobuf.
+Knows no type. Mirrors the Protocol Buffers encoding specification and the errors of gogo/protobuf.
 """
 
 from __future__ import annotations
@@ -28,47 +27,48 @@ def _encode(value: int) -> bytes:
 
 
 SMALL_VARINTS = tuple(_encode(value) for value in range(2048))
-"""The varints of small numbers, by number."""
+"""The encoded varints of the numbers below 2048, by number."""
 
 
 def encode_varint(value: int) -> bytes:
-    """Write a number; a negative one takes ten bytes."""
+    """Encode a number as a varint; a negative number takes ten bytes."""
     return SMALL_VARINTS[value] if 0 <= value < 2048 else _encode(value & _UINT64)
 
 
 def encode_tag(number: int, wire_type: int) -> bytes:
-    """Write the tag of a field."""
+    """Encode the tag of a field."""
     return encode_varint(number << 3 | wire_type)
 
 
 def encode_delimited(number: int, data: bytes) -> bytes:
-    """Write a field of bytes: a string, bytes or a message."""
+    """Encode a length-delimited field: a string, bytes or a message."""
     return b"%b%b%b" % (encode_varint(number << 3 | BYTES), encode_varint(len(data)), data)
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at an offset, unsigned, and the offset after it.
+def read_varint(data: bytes, offset: int) -> tuple[int, int]:
+    """Return the unsigned number at an offset, and the offset after it.
 
-    Raises Malformed when it has more than ten bytes, IndexError when it is cut off.
+    Raises Malformed if it has more than ten bytes, IndexError if it is truncated.
     """
     value = shift = 0
     while True:
-        byte = data[at]
-        at += 1
+        byte = data[offset]
+        offset += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value & _UINT64, at
+            return value & _UINT64, offset
         shift += 7
         if shift == 7 * _MAX_VARINT_BYTES:
             raise Malformed("proto: integer overflow")
 
 
-def skip_field(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
-    """The offset after the field whose tag ends at an offset.
+def skip_field(data: bytes, offset: int, tag: int, known: dict[int, str]) -> int:
+    """Return the offset after the field whose tag ends at an offset.
 
-    known       names of the fields that would have had another wire type, by number
+    known       the names of known fields by number; a tag of such a field has a wrong wire type
 
-    Raises Malformed; IndexError when an inner tag is cut off. May end beyond the data.
+    Raises Malformed; IndexError if a tag within a group is truncated. The result may be beyond the
+    end of the data.
     """
     number, wire_type = tag >> 3, tag & 7
     if not 0 < number <= _MAX_FIELD_NUMBER:
@@ -76,10 +76,10 @@ def skip_field(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
     if number in known:
         raise Malformed(f"proto: wrong wireType = {wire_type} for field {known[number]}")
     groups = [number] if wire_type == GROUP else []
-    at = _skip_value(data, at, wire_type)
+    offset = _skip_value(data, offset, wire_type)
     remaining_fields = _MAX_GROUP_FIELDS
     while groups:
-        tag, at = read_varint(data, at)
+        tag, offset = read_varint(data, offset)
         number, wire_type = tag >> 3, tag & 7
         if wire_type == END_GROUP:
             if groups.pop() != number:
@@ -92,20 +92,20 @@ def skip_field(data: bytes, at: int, tag: int, known: dict[int, str]) -> int:
             groups.append(number)
             if len(groups) > _MAX_GROUPS:
                 raise Malformed("proto: groups nested too deep")
-        at = _skip_value(data, at, wire_type)
-    return at
+        offset = _skip_value(data, offset, wire_type)
+    return offset
 
 
-def _skip_value(data: bytes, at: int, wire_type: int) -> int:
+def _skip_value(data: bytes, offset: int, wire_type: int) -> int:
     if wire_type == VARINT:
-        return read_varint(data, at)[1]
+        return read_varint(data, offset)[1]
     if wire_type == BYTES:
-        length, at = read_varint(data, at)
-        return at + length
+        length, offset = read_varint(data, offset)
+        return offset + length
     if wire_type == FIXED64:
-        return at + 8
+        return offset + 8
     if wire_type == FIXED32:
-        return at + 4
+        return offset + 4
     if wire_type == GROUP:
-        return at
+        return offset
     raise Malformed(f"proto: illegal wireType {wire_type}")

@@ -1,6 +1,6 @@
-"""One object or stored value from one encoding into another, nothing defaulted or converted.
+"""Re-encodes an object or a stored value in another encoding, without defaulting and conversion.
 
-What `kapiserver recode` does with its input, as auger does for values of etcd. Knows no file.
+Implements `kapiserver recode`, which does for this store what auger does for etcd. Knows no file.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _ENCODERS: dict[str, Callable[[Value], bytes]] = {
 
 
 def recode(data: bytes, from_: str | None, to: str, *, codecs: CodecFactory) -> bytes:
-    """The same objects in another encoding.
+    """Return the objects of `data` in another encoding.
 
-    `from_` and `to` name media types, shortly (`json yaml protobuf cbor`) or in full; without
-    `from_` the first bytes decide. Many YAML documents become many objects, each after the other
-    in the way the target's streams have them. Raises CodecError.
+    `from_` and `to` are media types or their short names (`json yaml protobuf cbor`); if `from_` is
+    None, the encoding is recognized by the first bytes. Several YAML documents become several
+    objects, delimited as in a stream of the target encoding. Raises CodecError.
     """
     source = media_type_by_name(from_) if from_ else codecs.recognize_media_type(data)
     target = media_type_by_name(to)
@@ -44,7 +44,7 @@ def recode(data: bytes, from_: str | None, to: str, *, codecs: CodecFactory) -> 
 
 
 def media_type_by_name(name: str) -> MediaType:
-    """The media type of a short or full name. Raises UnsupportedMediaType."""
+    """Return the media type with a short or full name. Raises UnsupportedMediaType."""
     for media in MEDIA_TYPES:
         if name.lower() == media.extension or media_type_name(name) == media.name:
             return media
@@ -64,7 +64,7 @@ def _recode_body(data: bytes, source: MediaType, target: MediaType, codecs: Code
     try:
         decoded = codecs.serializer_for(source).decode(data)
     except UnknownKind:
-        # Custom resources need no type between encodings that describe themselves.
+        # Self-describing encodings need no type, so unknown kinds are copied as values.
         if source.name not in _DECODERS or target.name not in _ENCODERS:
             raise
         return _ENCODERS[target.name](_DECODERS[source.name](data))

@@ -1,8 +1,8 @@
-"""The contract of a serializer, and what every layer passes between them.
+"""The interface of serializers and the result of decoding.
 
-A serializer turns bytes into a tree of one declared type and back. It does no conversion, no
-defaulting and no admission; it knows the Scheme only to find the type of a kind. Mirrors
-runtime.Serializer of k8s.io/apimachinery (see ../shared proposals: "Codec", "CodecFactory").
+A serializer decodes bytes into the tree of one kind and encodes it. It neither converts nor
+defaults; it uses the Scheme only to look up the type of a kind. Mirrors runtime.Serializer of
+k8s.io/apimachinery.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kapiserver.api.types import Tree
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """One object read from bytes.
+    """One decoded object.
 
-    object          canonical tree of its type: keys in declared order, zero values as Go's
-                    encoder would write them, `kind` and `apiVersion` filled in
-    kind            what the bytes said, completed from the defaults given
-    strict_errors   unknown and duplicate fields with their paths, worded as kube-apiserver words
-                    them ('unknown field "spec.foo"', 'duplicate field "spec.foo"')
+    object          the canonical tree of its type: keys in declared order, zero values as Go's
+                    encoder writes them, with `kind` and `apiVersion`
+    kind            the kind that the bytes name, completed from the defaults
+    strict_errors   unknown and duplicate fields with their paths, in the words of kube-apiserver
+                    ('unknown field "spec.foo"', 'duplicate field "spec.foo"')
     """
 
     object: Tree
@@ -31,16 +31,16 @@ class Decoded:
 
 
 class Serializer(Protocol):
-    """One media type's encoding of one object."""
+    """Encodes and decodes objects in one media type."""
 
     identifier: str
-    """Two serializers with the same identifier write the same bytes for the same tree."""
+    """Serializers with the same identifier encode equal trees as equal bytes."""
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read one object; `defaults` completes what the bytes leave out. Raises CodecError."""
+        """Decode one object. `defaults` fills in a missing kind or version. Raises CodecError."""
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object, which names its kind. Raises CodecError."""
+        """Encode one object, which has `kind` and `apiVersion`. Raises CodecError."""
 
     def recognizes(self, data: bytes) -> bool:
-        """Whether the bytes look like this encoding (by prefix; cheap)."""
+        """Whether the first bytes look like this encoding."""

@@ -1,8 +1,8 @@
-"""The bytes of an object in the store: Protobuf for declared kinds, CBOR or JSON for custom ones,
-all three read.
+"""Encodes and decodes objects for the store: the storage codec.
 
-Values carry their encoding in their first bytes, mixed freely: `k8s\\0` Protobuf in its envelope,
-`d9d9f7` CBOR, `{` JSON. Knows no key and no revision. Mirrors the storage codec of
+Declared kinds are stored as Protobuf and custom kinds as CBOR or JSON; all three are decoded. The
+first bytes of a value tell its encoding, so a store may mix them: `k8s\\0` is a Protobuf envelope,
+`d9d9f7` is CBOR, `{` is JSON. Knows no key and no revision. Mirrors the storage codec of
 k8s.io/apiserver.
 """
 
@@ -19,11 +19,11 @@ from kapiserver.codecs.serializer import Serializer
 from kapiserver.codecs.tree_decoder import decode_tree
 
 STORAGE_MEDIA_TYPES = (PROTOBUF, CBOR, JSON)
-"""What a stored value may be, by its first bytes."""
+"""The encodings of stored values, in the order in which they are tried."""
 
 
 def storage_media_type(codecs: CodecFactory, data: bytes) -> MediaType:
-    """The encoding of a stored value. Raises Malformed when it is none of those."""
+    """Return the encoding of a stored value. Raises Malformed if it has none of these."""
     for media in STORAGE_MEDIA_TYPES:
         if codecs.serializer_for(media).recognizes(data):
             return media
@@ -31,7 +31,7 @@ def storage_media_type(codecs: CodecFactory, data: bytes) -> MediaType:
 
 
 def encode_for_storage(codecs: CodecFactory, obj: Tree) -> bytes:
-    """The stored value of an object in its storage version; equal objects give equal bytes.
+    """Encode an object, which is in its storage version. Equal objects give equal bytes.
 
     Raises NotEncodable.
     """
@@ -43,41 +43,44 @@ def encode_for_storage(codecs: CodecFactory, obj: Tree) -> bytes:
 
 
 def decode_from_storage(codecs: CodecFactory, data: bytes) -> Tree:
-    """The object of a stored value, in the version it was stored in, nothing defaulted.
+    """Decode a stored value in the version it was stored in, without defaulting.
 
     Raises CodecError.
     """
     try:
         return _storage_serializer(codecs, data).decode(data).object
     except WrongValue:
-        mended = _decode_invalid_metadata(codecs, data)
-        if mended is None:
+        obj = _decode_invalid_metadata(codecs, data)
+        if obj is None:
             raise
-        return mended
+        return obj
 
 
 def _decode_invalid_metadata(codecs: CodecFactory, data: bytes) -> Tree | None:
-    """A custom object of an old server, which did not look at metadata, without what is none."""
+    """Decode a custom object without its invalid metadata fields; None for a declared kind.
+
+    Earlier versions of this server stored the metadata of custom objects unchecked.
+    """
     if storage_media_type(codecs, data) is PROTOBUF:
         return None
-    found = parse_from_storage(codecs, data)
-    if codecs.scheme.is_typed(found):
+    obj = parse_from_storage(codecs, data)
+    if codecs.scheme.is_typed(obj):
         return None
-    found["metadata"] = valid_metadata_fields(found.get("metadata"))
-    return decode_tree(codecs.scheme.type_of(kind_of(found)), found, [])
+    obj["metadata"] = valid_metadata_fields(obj.get("metadata"))
+    return decode_tree(codecs.scheme.type_of(kind_of(obj)), obj, [])
 
 
 def parse_from_storage(codecs: CodecFactory, data: bytes) -> Tree:
-    """The same in CBOR or JSON without looking at what its kind is. Raises CodecError."""
-    read = (
+    """Parse a stored CBOR or JSON value without decoding it as its kind. Raises CodecError."""
+    decode_value = (
         cbor.decode_value_unsorted
         if storage_media_type(codecs, data) is CBOR
         else json.decode_value
     )
-    found = read(data)
-    if not isinstance(found, dict):
+    value = decode_value(data)
+    if not isinstance(value, dict):
         raise Malformed("the stored value is no object")
-    return found
+    return value
 
 
 def _storage_serializer(codecs: CodecFactory, data: bytes) -> Serializer:

@@ -1,7 +1,8 @@
-"""Lists as text, a piece an item: JSON compact and indented, YAML.
+"""Encodes lists in chunks, one an item: compact and indented JSON, YAML.
 
-A list of very many objects is never a tree nor a text as a whole, and others have their turn
-between two of its parts. The bytes are those of the document written at once. Knows no object.
+So a long list is never in memory as one tree or text, and other requests can run between two
+chunks. The chunks together are the bytes of the list encoded at once. Knows no object. Mirrors
+KEP-5116, streaming encoding of lists.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from kapiserver.codecs import json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout:
-    """How a member that is a list stands in a JSON document.
+    """The text around the items of a list member in a JSON document.
 
-    empty    the member when there are no items
-    open     what it begins with
+    option   the option of orjson
+    empty    the member without items, `%b` for its name
+    open     the beginning of the member
     first    before the first item
-    between  before the others
-    close    behind the last one
-    newline  what a line within an item begins with
-    end      of the document
+    between  before each other item
+    close    after the last item
+    newline  replaces the line breaks within an item
+    end      the end of the document
     """
 
     option: int = 0
@@ -56,34 +58,44 @@ _LINE_BREAK = re.compile(rb"\n(?!\n|\Z)")
 def stream_json_list(
     head: Tree, member: str, items: Iterable[Tree], layout: ListLayout, *, sort_option: int = 0
 ) -> Iterator[bytes]:
-    """The document one of whose members is an empty list, with these items; `order` is 0 or
-    `json.SORTED`. Raises NotEncodable."""
+    """Yield the encoding of a list object in chunks.
+
+    head            the list object, in which `member` is an empty list
+    sort_option     0 or `json.SORT_KEYS`
+
+    Raises NotEncodable.
+    """
     option = layout.option | sort_option
-    # Within text there is no such mark: quotes have a backslash there.
+    # No string contains this text, because quotes in strings are escaped.
     name = member.encode()
-    before, empty, after = json.encode_value(head, option=option).partition(layout.empty % name)
-    assert empty, "a list has an empty array of items"
-    yield before
-    lead, end = layout.open % name + layout.first, empty
+    prefix, separator, suffix = json.encode_value(head, option=option).partition(
+        layout.empty % name
+    )
+    assert separator, "a list has an empty array of items"
+    yield prefix
+    start, end = layout.open % name + layout.first, separator
     for item in items:
         text = json.encode_value(item, option=option)
-        # A new line within text is spelled otherwise.
-        yield lead + (text.replace(b"\n", layout.newline) if layout.newline else text)
-        lead, end = layout.between, layout.close
-    yield end + after + layout.end
+        # Line breaks within strings are escaped, so all of these are indentation.
+        yield start + (text.replace(b"\n", layout.newline) if layout.newline else text)
+        start, end = layout.between, layout.close
+    yield end + suffix + layout.end
 
 
 def stream_yaml_list(head: Tree, member: str, items: Iterable[Tree]) -> Iterator[bytes]:
-    """The document one of whose members is an empty list, with these items. Raises NotEncodable."""
-    from kapiserver.codecs import yaml  # the library, for those who ask for it
+    """Yield the encoding of a list object, in which `member` is an empty list, in chunks.
+
+    Raises NotEncodable.
+    """
+    from kapiserver.codecs import yaml  # imported late: PyYAML is loaded at first use
 
     document = yaml.encode_value(head)
-    mark = b"\n%b: []\n" % member.encode()
-    before, empty, after = document.partition(mark)
-    assert empty, "a list has an empty array of items"
-    yield before
-    lead = b"\n%b:\n- " % member.encode()
+    empty_list = b"\n%b: []\n" % member.encode()
+    prefix, separator, suffix = document.partition(empty_list)
+    assert separator, "a list has an empty array of items"
+    yield prefix
+    start = b"\n%b:\n- " % member.encode()
     for item in items:
-        yield lead + _LINE_BREAK.sub(b"\n  ", yaml.encode_value(item))
-        lead, mark = b"- ", b""
-    yield mark + after
+        yield start + _LINE_BREAK.sub(b"\n  ", yaml.encode_value(item))
+        start, empty_list = b"- ", b""
+    yield empty_list + suffix

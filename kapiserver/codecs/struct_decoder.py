@@ -1,12 +1,12 @@
-"""From a JSON-shaped value to the canonical tree of a declared type.
+"""Decodes a JSON-shaped value into the canonical tree of a declared type.
 
-What Go does by decoding into a struct and encoding that struct again: names compared case by
-case, null is absent, zero values dropped where the declaration omits them, keys in declared
-order and map keys sorted, times and quantities in their canonical text; fields that the type does
-not have are left out and their paths noted. Knows no bytes and no kind by name. Mirrors
-sigs.k8s.io/json and the words of its errors.
+Gives the result of decoding JSON into a Go struct and encoding the struct again: field names are
+case-sensitive, null means absent, zero values are dropped where the declaration omits them, fields
+are in declared order, map keys are sorted, times and quantities have their canonical text. Unknown
+fields are dropped and their paths reported. Knows no bytes and no kind by name. Mirrors
+sigs.k8s.io/json and its error messages.
 
-Values are plain dict, list, str, int, float, bool and None; of each exactly that class.
+The input consists of dict, list, str, int, float, bool and None, not of subclasses.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from kapiserver.codecs.errors import WrongValue
 from kapiserver.codecs.limits import MAX_STRICT_ERRORS
 
 ValuePath: TypeAlias = tuple[Any, str, str, int | str | None] | None
-"""Where a value stands: (place of the parent, its Go type, field, index or key); None: the root."""
+"""The path of a value: (path of the parent, its Go type, field, index or key); None: the root."""
 
 
 def message_type(shape: Shape) -> type[Type] | None:
-    """The Type in a field's shape, if there is one."""
+    """Return the message type within a shape, or None if it contains scalars only."""
     while not isinstance(shape, Scalar | Message):
         shape = shape.item if isinstance(shape, ListOf) else shape.value
     return shape.type if isinstance(shape, Message) else None
 
 
-# --- what is compiled for each type
+# --- code generated for each type
 
 _TYPE_CHECKS = {
     "string": "v.__class__ is not str",
@@ -59,10 +59,10 @@ _ZERO_LITERALS = {"string": '""', "bool": "False", "int32": "0", "int64": "0", "
 
 @cached_per_type
 def struct_decoder(type_: type[Type]) -> Callable[[Value, ValuePath, list[str]], Any]:
-    """The compiled function that reads one message; see read_tree."""
+    """Return the compiled function that decodes one struct; see `decode_tree`."""
     source = FunctionSource("value, at, unknown")
     fields = type_.flat_fields()
-    known = source.bind(frozenset(one.field.name for one in fields))
+    known = source.bind(frozenset(flat.field.name for flat in fields))
     source.add(f"""
 if value.__class__ is not dict: raise wrong_message(value, at, {go_struct_name(type_)!r})
 if not {known}.issuperset(value): note_unknown(value, {known}, at, unknown)
@@ -87,27 +87,29 @@ out = {{}}
 def _add_field(source: FunctionSource, owner: type[Type], flat: FlatField) -> None:
     field, declared = flat.field, flat.field.options
     name, shape = repr(field.name), field.shape
-    pointer = field.pointer or any(one.pointer for one in flat.embedded_in)
+    pointer = field.pointer or any(inlined.pointer for inlined in flat.embedded_in)
     context = source.bind((owner.__name__, field.name, go_type_name(shape)))
-    reads = _decode_expression(source, owner, field.name, shape, context)
+    expression = _decode_expression(source, owner, field.name, shape, context)
     if isinstance(shape, Message) and not issubclass(shape.type, StringList) and not pointer:
-        source.add(f"v = get({name})\nr = {reads}")
+        source.add(f"v = get({name})\nr = {expression}")
         test = f"if r != {source.bind(zero_value(shape.type))}: " if declared.omit_zero else ""
         source.add(f"{test}out[{name}] = r")
         return
     source.add(f"if (v := get({name})) is not None:")
-    kept = "True" if field.pointer or declared.always else "v"
+    condition = "True" if field.pointer or declared.always else "v"
     if isinstance(shape, Scalar) and shape.name in _TYPE_CHECKS:
         source.add(f"    if {_TYPE_CHECKS[shape.name]}: raise wrong(v, at, {context})")
     elif isinstance(shape, ListOf | MapOf):
-        plain = "list" if isinstance(shape, ListOf) else "dict"
-        source.add(f"    if v.__class__ is not {plain}: raise wrong(v, at, {context})")
-        source.add(f"    if {kept}: out[{name}] = {reads}")
-        reads = ""
+        container = "list" if isinstance(shape, ListOf) else "dict"
+        source.add(f"    if v.__class__ is not {container}: raise wrong(v, at, {context})")
+        source.add(f"    if {condition}: out[{name}] = {expression}")
+        expression = ""
     else:
-        source.add(f"    v = {reads}")
-    if reads:
-        source.add(f"    if {kept}: out[{name}] = v" if kept == "v" else f"    out[{name}] = v")
+        source.add(f"    v = {expression}")
+    if expression:
+        source.add(
+            f"    if {condition}: out[{name}] = v" if condition == "v" else f"    out[{name}] = v"
+        )
     if declared.always:
         absent = _ZERO_LITERALS.get(shape.name, "None") if isinstance(shape, Scalar) else "None"
         source.add(f"else: out[{name}] = {'None' if field.pointer else absent}")
@@ -121,7 +123,7 @@ def _decode_expression(
     context: str,
     step: str = "None",
 ) -> str:
-    # Reads `v`; `step` is its index in a list or its key in a map.
+    # Decodes `v`; `step` is the expression of its index in a list or its key in a map.
     if isinstance(shape, Scalar):
         return (
             "v"
@@ -131,23 +133,23 @@ def _decode_expression(
     if isinstance(shape, Message):
         if issubclass(shape.type, ScalarType):
             return f"read_leaf({source.bind(shape.type)}, v, at, {context})"
-        inner = source.bind_lazy(struct_decoder, shape.type)
-        # What a Variant holds is read as by itself: Go's own decoders of them begin anew.
-        named = f"(at, {owner.__name__!r}, {name!r}, {step})"
-        place = "None" if issubclass(owner, Variant) else named
-        return f"{inner}(EMPTY if v is None else v, {place}, unknown)"
-    below = shape.item if isinstance(shape, ListOf) else shape.value
-    inner_context = source.bind((owner.__name__, name, go_type_name(below)))
+        decoder = source.bind_lazy(struct_decoder, shape.type)
+        # Go decodes the content of these types separately, so paths in errors begin there.
+        field_path = f"(at, {owner.__name__!r}, {name!r}, {step})"
+        item_path = "None" if issubclass(owner, Variant) else field_path
+        return f"{decoder}(EMPTY if v is None else v, {item_path}, unknown)"
+    item_shape = shape.item if isinstance(shape, ListOf) else shape.value
+    inner_context = source.bind((owner.__name__, name, go_type_name(item_shape)))
     step = "i" if isinstance(shape, ListOf) else "k"
-    reads = _decode_expression(source, owner, name, below, inner_context, step)
+    expression = _decode_expression(source, owner, name, item_shape, inner_context, step)
     if isinstance(shape, ListOf):
-        return f"[{reads} for i, v in enumerate(read_list(v, at, {context}))]"
-    return f"{{k: {reads} for k, v in sorted(v.items(), key=key_of)}}"
+        return f"[{expression} for i, v in enumerate(read_list(v, at, {context}))]"
+    return f"{{k: {expression} for k, v in sorted(v.items(), key=key_of)}}"
 
 
 @cached_per_type
 def zero_value(type_: type[Type]) -> Value:
-    """The value of a field of that type that nobody set. Shared: never change it."""
+    """Return the zero value of a struct or scalar type. It is shared: do not change it."""
     return (
         type_.canonical(None)
         if issubclass(type_, ScalarType)
@@ -156,7 +158,7 @@ def zero_value(type_: type[Type]) -> Value:
 
 
 def go_type_name(shape: Shape) -> str:
-    """The name of the Go type that a shape was declared for, as far as the shape tells it."""
+    """Return the name of the Go type for a shape, as far as the shape determines it."""
     if isinstance(shape, Scalar):
         return _GO_SCALAR_NAMES.get(shape.name, shape.name)
     if isinstance(shape, ListOf):
@@ -168,13 +170,13 @@ def go_type_name(shape: Shape) -> str:
 
 
 def go_struct_name(type_: type[Type]) -> str:
-    """`v1.Pod`."""
+    """Return the Go name of a type, such as `v1.Pod`."""
     parts = type_.__module__.split(".")  # kapiserver.api.core.v1.pods
     package = type_.package.rpartition(".")[2] or parts[min(3, len(parts) - 1)]
     return f"{package}.{type_.__name__}"
 
 
-# --- what the compiled functions call
+# --- functions that the generated code calls
 
 
 def _decode_string(value: Value, at: ValuePath, context: tuple[str, str, str]) -> str:
@@ -220,17 +222,17 @@ def _decode_double(value: Value, at: ValuePath, context: tuple[str, str, str]) -
 def _decode_bytes(value: Value, at: ValuePath, context: tuple[str, str, str]) -> str:
     text = _decode_string(value, at, context)
     try:
-        plain = binascii.a2b_base64(text, strict_mode=True)
+        data = binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError):
-        plain = _decode_base64(text)
-    return binascii.b2a_base64(plain, newline=False).decode()
+        data = _decode_base64(text)
+    return binascii.b2a_base64(data, newline=False).decode()
 
 
 def _decode_base64(text: str) -> bytes:
-    # Go skips line ends, and names the first byte that does not fit.
-    joined = text.replace("\r", "").replace("\n", "")
+    # Go skips line ends, and reports the offset of the first invalid byte.
+    without_line_ends = text.replace("\r", "").replace("\n", "")
     try:
-        return binascii.a2b_base64(joined, strict_mode=True)
+        return binascii.a2b_base64(without_line_ends, strict_mode=True)
     except (binascii.Error, ValueError):
         raise WrongValue(
             f"illegal base64 data at input byte {_invalid_base64_offset(text)}"
@@ -242,24 +244,24 @@ _BASE64_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 def _invalid_base64_offset(text: str) -> int:
     data = text.encode("utf-8", "surrogatepass").decode("latin-1")
-    seen = padding = 0
-    for position, one in enumerate(data):
-        if one in "\r\n":
+    symbols = padding = 0
+    for position, char in enumerate(data):
+        if char in "\r\n":
             continue
         if padding:
-            # "xx=" asks for one more "=", and nothing may follow the padding.
-            if one == "=" and padding == 1 and seen % 4 == 2:
+            # "xx=" needs another "=", and nothing may follow the padding.
+            if char == "=" and padding == 1 and symbols % 4 == 2:
                 padding = 2
                 continue
             return position
-        if one == "=" and seen % 4 >= 2:
+        if char == "=" and symbols % 4 >= 2:
             padding = 1
-        elif one not in _BASE64_ALPHABET:
+        elif char not in _BASE64_ALPHABET:
             return position
         else:
-            seen += 1
-    # The last group is not whole.
-    return len(data) if padding else len(data) - seen % 4
+            symbols += 1
+    # The last group of four is incomplete.
+    return len(data) if padding else len(data) - symbols % 4
 
 
 _SCALAR_DECODERS: dict[str, Callable[[Value, ValuePath, tuple[str, str, str]], Any]] = {
@@ -290,7 +292,7 @@ def _decode_leaf(
             return leaf.from_message(struct_decoder(leaf)(leaf.to_message(value), None, []))
         return leaf.canonical(value)
     except ValueError as error:
-        # An error about the type of a value is told where; one about its text is not.
+        # Go reports the field of a value of a wrong type, but not that of an invalid text.
         text, _, type_ = str(error).partition(" into Go value of type ")
         if not type_:
             raise WrongValue(text) from None
@@ -299,14 +301,16 @@ def _decode_leaf(
         ) from None
 
 
-def _record_unknown(value: Tree, known: frozenset[str], at: ValuePath, unknown: list[str]) -> None:
-    left = MAX_STRICT_ERRORS - len(unknown)
-    if left <= 0:
+def _record_unknown(
+    value: Tree, known: frozenset[str], path: ValuePath, unknown: list[str]
+) -> None:
+    remaining = MAX_STRICT_ERRORS - len(unknown)
+    if remaining <= 0:
         return
-    path = _format_path(at)
-    before = f"{path}." if path else ""
+    parent = _format_path(path)
+    before = f"{parent}." if parent else ""
     names = (name for name in value if name not in known)
-    unknown.extend(f"{before}{name}" for name in itertools.islice(names, left))
+    unknown.extend(f"{before}{name}" for name in itertools.islice(names, remaining))
 
 
 def _format_path(at: ValuePath) -> str:
@@ -328,11 +332,11 @@ def _go_field_name(at: ValuePath, context: tuple[str, str, str]) -> str:
 
 
 def _wrong_type(value: Value, at: ValuePath, context: tuple[str, str, str]) -> WrongValue:
-    what = _json_type_name(value)
-    if what == "number" and context[2] in ("int32", "int64", "float64"):
-        what = f"number {value!r}"
+    json_type = _json_type_name(value)
+    if json_type == "number" and context[2] in ("int32", "int64", "float64"):
+        json_type = f"number {value!r}"
     return WrongValue(
-        f"json: cannot unmarshal {what} into Go struct field {_go_field_name(at, context)}"
+        f"json: cannot unmarshal {json_type} into Go struct field {_go_field_name(at, context)}"
         f" of type {context[2]}"
     )
 
@@ -342,8 +346,8 @@ def _wrong_struct_type(value: Value, at: ValuePath, type_: str) -> WrongValue:
         return WrongValue(
             f"json: cannot unmarshal {_json_type_name(value)} into Go value of type {type_}"
         )
-    above, owner, name, _ = at
-    return _wrong_type(value, above, (owner, name, type_))
+    parent, owner, name, _ = at
+    return _wrong_type(value, parent, (owner, name, type_))
 
 
 def _json_type_name(value: Value) -> str:

@@ -1,7 +1,7 @@
-"""From a JSON-shaped value to the canonical tree of a kind, declared or custom.
+"""Decodes a JSON-shaped value into the canonical tree of a kind, declared or custom.
 
-Knows no bytes and no kind by name; what a declared type says is read by `codecs/shape.py`, what a
-custom kind's schema says by `codecs/custom_objects.py`.
+`codecs/struct_decoder.py` decodes declared types, `codecs/custom_object_decoder.py` custom kinds.
+Knows no bytes and no kind by name.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from kapiserver.codecs.struct_decoder import message_type, struct_decoder
 
 
 def decode_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
-    """Read a value as a type; the paths of unknown fields (`spec.containers[0].foo`) are appended
-    to `unknown`, the first hundred of them. The tree of a kind begins with `kind` and
-    `apiVersion`, empty where they are not said.
+    """Decode a value as a type. The tree of a kind begins with `kind` and `apiVersion`.
 
-    The tree of a custom kind has copies of what it takes over, in no order of its own.
+    unknown     the paths of the first hundred unknown fields are appended, such as
+                `spec.containers[0].foo`
 
-    Raises WrongValue in the words of Go, Malformed when a type nests in itself too deep.
+    The tree of a custom kind has its keys in the order of the value, and shares nothing with it.
+
+    Raises WrongValue with Go's message, Malformed if a recursive type is nested too deep.
     """
     if issubclass(type_, CustomKind):
         value = copy_tree(value)
@@ -32,10 +33,10 @@ def decode_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
 
 
 def decode_owned_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
-    """The same of a value that nobody else holds: the tree may be made of its parts."""
+    """Decode a value like `decode_tree`. The tree may share parts with the value."""
     if issubclass(type_, CustomKind):
         from kapiserver.codecs.custom_object_decoder import (
-            decode_custom_object,  # most servers have no such kind
+            decode_custom_object,  # imported late: most servers have no custom kinds
         )
 
         return decode_custom_object(type_, value, unknown)
@@ -51,13 +52,13 @@ def decode_owned_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tr
 
 
 def check_depth(tree: Tree) -> None:
-    """Raise Malformed when a tree is nested deeper than MAX_DEPTH."""
+    """Raise Malformed if a tree is nested deeper than MAX_DEPTH."""
     level: list[Any] = [tree]
     for _ in range(MAX_DEPTH):
-        below: list[Any] = []
-        for one in level:
-            below.extend(one.values() if isinstance(one, dict) else one)
-        level = [one for one in below if isinstance(one, dict | list)]
+        children: list[Any] = []
+        for item in level:
+            children.extend(item.values() if isinstance(item, dict) else item)
+        level = [item for item in children if isinstance(item, dict | list)]
         if not level:
             return
     raise Malformed("exceeded max depth")
@@ -65,12 +66,12 @@ def check_depth(tree: Tree) -> None:
 
 @cached_per_type
 def is_recursive(type_: type[Type]) -> bool:
-    """Whether trees of the type can be of any depth."""
-    open_: list[Any] = [(type_, frozenset())]
-    while open_:
-        now, above = open_.pop()
-        if now in above:
+    """Whether a type contains itself, so that its trees can have any depth."""
+    stack: list[Any] = [(type_, frozenset())]
+    while stack:
+        current, ancestors = stack.pop()
+        if current in ancestors:
             return True
-        inner = {message_type(field.shape) for field in now.fields()} - {None}
-        open_.extend((one, above | {now}) for one in inner)
+        nested_types = {message_type(field.shape) for field in current.fields()} - {None}
+        stack.extend((nested, ancestors | {current}) for nested in nested_types)
     return False

@@ -1,9 +1,10 @@
-"""YAML as sigs.k8s.io/yaml reads and writes it.
+"""YAML as sigs.k8s.io/yaml encodes and decodes it.
 
-Reading goes from the parser's events straight to JSON-shaped values, as YAML to JSON does: names
-become text, whole floats become integers, dates stay text. Depth is bounded, and what aliases
-stand for is counted before it is copied. Writing sorts the keys and quotes what would be read as
-something else. Knows no other format. The library is loaded at first use.
+Decoding builds JSON-shaped values from the parser's events, as sigs.k8s.io/yaml converts YAML to
+JSON: keys become strings, whole floats become integers, dates stay strings. The depth is limited,
+and the values of an alias are counted before they are copied. Encoding sorts the keys and quotes
+strings that would otherwise be read as another type. Knows no other format. PyYAML is imported at
+first use.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kapiserver.codecs.yaml_scalars import MERGE_KEY, needs_quotes, resolve, res
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _FREE_ALIASES = 100
 _FREE_NODES = 1000
-# Go's yaml: up to 400,000 nodes nearly all may come from aliases, beyond 4 million a tenth.
+# As in Go's yaml, up to 99% of 400,000 nodes may come from aliases, and 10% of 4 million.
 _FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 _LARGE_RATIO, _SMALL_RATIO = 0.99, 0.10
 _WIDTH = (1 << 31) - 1
@@ -35,7 +36,7 @@ _MAX_DOCUMENTS = 10_000
 
 
 class YAMLSerializer:
-    """One object as a YAML document."""
+    """Encodes and decodes one object as a YAML document."""
 
     identifier = "yaml"
 
@@ -44,30 +45,34 @@ class YAMLSerializer:
         self._max_values = max_values
 
     def decode(self, data: bytes, *, defaults: GroupVersionKind | None = None) -> Decoded:
-        """Read the first document; what follows it is not looked at. Raises CodecError."""
+        """Decode the first document and ignore the others. Raises CodecError."""
         document = next(_read_documents(data, self._max_values), _EMPTY)
 
-        def strict(unknown: list[str]) -> tuple[str, ...]:
-            repeated = document.duplicates
-            texts = ("yaml: unmarshal errors:\n" + "\n".join(repeated),) if repeated else ()
+        def strict_errors(unknown: list[str]) -> tuple[str, ...]:
+            duplicates = document.duplicates
+            texts = ("yaml: unmarshal errors:\n" + "\n".join(duplicates),) if duplicates else ()
             return texts + unknown_field_errors(unknown)
 
         return decode_object(
-            self._scheme, document.value, defaults=defaults, source=data, make_strict_errors=strict
+            self._scheme,
+            document.value,
+            defaults=defaults,
+            source=data,
+            make_strict_errors=strict_errors,
         )
 
     def encode(self, obj: Tree) -> bytes:
-        """Write one object, its keys sorted. Raises NotEncodable."""
+        """Encode one object, its keys sorted. Raises NotEncodable."""
         return encode_value(obj)
 
     def recognizes(self, data: bytes) -> bool:
-        """Whether it may be text at all: nearly any text is YAML."""
+        """Whether the data may be text: nearly any text is YAML."""
         return b"\0" not in data[:1024]
 
 
 @dataclass(slots=True)
 class YAMLDocument:
-    """One document. `duplicates` are lines for a message, such as `  line 3: key "a" ...`."""
+    """One document. `duplicates` are lines for error messages, such as `  line 3: key "a" ...`."""
 
     value: Value = None
     duplicates: list[str] = field(default_factory=list)
@@ -77,28 +82,28 @@ _EMPTY = YAMLDocument()
 
 
 def decode_value(data: bytes) -> Value:
-    """The first document as a JSON-shaped value; None when there is none. Raises Malformed."""
+    """Decode the first document as a JSON-shaped value; None if there is none. Raises Malformed."""
     return decode_first_document(data).value
 
 
 def decode_first_document(data: bytes) -> YAMLDocument:
-    """The first document, with what it says twice. Raises Malformed."""
+    """Decode the first document and its duplicate keys. Raises Malformed."""
     return next(_read_documents(data), _EMPTY)
 
 
 def decode_values(data: bytes) -> list[Value]:
-    """All documents that are not empty. Raises Malformed."""
-    found = []
+    """Decode all documents that are not empty. Raises Malformed."""
+    values = []
     for document in _read_documents(data):
         if document.value is not None:
-            found.append(document.value)
-        if len(found) > _MAX_DOCUMENTS:
+            values.append(document.value)
+        if len(values) > _MAX_DOCUMENTS:
             raise Malformed("yaml: too many documents")
-    return found
+    return values
 
 
 def encode_value(value: Value) -> bytes:
-    """Write one JSON-shaped value. Raises NotEncodable."""
+    """Encode one JSON-shaped value. Raises NotEncodable."""
     yaml = _library()
     events = [
         yaml.StreamStartEvent(encoding="utf-8"),
@@ -113,7 +118,7 @@ def encode_value(value: Value) -> bytes:
     except (yaml.YAMLError, UnicodeError) as error:
         raise NotEncodable(f"yaml: {error}") from None
     data = text if isinstance(text, bytes) else str(text).encode()
-    # The library marks the end of a document that has a text ending in empty lines; Go does not.
+    # PyYAML writes a document end marker after text that ends in empty lines; Go does not.
     if isinstance(value, dict) and data.endswith(b"\n...\n"):
         return data[:-4]
     return data
@@ -121,7 +126,7 @@ def encode_value(value: Value) -> bytes:
 
 @functools.cache
 def _library() -> Any:
-    import yaml  # at first use: start-up is short without it
+    import yaml  # imported at first use, to keep start-up short
 
     return yaml
 
@@ -131,7 +136,7 @@ def _library() -> Any:
 
 @dataclass(slots=True)
 class _Node:
-    """A finished value: how many nodes and how many levels it has."""
+    """A complete value with its number of nodes and of nesting levels."""
 
     value: Value
     nodes: int = 1
@@ -140,11 +145,11 @@ class _Node:
 
 @dataclass(slots=True)
 class _OpenCollection:
-    """A collection whose end has not come yet."""
+    """A mapping or sequence whose end has not been read yet."""
 
     anchor: str | None
     items: list[_Node] | None
-    """Of a sequence; None in a mapping."""
+    """The items of a sequence; None for a mapping."""
     entries: dict[str, Value] = field(default_factory=dict)
     merges: list[Value] = field(default_factory=list)
     key: str | None = None
@@ -156,16 +161,16 @@ class _OpenCollection:
 def _read_documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[YAMLDocument]:
     yaml = _library()
     try:
-        reader: _DocumentBuilder | None = None
+        builder: _DocumentBuilder | None = None
         for event in yaml.parse(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             name = type(event).__name__
             if name == "DocumentStartEvent":
-                reader = _DocumentBuilder(max_values)
-            elif name == "DocumentEndEvent" and reader is not None:
-                yield reader.document
-                reader = None
-            elif reader is not None:
-                reader.handle_event(name, event)
+                builder = _DocumentBuilder(max_values)
+            elif name == "DocumentEndEvent" and builder is not None:
+                yield builder.document
+                builder = None
+            elif builder is not None:
+                builder.handle_event(name, event)
     except yaml.YAMLError as error:
         raise Malformed(_go_error_message(error)) from None
     except UnicodeError:
@@ -173,7 +178,7 @@ def _read_documents(data: bytes, max_values: int = MAX_VALUES) -> Iterator[YAMLD
 
 
 def _go_error_message(error: Any) -> str:
-    """A parser's error in the words of Go's yaml, which is the same parser."""
+    """Return the message of Go's yaml for a PyYAML error. Both derive from libyaml."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None)
     mark, context = (getattr(error, name, None) for name in ("problem_mark", "context_mark"))
     line = 0
@@ -186,7 +191,7 @@ def _go_error_message(error: Any) -> str:
 
 
 class _DocumentBuilder:
-    """Builds one document from its events."""
+    """Builds one document from parser events."""
 
     def __init__(self, max_values: int) -> None:
         self._max_values = max_values
@@ -197,7 +202,7 @@ class _DocumentBuilder:
         self._aliased = 0
 
     def handle_event(self, name: str, event: Any) -> None:
-        """Take the next event. Raises Malformed."""
+        """Process the next event. Raises Malformed, TooLarge."""
         self._nodes += 1
         if self._nodes - self._aliased > self._max_values:
             raise TooLarge(f"yaml: {TOO_MANY_VALUES.format(self._max_values)}")
@@ -211,9 +216,9 @@ class _DocumentBuilder:
             items: list[_Node] | None = [] if name == "SequenceStartEvent" else None
             self._open.append(_OpenCollection(event.anchor, items))
         elif name in ("MappingEndEvent", "SequenceEndEvent"):
-            done = self._open.pop()
-            node = _Node(_finish_collection(done), done.nodes, done.height + 1)
-            self._set_anchor(done.anchor, node)
+            collection = self._open.pop()
+            node = _Node(_finish_collection(collection), collection.nodes, collection.height + 1)
+            self._set_anchor(collection.anchor, node)
             self._add_node(node, event)
 
     def _scalar(self, event: Any) -> None:
@@ -238,7 +243,7 @@ class _DocumentBuilder:
             self._anchors[anchor] = node
 
     def _alias(self, anchor: str) -> _Node:
-        if any(one.anchor == anchor for one in self._open):
+        if any(collection.anchor == anchor for collection in self._open):
             raise Malformed(f"yaml: anchor '{anchor}' value contains itself")
         node = self._anchors.get(anchor)
         if node is None:
@@ -281,20 +286,20 @@ class _DocumentBuilder:
         parent.entries[key] = node.value
 
 
-def _finish_collection(done: _OpenCollection) -> Value:
-    if done.items is not None:
-        return [node.value for node in done.items]
-    if not done.merges:
-        return _sorted_map(done.entries)
-    # The mapping's own entries win over what it merges, earlier merges over later ones.
+def _finish_collection(collection: _OpenCollection) -> Value:
+    if collection.items is not None:
+        return [node.value for node in collection.items]
+    if not collection.merges:
+        return _sorted_map(collection.entries)
+    # The mapping's own entries win over merged ones, and earlier merges over later ones.
     merged: Tree = {}
-    for source in reversed(done.merges):
+    for source in reversed(collection.merges):
         merged.update(source)
-    return _sorted_map({**merged, **done.entries})
+    return _sorted_map({**merged, **collection.entries})
 
 
 def _sorted_map(entries: Tree) -> Tree:
-    # Free values keep the order they are read in, and Go's JSON of a map is sorted.
+    # Go sorts the keys when it converts the map to JSON.
     return dict(sorted(entries.items()))
 
 
@@ -323,7 +328,7 @@ def _copy(value: Value) -> Value:
 
 
 def _to_json_scalar(value: Value) -> Value:
-    """A scalar after its way through Go's JSON: whole floats come back as integers."""
+    """Convert a scalar as Go's YAML to JSON conversion does: whole floats become integers."""
     if isinstance(value, float):
         if not math.isfinite(value):
             text = "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
@@ -390,7 +395,7 @@ def _format_scalar(value: Value) -> str:
 
 
 def _format_float(value: float) -> str:
-    """A float after its way through JSON into YAML: whole ones as integers, others as Go's %g."""
+    """Format a float as Go's JSON to YAML conversion does: as an integer, or with %g."""
     if not math.isfinite(value):
         raise NotEncodable(f"json: unsupported value: {value}")
     if value.is_integer() and _MIN_INT64 <= value <= _MAX_INT64:
@@ -402,39 +407,39 @@ def _format_float(value: float) -> str:
 
 
 def _compare_keys(left: str, right: str) -> int:
-    """Go's yaml: letters after anything else, digits by the number they spell."""
-    for at, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one == other:
+    """Compare keys as Go's yaml: letters after other characters, runs of digits by their number."""
+    for position, (left_char, right_char) in enumerate(zip(left, right, strict=False)):
+        if left_char == right_char:
             continue
-        if one.isalpha() and other.isalpha():
-            return -1 if one < other else 1
-        if one.isalpha() or other.isalpha():
-            return -1 if other.isalpha() else 1
-        return _compare_digits(left, right, at)
+        if left_char.isalpha() and right_char.isalpha():
+            return -1 if left_char < right_char else 1
+        if left_char.isalpha() or right_char.isalpha():
+            return -1 if right_char.isalpha() else 1
+        return _compare_digits(left, right, position)
     return len(left) - len(right)
 
 
-def _compare_digits(left: str, right: str, at: int) -> int:
-    lead = ""
-    if "0" in (left[at], right[at]):
-        before = at
-        while before > 0 and left[before - 1] in _DIGITS:
-            before -= 1
-        lead = "1" if left[before:at].strip("0") else ""
-    digits = [_digit_run(text, at) for text in (left, right)]
-    numbers = [int(lead + one or "0") for one in digits]
-    for first, second in (numbers, [len(one) for one in digits]):
+def _compare_digits(left: str, right: str, position: int) -> int:
+    leading = ""
+    if "0" in (left[position], right[position]):
+        start = position
+        while start > 0 and left[start - 1] in _DIGITS:
+            start -= 1
+        leading = "1" if left[start:position].strip("0") else ""
+    digits = [_digit_run(text, position) for text in (left, right)]
+    numbers = [int(leading + run or "0") for run in digits]
+    for first, second in (numbers, [len(run) for run in digits]):
         if first != second:
             return -1 if first < second else 1
-    return -1 if left[at] < right[at] else 1
+    return -1 if left[position] < right[position] else 1
 
 
 _DIGITS = "0123456789"
 _LONGEST_NUMBER = 400
 
 
-def _digit_run(text: str, at: int) -> str:
-    end = at
-    while end < len(text) and text[end] in _DIGITS and end - at < _LONGEST_NUMBER:
+def _digit_run(text: str, start: int) -> str:
+    end = start
+    while end < len(text) and text[end] in _DIGITS and end - start < _LONGEST_NUMBER:
         end += 1
-    return text[at:end]
+    return text[start:end]

@@ -1,7 +1,7 @@
-"""What an unquoted YAML scalar means, and which strings therefore need quotes.
+"""Resolves unquoted YAML scalars, and tells which strings need quotes.
 
-YAML 1.1 as Go's yaml (v2, which sigs.k8s.io/yaml carries) resolves it: `yes`, `on` and `y` are
-booleans, `010` is octal, `1_000` a number, a date stays text. Pure; knows no document.
+Follows YAML 1.1 as Go's yaml v2 does, which sigs.k8s.io/yaml uses: `yes`, `on` and `y` are
+booleans, `010` is octal, `1_000` is a number, dates stay strings. Knows no document.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _CORE_TAG_PREFIX = "tag:yaml.org,2002:"
 
 
 def resolve(text: str) -> ScalarValue:
-    """The value of an unquoted scalar without a tag. Dates and what is nothing else are text."""
+    """Return the value of an unquoted scalar without a tag. Dates stay strings."""
     if text in _KEYWORDS:
         return _KEYWORDS[text]
     if not text or text[0] not in "+-.0123456789" or _TIMESTAMP.fullmatch(text):
         return text
-    plain = text.replace("_", "") if text[0] != "." else text
-    if len(plain) > _MAX_DIGITS:
+    digits = text.replace("_", "") if text[0] != "." else text
+    if len(digits) > _MAX_DIGITS:
         return text
-    if _INT.fullmatch(plain):
-        value = _parse_integer(plain)
+    if _INT.fullmatch(digits):
+        value = _parse_integer(digits)
         if -(1 << 63) <= value < (1 << 64):
             return value
-    if _FLOAT.fullmatch(plain):
-        number = float(plain)
+    if _FLOAT.fullmatch(digits):
+        number = float(digits)
         return number if abs(number) != float("inf") else text
     return text
 
 
 def resolve_tagged(tag: str, text: str) -> ScalarValue:
-    """The value of a scalar with a tag. Raises Malformed when it is not of it."""
+    """Return the value of a scalar with a tag. Raises Malformed if it is not of that type."""
     short = tag.removeprefix(_CORE_TAG_PREFIX)
     if short == "binary":
         try:
@@ -74,7 +74,7 @@ def resolve_tagged(tag: str, text: str) -> ScalarValue:
 
 
 def needs_quotes(text: str) -> bool:
-    """Whether a string would be read as something else without quotes."""
+    """Whether a string would be read as another type without quotes."""
     if text == MERGE_KEY or text in _KEYWORDS:
         return True
     if not text or text[0] not in "+-.0123456789":

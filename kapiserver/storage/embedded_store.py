@@ -1,10 +1,10 @@
-"""The embedded store: a `KV` over one `Database`, for one event loop.
+"""The embedded store: a `KV` over a SQLite database, for one event loop.
 
-One thread writes. It is handed what one turn of the loop asks for in one piece, and all that waits
-when it comes back is one transaction (group commit), so the disk's flush is shared by all. Two
-threads read, each on its own connection; a store in memory has one connection, and the writer
-reads too. The loop hears of a batch in one call: it shows the events to the watches, then resolves
-the writers' futures, so a watch is never behind a write.
+One thread writes. It receives the jobs of one iteration of the event loop at once, and commits all
+waiting writes in one transaction (group commit), so that they share one flush to disk. Two threads
+read, each on its own connection; a store in memory has one connection, and the writer thread reads
+too. The event loop handles the results of a batch in one call: it dispatches the events to the
+watches, then resolves the futures, so a watch is never behind an acknowledged write.
 
 Knows no SQL (`storage/sqlite.py` does) and no object. Mirrors what etcd does for kube-apiserver.
 """
@@ -29,44 +29,44 @@ from kapiserver.storage.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite import Database, FileLock, Write, lock_file
 
 T = TypeVar("T")
-Answer = TypeVar("Answer", GetResult, RangeResult)
+ReadResult = TypeVar("ReadResult", GetResult, RangeResult)
 
-BATCH = 256
-"""Writes in one transaction, at most."""
-PENDING = 20_000
-"""Writes and reads that may wait; more are refused."""
+MAX_BATCH = 256
+"""Maximum number of writes in one transaction."""
+MAX_PENDING = 20_000
+"""Limit of the waiting writes and reads; beyond it calls raise Unavailable."""
 COMPACTION_STEP = 100
-"""Revisions forgotten in one transaction, so that no write waits long behind it."""
+"""Revisions compacted in one transaction, so that no write waits long."""
 VACUUM_STEP = 100
-"""Pages given back to the file system between two batches of writes."""
+"""Pages returned to the file system between two batches of writes."""
 EXPIRY_STEP = 500
-EXPIRY_AGAIN = 10.0
-"""Seconds from a failure to delete what has run out to the next attempt."""
-LONGEST_TIMER = 3600.0
-"""Seconds: a timer far ahead is set again on the way, in case the wall clock was moved."""
+EXPIRY_RETRY_SECONDS = 10.0
+"""Seconds between a failed deletion of expired keys and the next attempt."""
+MAX_TIMER_SECONDS = 3600.0
+"""Maximum seconds of a timer: it is set again on the way, because the wall clock may change."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Something for the writer's thread to do: a write, or any question to its database."""
+    """A job of the writer thread: a write, or a function of its database."""
 
     work: Write | Callable[[Database], Any]
     future: asyncio.Future[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Done:
-    """What became of a job: a value, or the error to raise."""
+class _JobResult:
+    """The result of a job: a value, or the error to raise."""
 
     job: _Job
     outcome: Any
 
 
 class EmbeddedStore(KV):
-    """A store in this process. Made by `open_embedded`; every method runs on the loop it was opened
-    on."""
+    """A store in this process. Made by `open_embedded`; every method runs on the event loop it was
+    opened on."""
 
     shared = False
 
@@ -76,38 +76,40 @@ class EmbeddedStore(KV):
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
-        self._gathered: list[_Job] = []
+        self._new_jobs: list[_Job] = []
         self._pending = 0
         self._closed = False
         self._revision = Revision(0)
         self._watches = WatchIndex()
-        self._timer: Timer | None = None
-        self._timer_at = float("inf")
+        self._expiry_timer: Timer | None = None
+        self._expiry_timer_time = float("inf")
         self._tasks: set[asyncio.Task[None]] = set()
-        self._compacting = asyncio.Lock()
-        self._problem = ""
-        """Why the last writes failed; the writer's thread says so."""
+        self._compaction_lock = asyncio.Lock()
+        self._write_error = ""
+        """The error of the last writes, "" if they succeeded; set by the writer thread."""
         self._readers = _Readers(path) if path is not None else None
-        self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._writer = threading.Thread(target=self._write_forever, name="store", daemon=True)
+        self._writer_ended: asyncio.Future[None] = self._loop.create_future()
+        self._writer = threading.Thread(target=self._run_writer, name="store", daemon=True)
 
     async def open(self) -> None:
-        """Open the file and read where it stands. Raises StoreLocked, Unavailable, Corrupt."""
+        """Open the file and read its revision. Raises StoreLocked, Unavailable, Corrupt."""
         opened: asyncio.Future[Any] = self._loop.create_future()
-        self._opened = _Job(lambda _: None, opened)
+        self._open_job = _Job(lambda _: None, opened)
         self._writer.start()
-        self._revision, self._timer_at = await opened
-        self._arm(self._timer_at)
+        self._revision, self._expiry_timer_time = await opened
+        self._set_expiry_timer(self._expiry_timer_time)
 
-    # What a KV does.
+    # KV.
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
-        return await self._shown(await self._read(lambda database: database.get(key, revision)))
+        return await self._wait_for_watches(
+            await self._read(lambda database: database.get(key, revision))
+        )
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
     ) -> RangeResult:
-        return await self._shown(
+        return await self._wait_for_watches(
             await self._read(lambda database: database.range(prefix, start, limit, revision))
         )
 
@@ -131,19 +133,19 @@ class EmbeddedStore(KV):
         return watch
 
     async def current_revision(self) -> Revision:
-        # A write is acknowledged on this loop after the revision moved here, so this is the newest.
+        # Writes are acknowledged after the revision was updated here, so this is the newest.
         self._check_open()
         return self._revision
 
     async def writable(self) -> None:
-        if self._problem:
+        if self._write_error:
             await self._submit(Database.probe_write)
 
     async def compact(self, revision: Revision) -> None:
         self._check_open()
         if revision > self._revision:
             raise FutureRevision(revision, current=self._revision)
-        async with self._compacting:
+        async with self._compaction_lock:
             while await self._submit(lambda db: db.compact(revision, COMPACTION_STEP)) < revision:
                 pass
             while await self._submit(lambda db: db.shrink(VACUUM_STEP)):
@@ -153,38 +155,38 @@ class EmbeddedStore(KV):
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            if self._timer is not None:
-                self._timer.cancel()
+            if self._expiry_timer is not None:
+                self._expiry_timer.cancel()
             for task in tuple(self._tasks):
                 task.cancel()
             for watch in self._watches:
                 watch.end(Unavailable("the store is closed"))
-            self._hand_over()
+            self._submit_jobs()
             self._jobs.put(None)
-        await asyncio.shield(self._ended)
+        await asyncio.shield(self._writer_ended)
 
-    # What a watch of this store asks of it.
+    # WatchSource.
 
     @property
     def revision(self) -> Revision:
-        """The newest revision that the watches have been shown."""
+        """The revision up to which the watches have received all events."""
         return self._revision
 
     async def history(
         self, prefix: str, after: Revision, until: Revision, limit: int
     ) -> HistoryPage:
-        """Part of the history. Raises Compacted, Unavailable."""
+        """Return up to `limit` events in (after, until]. Raises Compacted, Unavailable."""
         return await self._read(lambda database: database.history(prefix, after, until, limit))
 
     def remove_watch(self, watch: KVWatch) -> None:
-        """Show the watch nothing any more."""
+        """Deliver no more events to the watch."""
         self._watches.discard(watch)
 
     def call_when_current(self, callback: Callable[[], None]) -> None:
-        """Call back in a later turn: what is acknowledged has been shown already."""
+        """Call back in the next iteration: events of acknowledged writes were delivered already."""
         self._loop.call_soon(callback)
 
-    # On the loop.
+    # On the event loop.
 
     def _check_open(self) -> None:
         if self._closed:
@@ -197,58 +199,60 @@ class EmbeddedStore(KV):
         event: KVEvent = await self._submit(write)
         return event.revision
 
-    async def _read(self, question: Callable[[Database], T]) -> T:
+    async def _read(self, query: Callable[[Database], T]) -> T:
         if self._readers is None:
-            answer: T = await self._submit(question)
-            return answer
-        self._admit()
+            result: T = await self._submit(query)
+            return result
+        self._count_pending()
         try:
-            return await self._loop.run_in_executor(self._readers.pool, self._readers.ask, question)
+            return await self._loop.run_in_executor(self._readers.pool, self._readers.run, query)
         finally:
             self._pending -= 1
 
-    async def _shown(self, answer: Answer) -> Answer:
-        """What a reader found, once the watches have been shown it too: the file may be ahead of
-        this loop, and who was told of a change may not be shown an older state after that."""
-        if answer.revision > self._revision:
-            await self._submit(lambda _: None)  # reported behind all that is in the file by now
-        return answer
+    async def _wait_for_watches(self, result: ReadResult) -> ReadResult:
+        """Return the result of a read after the watches have received its revision. A reader
+        thread may see a commit before the event loop does; without waiting, a watch could deliver
+        an older state after the read."""
+        if result.revision > self._revision:
+            # The result arrives after those of all earlier commits.
+            await self._submit(lambda _: None)
+        return result
 
     async def _submit(self, work: Write | Callable[[Database], Any]) -> Any:
-        self._admit()
+        self._count_pending()
         future: asyncio.Future[Any] = self._loop.create_future()
-        if not self._gathered:
-            self._loop.call_soon(self._hand_over)
-        self._gathered.append(_Job(work, future))
+        if not self._new_jobs:
+            self._loop.call_soon(self._submit_jobs)
+        self._new_jobs.append(_Job(work, future))
         try:
             return await future
         finally:
             self._pending -= 1
 
-    def _hand_over(self) -> None:
-        """Give the writer what this turn has gathered: waking it for each would cost the loop more
-        than the work."""
-        if self._gathered:
-            self._jobs.put(self._gathered)
-            self._gathered = []
+    def _submit_jobs(self) -> None:
+        """Pass the jobs of this iteration to the writer thread at once: waking it for each job
+        costs more than the job."""
+        if self._new_jobs:
+            self._jobs.put(self._new_jobs)
+            self._new_jobs = []
 
-    def _admit(self) -> None:
+    def _count_pending(self) -> None:
         self._check_open()
-        if self._pending >= PENDING:
-            raise Unavailable(f"{PENDING} requests wait for the store already")
+        if self._pending >= MAX_PENDING:
+            raise Unavailable(f"{MAX_PENDING} requests wait for the store already")
         self._pending += 1
 
-    def _settle(self, done: Sequence[_Done]) -> None:
-        """A batch is durable: show it to the watches, then tell those who wait."""
-        events = [each.outcome for each in done if isinstance(each.outcome, KVEvent)]
+    def _handle_results(self, results: Sequence[_JobResult]) -> None:
+        """Dispatch the events of a committed batch to the watches, then resolve the futures."""
+        events = [each.outcome for each in results if isinstance(each.outcome, KVEvent)]
         if events:
             self._revision = events[-1].revision
             self._watches.dispatch(events)
-        for each in done:
+        for each in results:
             work, future = each.job.work, each.job.future
-            if isinstance(work, Write) and work.expires and work.expires < self._timer_at:
-                self._arm(work.expires)
-            if future.done():  # the caller has gone
+            if isinstance(work, Write) and work.expires and work.expires < self._expiry_timer_time:
+                self._set_expiry_timer(work.expires)
+            if future.done():  # the caller was cancelled
                 continue
             if isinstance(each.outcome, Exception):
                 future.set_exception(each.outcome)
@@ -260,116 +264,120 @@ class EmbeddedStore(KV):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _arm(self, at: float) -> None:
-        """Look at what runs out at that time."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._timer_at = at
+    def _set_expiry_timer(self, at: float) -> None:
+        """Set the timer for the next expiry."""
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+            self._expiry_timer = None
+        self._expiry_timer_time = at
         if at != float("inf") and not self._closed:
-            wait = min(at - self._clock.now(), LONGEST_TIMER)
+            wait = min(at - self._clock.now(), MAX_TIMER_SECONDS)
             if wait > 0:
-                self._timer = self._clock.call_later(wait, lambda: self._spawn(self._expire()))
+                self._expiry_timer = self._clock.call_later(
+                    wait, lambda: self._spawn(self._expire())
+                )
             else:
                 self._spawn(self._expire())
 
     async def _expire(self) -> None:
-        """Delete what has run out, then wait for the next; where that fails, for a while."""
+        """Delete expired keys, then set the timer for the next expiry, or for a retry."""
         now = self._clock.now()
         try:
             due = await self._submit(lambda database: database.expired_writes(now, EXPIRY_STEP))
             for outcome in await asyncio.gather(*map(self._submit, due), return_exceptions=True):
-                # A Conflict says that the key was written again meanwhile.
+                # Conflict: the key was written again meanwhile.
                 if isinstance(outcome, BaseException) and not isinstance(outcome, Conflict):
                     raise outcome
             at = await self._submit(Database.next_expiry)
         except StorageError as error:
-            _log.info("what has run out cannot be deleted: %s", error)
-            at = self._clock.now() + EXPIRY_AGAIN
-        self._arm(at)
+            _log.info("deleting expired keys failed: %s", error)
+            at = self._clock.now() + EXPIRY_RETRY_SECONDS
+        self._set_expiry_timer(at)
 
-    # On the writer's thread.
+    # On the writer thread.
 
-    def _write_forever(self) -> None:
-        held: FileLock | None = None
+    def _run_writer(self) -> None:
+        lock: FileLock | None = None
         database: Database | None = None
         try:
-            held = lock_file(self._path) if self._path is not None else None
+            lock = lock_file(self._path) if self._path is not None else None
             database = Database(self._path)
-            self._report([_Done(self._opened, (database.revision(), database.next_expiry()))])
+            self._report(
+                [_JobResult(self._open_job, (database.revision(), database.next_expiry()))]
+            )
             for jobs in self._batches():
-                done = _work(database, jobs)
-                self._problem = _noted(self._problem, done, database)
-                self._report(done)
+                results = _run_batch(database, jobs)
+                self._write_error = _updated_write_error(self._write_error, results, database)
+                self._report(results)
         except StorageError as error:
-            self._report([_Done(self._opened, error)])
+            self._report([_JobResult(self._open_job, error)])
         finally:
             if self._readers is not None:
                 self._readers.close()
             if database is not None:
                 database.close()
-            if held is not None:
-                held.release()
-            self._call(self._end)
+            if lock is not None:
+                lock.release()
+            self._call_on_loop(self._on_writer_end)
 
     def _batches(self) -> Iterator[list[_Job]]:
-        """What is to be done, as it comes, all that waits in one; ends when the store closes."""
+        """Yield batches of all waiting jobs, until the store is closed."""
         while (jobs := self._jobs.get()) is not None:
             closing = False
-            while len(jobs) < BATCH and not closing:
+            while len(jobs) < MAX_BATCH and not closing:
                 try:
                     more = self._jobs.get_nowait()
                 except Empty:
                     break
                 closing = more is None
                 jobs += more or ()
-            for at in range(0, len(jobs), BATCH):
-                yield jobs[at : at + BATCH]
+            for at in range(0, len(jobs), MAX_BATCH):
+                yield jobs[at : at + MAX_BATCH]
             if closing:
                 return
 
-    def _report(self, done: Sequence[_Done]) -> None:
-        self._call(lambda: self._settle(done))
+    def _report(self, results: Sequence[_JobResult]) -> None:
+        self._call_on_loop(lambda: self._handle_results(results))
 
-    def _call(self, callback: Callable[[], None]) -> None:
+    def _call_on_loop(self, callback: Callable[[], None]) -> None:
         try:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
-            self._jobs.put(None)  # the loop is gone without a close: stop
+            self._jobs.put(None)  # the event loop was closed without closing the store: stop
 
-    def _end(self) -> None:
-        if not self._ended.done():
-            self._ended.set_result(None)
+    def _on_writer_end(self) -> None:
+        if not self._writer_ended.done():
+            self._writer_ended.set_result(None)
 
 
 class _Readers:
-    """Threads that read, each on a connection of its own."""
+    """Reader threads, each with its own connection."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._own = threading.local()
+        self._thread_local = threading.local()
         self._counts = RemainingCounts()
         self._databases: list[Database] = []
         self.pool = ThreadPoolExecutor(2, "store-reader")
 
-    def ask(self, question: Callable[[Database], T]) -> T:
-        """Answer on this thread's connection."""
-        database: Database | None = getattr(self._own, "database", None)
+    def run(self, query: Callable[[Database], T]) -> T:
+        """Return `query(database)`, on the connection of the current thread."""
+        database: Database | None = getattr(self._thread_local, "database", None)
         if database is None:
-            database = self._own.database = Database(self._path, self._counts)
+            database = self._thread_local.database = Database(self._path, self._counts)
             self._databases.append(database)
-        return question(database)
+        return query(database)
 
     def close(self) -> None:
-        """Wait for the readers, and close what they have opened."""
+        """Wait for the threads, and close their connections."""
         self.pool.shutdown()
         for database in self._databases:
             database.close()
 
 
-def _work(database: Database, jobs: Sequence[_Job]) -> list[_Done]:
-    """Do a batch: all writes in one transaction first, then the questions."""
-    done: list[_Done] = []
+def _run_batch(database: Database, jobs: Sequence[_Job]) -> list[_JobResult]:
+    """Run a batch: all writes in one transaction first, then the queries."""
+    results: list[_JobResult] = []
     writes = [job for job in jobs if isinstance(job.work, Write)]
     if writes:
         try:
@@ -379,28 +387,30 @@ def _work(database: Database, jobs: Sequence[_Job]) -> list[_Done]:
             database.truncate_long_wal()
         except StorageError as error:
             outcomes = [error] * len(writes)
-        done = [_Done(job, outcome) for job, outcome in zip(writes, outcomes, strict=True)]
+        results = [_JobResult(job, outcome) for job, outcome in zip(writes, outcomes, strict=True)]
     for job in jobs:
         if not isinstance(job.work, Write):
             try:
-                done.append(_Done(job, job.work(database)))
+                results.append(_JobResult(job, job.work(database)))
             except StorageError as error:
-                done.append(_Done(job, error))
-    return done
+                results.append(_JobResult(job, error))
+    return results
 
 
-def _noted(problem: str, done: Sequence[_Done], database: Database) -> str:
-    """What is wrong with the file, as the writes of a batch have found it; a change is logged."""
-    outcomes = [each.outcome for each in done if isinstance(each.job.work, Write)]
+def _updated_write_error(
+    write_error: str, results: Sequence[_JobResult], database: Database
+) -> str:
+    """Return the error state of writes after a batch, and log a change of it."""
+    outcomes = [each.outcome for each in results if isinstance(each.job.work, Write)]
     failed = [each for each in outcomes if isinstance(each, Unavailable | Corrupt)]
-    if not failed and not (problem and outcomes):
-        return problem
+    if not failed and not (write_error and outcomes):
+        return write_error
     try:
         if failed:
             raise failed[0]
-        database.probe_write()  # a small write may find room where others do not
+        database.probe_write()  # a small write may succeed while the disk is full for others
     except StorageError as error:
-        if str(error) != problem:
+        if str(error) != write_error:
             _log.error("writes fail: %s", error)
         return str(error)
     _log.warning("writes succeed again")
@@ -408,13 +418,13 @@ def _noted(problem: str, done: Sequence[_Done], database: Database) -> str:
 
 
 def _check_expected(key: str, expected: Revision) -> None:
-    """Nothing was ever written at 0, which a `Write` takes for absence."""
+    """Reject revision 0: a `Write` takes it for an absent key."""
     if expected < 1:
         raise Conflict(key, expected=expected, current=None)
 
 
 async def open_embedded(path: Path | None, *, clock: Clock | None = None) -> EmbeddedStore:
-    """Open the store in a file (made where it is missing), or a new one in memory (None). Raises
+    """Open the store in a file, created if missing, or a new one in memory (None). Raises
     StoreLocked, Corrupt, Unavailable."""
     store = EmbeddedStore(path, clock or SystemClock())
     await store.open()

@@ -330,7 +330,7 @@ class EncryptionFile:
     `start` to `stop`. An invalid new version is logged and ignored."""
 
     def __init__(self, path: FilePath, clock: Clock, *, reload: bool = False) -> None:
-        """Raises BadEncryptionConfig."""
+        """Read the file. Raises InvalidEncryptionConfig."""
         self._path = path
         self._clock = clock
         self._reload = reload

@@ -1,16 +1,16 @@
-"""The SQL of the embedded store: revisions of bytes in one SQLite file, or in memory.
+"""The SQL of the embedded store: a revisioned key-value store in one SQLite file, or in memory.
 
-One `Database` is one connection and is used by one thread at a time. This module knows no event
-loop and starts no thread: `storage/embedded_store.py` does, and makes a `KV` of it.
+A `Database` is one connection, used by one thread at a time. This module knows no event loop and
+starts no thread: `storage/embedded_store.py` does, and implements `KV` with it.
 
-    log      every version of every key, one row a revision; value NULL: the key was deleted.
-             `previous` is the revision of the version that this one replaced, 0 where none
-    current  which revision each living key is at; small rows, so counting is fast
-    expiry   when the version of a revision runs out; a stale row is dropped when it falls due
-    state    one row: below which revision history is forgotten
+    log      every version of every key, one row per revision; a NULL value is a deletion.
+             `previous` is the revision of the replaced version, 0 if there is none
+    current  the current revision of each existing key; small rows, so counting is fast
+    expiry   when the version of a revision expires; stale rows are deleted when they are due
+    state    one row: the revision below which history is compacted
 
-The newest revision is the log's last row id. Compaction never deletes the row of the revision it
-is asked to keep, so the counter survives it, and a restart.
+The newest revision is the last row id of the log. Compaction keeps the row of the revision it
+compacts to, so the counter survives compactions and restarts.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from kapiserver.storage.kv_watch import HistoryPage
 from kapiserver.storage.prefix import prefix_end
 from kapiserver.storage.remaining_count import RemainingCounts
 
-EMPTY = Revision(1)
+EMPTY_STORE_REVISION = Revision(1)
 WAL_LIMIT = 32 << 20
-"""Bytes: a longer write-ahead log is copied back and cut off even if that has to wait."""
+"""Bytes: a longer write-ahead log is checkpointed and truncated even if that has to wait."""
 
-_PATIENCE = 10_000
-_CUT_PATIENCE = 20
-"""Milliseconds to wait for another connection: with a request, and with cutting the log off."""
+_BUSY_TIMEOUT = 10_000
+_TRUNCATE_BUSY_TIMEOUT = 20
+"""Busy timeouts in milliseconds: of requests, and of truncating the write-ahead log."""
 
 _LAYOUT = 1
 _SCHEMA = f"""
@@ -65,18 +65,18 @@ INSERT INTO state VALUES (0);
 PRAGMA user_version = {_LAYOUT};
 """
 _TABLES = frozenset(("log", "current", "expiry", "state"))
-_NEWEST = "SELECT max(revision) FROM log"
+_NEWEST_REVISION = "SELECT max(revision) FROM log"
 _COMPACTED = "SELECT compacted FROM state"
 _CURRENT = """
 SELECT log.revision, log.value FROM current JOIN log ON log.revision = current.revision
 WHERE current.key = ?
 """
-_CURRENT_OF = """
+_CURRENT_OF_KEYS = """
 SELECT current.key, log.revision, log.value
 FROM current CROSS JOIN log ON log.revision = current.revision WHERE current.key IN ({?})
 """
-_ROWS = 64
-"""Rows of one statement, at most."""
+_MAX_ROWS = 64
+"""Maximum number of rows in one statement."""
 _AT_REVISION = """
 SELECT revision, value FROM log WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
 """
@@ -86,7 +86,7 @@ FROM current CROSS JOIN log ON log.revision = current.revision
 WHERE current.key >= :first AND current.key < :end ORDER BY current.key LIMIT :limit
 """
 _COUNT = "SELECT count(*) FROM current WHERE key > :last AND key < :end"
-# From each key to the next, so that a key with a long history costs no more than one without.
+# Skips from key to key, so that a key with a long history costs no more than one without.
 _PAGE_AT_REVISION = """
 WITH RECURSIVE keys (key) AS (
     SELECT min(key) FROM log WHERE key >= :first AND key < :end
@@ -99,7 +99,7 @@ SELECT keys.key, log.value, log.revision FROM keys CROSS JOIN log ON log.revisio
     WHERE key = keys.key AND revision <= :revision
 ) WHERE NOT log.deleted LIMIT :limit
 """
-# Those that are there now, less what came since and what went.
+# The current count, minus the keys created since, plus the keys deleted since.
 _COUNT_AT_REVISION = """
 SELECT (SELECT count(*) FROM current WHERE key > :last AND key < :end) - (
     SELECT coalesce(sum(CASE WHEN deleted THEN -1 ELSE previous = 0 END), 0) FROM log NOT INDEXED
@@ -112,7 +112,7 @@ FROM log LEFT JOIN log AS before ON before.revision = log.previous
 WHERE log.revision > ? AND log.revision <= ? AND log.key >= ? AND log.key < ?
 ORDER BY log.revision LIMIT ?
 """
-_SOME_PAGES = """
+_INSERT_PROBE_ROWS = """
 WITH RECURSIVE numbers (number) AS (VALUES (-1) UNION ALL SELECT number - 1 FROM numbers LIMIT 4000)
 INSERT INTO expiry SELECT number, 9e99 FROM numbers
 """
@@ -120,10 +120,10 @@ INSERT INTO expiry SELECT number, 9e99 FROM numbers
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write, which happens if the key's revision is `expected` (0: the key must be absent).
+    """One write, applied if the key's revision is `expected` (0: the key is absent).
 
-    value    None deletes
-    expires  seconds since the epoch, 0: never
+    value    None deletes the key
+    expires  seconds since the epoch, 0 for never
     """
 
     key: str
@@ -133,8 +133,8 @@ class Write:
 
 
 def check_layout(sql: sqlite3.Connection, path: Path | None) -> int:
-    """How the tables of a file are laid out; 0: it has none yet. Raises Corrupt when they are not
-    those of a store, or newer than this module; sqlite3.DatabaseError."""
+    """Return the layout version of a file, 0 if it has no tables. Raises Corrupt if the tables are
+    not those of a store or have a newer layout, and sqlite3.DatabaseError."""
     layout: int = sql.execute("PRAGMA user_version").fetchone()[0]
     if layout > _LAYOUT:
         raise Corrupt(f"{path} was written by a newer kapiserver (layout {layout})")
@@ -145,18 +145,18 @@ def check_layout(sql: sqlite3.Connection, path: Path | None) -> int:
 
 
 class FileLock:
-    """The right to be the one process that uses a file; it goes with the process."""
+    """An exclusive lock on a file; released when the process ends."""
 
     def __init__(self, path: Path) -> None:
-        """Raises StoreLocked."""
-        # An empty database held in an exclusive transaction: SQLite's own lock, portable.
-        self._held = sqlite3.connect(
+        """Take the lock. Raises StoreLocked."""
+        # An open exclusive transaction on an empty database: SQLite's locks are portable.
+        self._connection = sqlite3.connect(
             f"{path}.lock", timeout=0, isolation_level=None, check_same_thread=False
         )
         try:
-            self._held.execute("BEGIN EXCLUSIVE")
+            self._connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
-            self._held.close()
+            self._connection.close()
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
                 raise
             raise StoreLocked(
@@ -164,13 +164,13 @@ class FileLock:
             ) from error
 
     def release(self) -> None:
-        """Let another process have the file. Idempotent."""
-        self._held.close()
+        """Release the lock. Idempotent."""
+        self._connection.close()
 
 
 def lock_file(path: Path) -> FileLock:
-    """Make sure that the file `path` exists, readable by its owner only, and take its lock.
-    Raises StoreLocked, Unavailable."""
+    """Create the file if it is missing, readable by its owner only, and return its lock. Raises
+    StoreLocked, Unavailable."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -183,42 +183,42 @@ class Database:
     """One connection to a store, and the SQL that runs on it."""
 
     def __init__(self, path: Path | None, counts: RemainingCounts | None = None) -> None:
-        """Open the file, or a new store in memory; make its tables where they are missing.
-        Raises Corrupt, Unavailable."""
+        """Open the file, or a new store in memory, and create missing tables. Raises Corrupt,
+        Unavailable."""
         self._path = path
         self._counts = counts or RemainingCounts()
         self._wal = f"{path}-wal"
-        self._uncut = 0
+        self._truncate_at = 0
         with translate_errors(path or "sqlite"):
             self._sql = sqlite3.connect(
                 ":memory:" if path is None else path,
-                timeout=_PATIENCE / 1000,
+                timeout=_BUSY_TIMEOUT / 1000,
                 isolation_level=None,
                 check_same_thread=False,
             )
         try:
             with translate_errors(path or "sqlite"):
-                self._prepare()
+                self._set_up()
         except StorageError:
             self._sql.close()
             raise
 
-    def _prepare(self) -> None:
+    def _set_up(self) -> None:
         run = self._sql.execute
         layout = check_layout(self._sql, self._path)
         if self._path is not None:
             if not layout:
                 run("PRAGMA auto_vacuum = INCREMENTAL")
-            # What is forgotten is overwritten; pages that become free go back to the file system.
+            # Deleted values are scrubbed; free pages are returned to the file system.
             run("PRAGMA secure_delete = FAST")
             run("PRAGMA journal_mode = WAL")
             run(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
-            # The tables need no flush of their own: the first write's makes them durable too.
+            # Creating tables needs no flush of its own: the flush of the first write includes them.
             run("PRAGMA synchronous = NORMAL")
         if not layout:
             self._sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
         if run(_COMPACTED).fetchone() is None:
-            raise Corrupt(f"{self._path}: how far back it remembers is lost")
+            raise Corrupt(f"{self._path}: the compacted revision is missing")
         if self._path is not None:
             run("PRAGMA synchronous = FULL")
 
@@ -227,17 +227,19 @@ class Database:
         self._sql.close()
 
     def revision(self) -> Revision:
-        """The newest revision."""
+        """Return the newest revision."""
         with translate_errors():
-            return Revision(self._sql.execute(_NEWEST).fetchone()[0] or EMPTY)
+            return Revision(
+                self._sql.execute(_NEWEST_REVISION).fetchone()[0] or EMPTY_STORE_REVISION
+            )
 
     def compacted(self) -> Revision:
-        """The oldest revision that can be read; 0 where nothing was ever forgotten."""
+        """Return the oldest readable revision, 0 if nothing was compacted."""
         with translate_errors():
             return Revision(self._sql.execute(_COMPACTED).fetchone()[0])
 
     def get(self, key: str, revision: Revision | None) -> GetResult:
-        """Read one key. Raises Compacted, FutureRevision."""
+        """Return one key. Raises Compacted, FutureRevision."""
         with self._snapshot(revision) as snapshot:
             if revision is None:
                 row = self._sql.execute(_CURRENT, (key,)).fetchone()
@@ -248,27 +250,26 @@ class Database:
             return GetResult(KeyValue(key, row[1], Revision(row[0])), snapshot)
 
     def range(self, prefix: str, start: str, limit: int, revision: Revision | None) -> RangeResult:
-        """Read part of a range. Raises Compacted, FutureRevision."""
+        """Return one page of a range. Raises Compacted, FutureRevision."""
         first, end = max(prefix, start), prefix_end(prefix)
         with self._snapshot(revision) as snapshot:
-            asked = {"first": first, "end": end, "limit": limit or -1, "revision": snapshot}
+            parameters = {"first": first, "end": end, "limit": limit or -1, "revision": snapshot}
             query = _PAGE if revision is None else _PAGE_AT_REVISION
-            rows = self._sql.execute(query, asked).fetchall()
+            rows = self._sql.execute(query, parameters).fetchall()
             remaining = 0
             if limit and len(rows) == limit:
                 remaining = self._counts.get(first, end, snapshot) - limit
                 if remaining < 0:
                     query = _COUNT if revision is None else _COUNT_AT_REVISION
-                    asked["last"] = rows[-1][0]
-                    remaining = self._sql.execute(query, asked).fetchone()[0]
+                    parameters["last"] = rows[-1][0]
+                    remaining = self._sql.execute(query, parameters).fetchone()[0]
                 self._counts.put(f"{rows[-1][0]}\0", end, snapshot, remaining)
         return RangeResult([KeyValue(*row) for row in rows], snapshot, remaining)
 
     def history(self, prefix: str, after: Revision, until: Revision, limit: int) -> HistoryPage:
-        """Read the changes below `prefix` in (after, until], the first `limit` of them. Raises
-        Compacted."""
+        """Return the first `limit` events below `prefix` in (after, until]. Raises Compacted."""
         with self._snapshot(None):
-            self._check_kept(after)
+            self._check_not_compacted(after)
             rows = self._sql.execute(
                 _CHANGES, (after, until, prefix, prefix_end(prefix), limit)
             ).fetchall()
@@ -276,80 +277,85 @@ class Database:
         return HistoryPage(events, events[-1].revision if len(events) == limit else until)
 
     def apply(self, writes: Sequence[Write]) -> list[KVEvent | StorageError]:
-        """Do the writes in one transaction; when this returns they are durable. The answer to
-        each is its event, or KeyExists or Conflict. Raises Unavailable, Corrupt: none was done."""
+        """Apply writes in one durable transaction, and return an event, KeyExists or Conflict for
+        each. Raises Unavailable or Corrupt if none was applied."""
         outcomes: list[KVEvent | StorageError] = []
         with self._transaction():
             revision = self.revision()
-            for some in _each_key_once(writes):
-                outcomes += self._apply_some(some, revision)
+            for group in _without_duplicate_keys(writes):
+                outcomes += self._apply_group(group, revision)
                 revision = max(
                     [revision, *(o.revision for o in outcomes if isinstance(o, KVEvent))]
                 )
         return outcomes
 
-    def _apply_some(self, writes: Sequence[Write], newest: int) -> list[KVEvent | StorageError]:
-        """Do writes of different keys. A statement is for many rows: after each, this thread waits
-        for its turn with the interpreter, which costs more than the statement."""
-        found = {
-            key: (revision, value)
-            for key, revision, value in self._for_all(_CURRENT_OF, [(one.key,) for one in writes])
-        }
+    def _apply_group(self, writes: Sequence[Write], newest: int) -> list[KVEvent | StorageError]:
+        """Apply writes of distinct keys. Statements have many rows, because after each statement
+        this thread must reacquire the GIL, which costs more than the statement."""
+        rows = self._run_rows(_CURRENT_OF_KEYS, [(write.key,) for write in writes])
+        versions = {key: (revision, value) for key, revision, value in rows}
         outcomes: list[KVEvent | StorageError] = []
-        done: list[tuple[Write, KVEvent, int]] = []
+        applied: list[tuple[Write, KVEvent, int]] = []
         for write in writes:
-            at, before = found.get(write.key, (0, None))
-            if at == write.expected:
+            current, previous = versions.get(write.key, (0, None))
+            if current == write.expected:
                 newest += 1
-                event = KVEvent(write.key, Revision(newest), write.value, before)
-                done.append((write, event, at))
+                event = KVEvent(write.key, Revision(newest), write.value, previous)
+                applied.append((write, event, current))
                 outcomes.append(event)
             elif write.expected == 0:
                 outcomes.append(KeyExists(write.key))
             else:
-                outcomes.append(Conflict(write.key, expected=write.expected, current=at or None))
-        gone = [(write.key, at) for write, _, at in done if write.value is None]
-        self._for_all(
+                error = Conflict(write.key, expected=write.expected, current=current or None)
+                outcomes.append(error)
+        deletions = [(write.key, current) for write, _, current in applied if write.value is None]
+        self._run_rows(
             "INSERT INTO log VALUES {(?, ?, ?, ?, ?)}",
-            [(e.revision, e.key, e.value is None, at, e.value) for _, e, at in done],
+            [(e.revision, e.key, e.value is None, current, e.value) for _, e, current in applied],
         )
-        self._for_all(
+        self._run_rows(
             "INSERT INTO current VALUES {(?, ?)} "
             "ON CONFLICT (key) DO UPDATE SET revision = excluded.revision",
-            [(e.key, e.revision) for _, e, _ in done if e.value is not None],
+            [(e.key, e.revision) for _, e, _ in applied if e.value is not None],
         )
-        self._for_all("DELETE FROM current WHERE key IN ({?})", [(key,) for key, _ in gone])
-        self._for_all("DELETE FROM expiry WHERE revision IN ({?})", [(at,) for _, at in gone])
-        self._for_all(
+        self._run_rows("DELETE FROM current WHERE key IN ({?})", [(key,) for key, _ in deletions])
+        self._run_rows(
+            "DELETE FROM expiry WHERE revision IN ({?})", [(current,) for _, current in deletions]
+        )
+        self._run_rows(
             "INSERT INTO expiry VALUES {(?, ?)}",
-            [(e.revision, write.expires) for write, e, _ in done if write.expires],
+            [(e.revision, write.expires) for write, e, _ in applied if write.expires],
         )
         return outcomes
 
-    def _for_all(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Run a statement for rows of values, many at a time; what stands in braces is repeated
-        for each row. Sizes are powers of two, so that few statements are ever compiled."""
-        begin, _, rest = statement.partition("{")
-        each, _, end = rest.partition("}")
-        answer: list[Any] = []
+    def _run_rows(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Run a statement for groups of rows, and return the selected rows. The part in braces is
+        repeated per row. Group sizes are powers of two, so that few statements are compiled."""
+        before_braces, _, after_open_brace = statement.partition("{")
+        each, _, end = after_open_brace.partition("}")
+        selected: list[Any] = []
         at = 0
         while at < len(rows):
-            size = min(_ROWS, 1 << (len(rows) - at).bit_length() - 1)
+            size = min(_MAX_ROWS, 1 << (len(rows) - at).bit_length() - 1)
             values = [value for row in rows[at : at + size] for value in row]
-            answer += self._sql.execute(begin + ", ".join([each] * size) + end, values).fetchall()
+            selected += self._sql.execute(
+                before_braces + ", ".join([each] * size) + end, values
+            ).fetchall()
             at += size
-        return answer
+        return selected
 
     def expired_writes(self, now: float, limit: int) -> list[Write]:
-        """The deletes of what has run out by `now`, the first `limit` of them; what was written
-        again since is forgotten."""
-        due = "SELECT revision FROM expiry WHERE at <= ? ORDER BY at LIMIT ?"
-        alive = "SELECT key, revision FROM current JOIN log USING (key, revision)"
+        """Return deletions of the first `limit` keys that expired by `now`. Drops the expiry of
+        versions that were replaced since."""
+        expired_revisions = "SELECT revision FROM expiry WHERE at <= ? ORDER BY at LIMIT ?"
+        current_keys = "SELECT key, revision FROM current JOIN log USING (key, revision)"
         with self._transaction():
-            revisions = [row[0] for row in self._sql.execute(due, (now, limit))]
+            revisions = [row[0] for row in self._sql.execute(expired_revisions, (now, limit))]
             writes = []
             for revision in revisions:
-                row = self._sql.execute(f"{alive} WHERE log.revision = ?", (revision,)).fetchone()
+                row = self._sql.execute(
+                    f"{current_keys} WHERE log.revision = ?", (revision,)
+                ).fetchone()
                 if row is None:
                     self._sql.execute("DELETE FROM expiry WHERE revision = ?", (revision,))
                 else:
@@ -357,14 +363,14 @@ class Database:
         return writes
 
     def next_expiry(self) -> float:
-        """When the next value runs out, in seconds since the epoch; infinite for never."""
+        """Return when the next key expires, in seconds since the epoch; infinity for never."""
         with translate_errors():
             at = self._sql.execute("SELECT min(at) FROM expiry").fetchone()[0]
         return float("inf") if at is None else float(at)
 
     def compact(self, revision: Revision, step: int) -> Revision:
-        """Forget one step of what only revisions before `revision` can see, in one short
-        transaction, and say up to where that is done. Call again until it is `revision`."""
+        """Compact at most `step` revisions in one short transaction, and return the compacted
+        revision. Call again until that is `revision`."""
         with self._transaction():
             done = self.compacted()
             until = Revision(min(revision, done + step))
@@ -382,60 +388,62 @@ class Database:
         return until
 
     def shrink(self, pages: int) -> bool:
-        """Give up to that many free pages back to the file system; False when none is free."""
+        """Return free pages to the file system; False if no more are left."""
         with translate_errors():
             free = self.free_pages()
             if self._path is None or not free:
                 return False
-            # Each step gives back one page as a row without columns, and `execute` would stop at
-            # the first: a script runs to the end.
+            # The pragma returns a row per page, and `execute` would stop at the first: a script
+            # runs to the end.
             self._sql.executescript(f"PRAGMA incremental_vacuum({pages})")
         return bool(free > pages)
 
     def free_pages(self) -> int:
-        """Pages of the file that hold nothing."""
+        """Return the number of unused pages of the file."""
         return int(self._sql.execute("PRAGMA freelist_count").fetchone()[0])
 
     def skip_to(self, revision: Revision) -> None:
-        """Use no revision up to this one: the next write's is greater."""
+        """Skip all revisions up to this one; the next write gets a greater one."""
         with self._transaction():
             self._sql.execute("INSERT INTO log VALUES (?, '', TRUE, 0, NULL)", (revision,))
 
     def probe_write(self) -> None:
-        """Write some tens of pages and take them back. Raises Refused, Unavailable."""
-        # Of a table where nobody misses what does not belong to a revision, if this ends half way.
-        take_back = "DELETE FROM expiry WHERE revision < 0"
-        for statement in (take_back, _SOME_PAGES, take_back):
+        """Write some tens of pages and delete them again. Raises Refused, Unavailable."""
+        # Rows without a revision do no harm in this table if the process ends half way.
+        delete_probe_rows = "DELETE FROM expiry WHERE revision < 0"
+        for statement in (delete_probe_rows, _INSERT_PROBE_ROWS, delete_probe_rows):
             with self._transaction():
                 self._sql.execute(statement)
 
     def truncate_long_wal(self) -> None:
-        """Cut off a write-ahead log that readers have kept from starting over; where that fails,
-        it is tried again after some more writes."""
-        if self._path is not None and os.stat(self._wal).st_size > max(WAL_LIMIT, self._uncut):
+        """Truncate the write-ahead log if readers have kept it from restarting and it has grown
+        too long. If that fails, it is tried again after some more writes."""
+        if self._path is not None and os.stat(self._wal).st_size > max(
+            WAL_LIMIT, self._truncate_at
+        ):
             self.truncate_wal()
 
     def truncate_wal(self) -> None:
-        """Copy the write-ahead log back and cut it off: what it held of what is forgotten now is
-        gone. A reader that goes on (a backup, say) is not waited for."""
+        """Checkpoint and truncate the write-ahead log, which removes compacted values from it.
+        Does not wait for running readers, such as a backup."""
         if self._path is None:
             return
         with translate_errors():
             run = self._sql.execute
-            run(f"PRAGMA busy_timeout = {_CUT_PATIENCE}")
+            run(f"PRAGMA busy_timeout = {_TRUNCATE_BUSY_TIMEOUT}")
             run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            run(f"PRAGMA busy_timeout = {_PATIENCE}")
-        left = os.stat(self._wal).st_size
-        self._uncut = left + WAL_LIMIT // 8 if left else 0
+            run(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
+        wal_size = os.stat(self._wal).st_size
+        self._truncate_at = wal_size + WAL_LIMIT // 8 if wal_size else 0
 
-    def _check_kept(self, revision: Revision) -> None:
+    def _check_not_compacted(self, revision: Revision) -> None:
         oldest = self.compacted()
         if revision < oldest:
             raise Compacted(revision, oldest=oldest)
 
     @contextmanager
     def _snapshot(self, revision: Revision | None) -> Iterator[Revision]:
-        """Read several times from one state of the store; yields the revision read."""
+        """Run several reads on one state of the store; yields the revision."""
         with translate_errors():
             self._sql.execute("BEGIN")
             try:
@@ -445,7 +453,7 @@ class Database:
                 else:
                     if revision > newest:
                         raise FutureRevision(revision, current=newest)
-                    self._check_kept(revision)
+                    self._check_not_compacted(revision)
                     yield revision
             finally:
                 self._sql.execute("ROLLBACK")
@@ -463,29 +471,28 @@ class Database:
                 raise
 
 
-def _each_key_once(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
-    """The writes in order, cut before each that is of a key that came since the last cut."""
-    some: dict[str, Write] = {}
+def _without_duplicate_keys(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
+    """Split the writes, in order, into groups without duplicate keys."""
+    group: dict[str, Write] = {}
     for write in writes:
-        if write.key in some:
-            yield tuple(some.values())
-            some = {}
-        some[write.key] = write
-    yield tuple(some.values())
+        if write.key in group:
+            yield tuple(group.values())
+            group = {}
+        group[write.key] = write
+    yield tuple(group.values())
 
 
-_REFUSALS = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY))
-"""What SQLite says when the system does not let it write: no space, a quota or another limit, a
-broken disk, no permission."""
+_REFUSED_CODES = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY))
+"""SQLite's error codes for lack of space, an exceeded quota, disk errors and lack of permission."""
 
 
 @contextmanager
 def translate_errors(where: object = "sqlite") -> Iterator[None]:
-    """Raise what SQLite raises as Refused, Unavailable or Corrupt, with a word on where it was."""
+    """Translate SQLite's errors to Refused, Unavailable or Corrupt, prefixed with `where`."""
     try:
         yield
     except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSALS:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED_CODES:
             raise Refused(f"{where}: {error}") from error
         raise Unavailable(f"{where}: {error}") from error
     except sqlite3.DatabaseError as error:

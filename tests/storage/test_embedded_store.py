@@ -18,7 +18,7 @@ import pytest
 
 from kapiserver.storage import embedded_store
 from kapiserver.storage.backends import backend_of, open_store
-from kapiserver.storage.embedded_store import EXPIRY_AGAIN, EmbeddedStore, open_embedded
+from kapiserver.storage.embedded_store import EXPIRY_RETRY_SECONDS, EmbeddedStore, open_embedded
 from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
 from kapiserver.storage.kv import KeyValue, KVEvent, Revision
 from kapiserver.storage.prefix import prefix_end
@@ -305,14 +305,14 @@ async def test_what_runs_out_on_a_full_disk(tmp_path: Path) -> None:
     await asyncio.gather(*store._tasks)
     assert not recorder.seen
     await refuse_writes(store, False)
-    clock.advance(EXPIRY_AGAIN)
+    clock.advance(EXPIRY_RETRY_SECONDS)
     assert (await recorder.count(1))[0].key == "/short"
     await store.close()
 
 
 async def test_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests beyond the bound are refused instead of queued."""
-    monkeypatch.setattr(embedded_store, "PENDING", 10)
+    monkeypatch.setattr(embedded_store, "MAX_PENDING", 10)
     store = await open_store("sqlite::memory:")
     creates = (store.create(f"/{number}", b"") for number in range(15))
     outcomes = await asyncio.gather(*creates, return_exceptions=True)

@@ -164,7 +164,7 @@ class Model(RuleBasedStateMachine):
         assert page.remaining == len(expected) - len(limited)
         assert page.revision == revision
 
-    @rule(ahead=st.integers(1, 3))
+    @rule(distance=st.integers(1, 3))
     def read_ahead(self, distance: int) -> None:
         revision = Revision(self.now + distance)
         assert isinstance(self.run(self.store.get("/a/x", revision=revision)), FutureRevision)

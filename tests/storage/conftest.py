@@ -30,13 +30,13 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """The time, moved by hand."""
+    """A clock that the test moves."""
     return ManualClock()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine on the test's own loop."""
+    """Run a coroutine test on the event loop of its `runner`."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     values = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
@@ -66,7 +66,7 @@ def _over(etcd: Path) -> Opening:
         from kapiserver.storage.etcd_config import EtcdConfig
         from kapiserver.storage.etcd_store import open_etcd
 
-        # Tests of one worker share a server; each has its keys below a prefix of its own.
+        # Tests of one worker share an etcd; each uses its own prefix.
         config = EtcdConfig(endpoints=(shared_etcd(etcd).url,), prefix=f"/{uuid.uuid4().hex}")
         store = await open_etcd(config)
         yield store
@@ -86,13 +86,13 @@ BACKENDS: dict[str, Opening] = {
 
 @pytest.fixture(params=programs(), ids=version)
 def etcd_program(request: pytest.FixtureRequest) -> Path:
-    """Each binary of etcd that the tests run over."""
+    """Parametrizes a test over the etcd binaries."""
     return request.param
 
 
 @pytest.fixture(params=BACKENDS)
 def opening(request: pytest.FixtureRequest) -> Opening:
-    """How to open a fresh store of each backend."""
+    """Parametrizes a test over the backends; returns a function that opens a fresh store."""
     return BACKENDS[request.param]
 
 
@@ -100,7 +100,7 @@ def opening(request: pytest.FixtureRequest) -> Opening:
 def store(
     opening: Opening, runner: asyncio.Runner, clock: ManualClock, tmp_path: Path
 ) -> Iterator[KV]:
-    """A fresh store of each backend; what must hold in it is checked after the test."""
+    """A fresh store of each backend, whose invariants are checked after the test."""
     opened = opening(clock, tmp_path)
     store = runner.run(opened.__aenter__())
     start_revision = runner.run(store.current_revision())

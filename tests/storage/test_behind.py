@@ -1,4 +1,4 @@
-"""A server whose cache is behind what another server wrote to the same store."""
+"""Updates through a server whose watch cache is behind the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.storage.objectkit import StorageHarness, config_map, key, put, run
 
 
 class DelayedKV:
-    """A store as a distant server sees it: what others write comes only when it is let through."""
+    """A store whose watches deliver events only when the test calls `let_through`."""
 
     def __init__(self, kv: KV) -> None:
         self._kv = kv
@@ -29,7 +29,7 @@ class DelayedKV:
         return self._kv.watch(prefix, after=after, sink=delayed)
 
     def let_through(self) -> None:
-        """Show all that happened."""
+        """Deliver all pending events."""
         for sink in self._sinks:
             sink.let_through()
 
@@ -55,7 +55,7 @@ class _DelayedSink:
 
 @pytest.fixture
 def run_on_pair() -> Any:
-    """Runs a test with a server that is up to date, and one that is not."""
+    """Returns a function that runs a test with an up-to-date store and one that is behind."""
 
     def run_pair(test: Any) -> None:
         async def inside(harness: StorageHarness) -> None:
@@ -73,8 +73,8 @@ def run_on_pair() -> Any:
     return run_pair
 
 
-def test_putting_back_what_the_cache_still_has(run_on_pair: Any) -> None:
-    """An update to the value that the cache still has, but the store has no more, is written."""
+def test_update_to_the_cached_value(run_on_pair: Any) -> None:
+    """An update is written if its value equals the cached object but not the stored one."""
 
     async def test(up_to_date: Any, behind: Any, _late: DelayedKV) -> None:
         changed = await put(up_to_date, "a", "data", to={"k": "new"})
@@ -86,8 +86,8 @@ def test_putting_back_what_the_cache_still_has(run_on_pair: Any) -> None:
     run_on_pair(test)
 
 
-def test_changing_nothing_of_what_is_gone(run_on_pair: Any) -> None:
-    """An update that changes nothing of an object that was deleted elsewhere says so."""
+def test_empty_update_of_a_deleted_object(run_on_pair: Any) -> None:
+    """An update without changes raises NotFound if another server deleted the object."""
 
     async def test(up_to_date: Any, behind: Any, _late: DelayedKV) -> None:
         await up_to_date.delete(key("a"), DeleteQuery())
@@ -97,8 +97,9 @@ def test_changing_nothing_of_what_is_gone(run_on_pair: Any) -> None:
     run_on_pair(test)
 
 
-def test_changing_nothing_of_what_was_replaced(run_on_pair: Any) -> None:
-    """An update of an object that was replaced elsewhere fails by its uid, as by any server."""
+def test_empty_update_of_a_replaced_object(run_on_pair: Any) -> None:
+    """An update without changes fails its uid precondition if another server replaced the
+    object."""
 
     async def test(up_to_date: Any, behind: Any, _late: DelayedKV) -> None:
         old = (await up_to_date.get(key("a"))).tree()["metadata"]["uid"]
@@ -111,8 +112,9 @@ def test_changing_nothing_of_what_was_replaced(run_on_pair: Any) -> None:
     run_on_pair(test)
 
 
-def test_an_update_of_what_the_cache_does_not_have_yet(run_on_pair: Any) -> None:
-    """A version that only the other server has seen is the right one, and an old one is not."""
+def test_update_of_a_version_beyond_the_cache(run_on_pair: Any) -> None:
+    """An update of the current version succeeds, and one of an old version conflicts, even if the
+    cache has not seen the current version."""
 
     async def test(up_to_date: Any, behind: Any, delayed: DelayedKV) -> None:
         version = str((await put(up_to_date, "a", "data", to={"k": "new"})).entry.revision)

@@ -1,4 +1,4 @@
-"""Compaction on a schedule, by a clock that the test moves."""
+"""Scheduled compaction, with a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.clock import ManualClock
 
 
 async def wait_for_turn(compaction: Compactor) -> None:
-    """Let the turn that has begun come to its end."""
+    """Wait until the compaction that has started ends."""
     assert compaction._task is not None
     await asyncio.gather(compaction._task)
 
@@ -26,7 +26,8 @@ async def readable(store: KV, revision: Revision) -> bool:
 
 
 async def test_history_reaches_back_one_interval() -> None:
-    """What was overwritten more than an interval ago is forgotten, the younger is kept."""
+    """Compaction removes versions that were replaced more than one interval ago, and keeps newer
+    ones."""
     clock = ManualClock()
     store = await open_embedded(None, clock=clock)
     compaction = Compactor(store, clock, 300)
@@ -51,8 +52,8 @@ async def test_history_reaches_back_one_interval() -> None:
     await store.close()
 
 
-async def test_a_store_that_fails_is_tried_again() -> None:
-    """When the store does not answer, the next turn comes all the same."""
+async def test_failed_compaction_is_retried() -> None:
+    """Compaction runs again at the next interval after the store did not answer."""
     clock = ManualClock()
     store = await open_embedded(None, clock=clock)
     await store.close()
@@ -63,8 +64,8 @@ async def test_a_store_that_fails_is_tried_again() -> None:
     compaction.stop()
 
 
-async def test_an_interval_of_nothing_keeps_everything() -> None:
-    """With an interval of 0, nothing is ever scheduled."""
+async def test_interval_of_zero() -> None:
+    """With an interval of 0 no compaction is scheduled."""
     clock = ManualClock()
     store = await open_embedded(None, clock=clock)
     compaction = Compactor(store, clock, 0)

@@ -1,4 +1,4 @@
-"""Many clients at once on every backend: nobody waits for ever, nobody sees a lock."""
+"""Many concurrent clients on every backend: none waits forever, none gets a locking error."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ CLIENTS = 1000
 
 
 async def test_a_thousand_clients(store: KV) -> None:
-    """1,000 clients that create, read, list, update and delete all finish without an error, and
-    watches see each write once, in order."""
+    """1,000 clients that create, read, list, update and delete finish without an error, and watches
+    receive each write once, in order."""
     start_revision = await store.current_revision()
     early, late = Recorder(), Recorder()
     store.watch("/clients/", after=start_revision, sink=early)
@@ -41,8 +41,8 @@ async def test_a_thousand_clients(store: KV) -> None:
     assert len((await store.range("/clients/")).items) == CLIENTS // 2
 
 
-async def test_readers_see_whole_states(store: KV) -> None:
-    """Two keys that are written one after the other are never read in the wrong order."""
+async def test_reads_are_consistent(store: KV) -> None:
+    """A range never shows the second of two sequential writes without the first."""
     left_revision = await store.create("/pair/left", b"0")
     right = await store.create("/pair/right", b"0")
     finished = False
@@ -64,7 +64,8 @@ async def test_readers_see_whole_states(store: KV) -> None:
 
 
 async def test_a_race_for_one_key(store: KV) -> None:
-    """Writers that race for one key alternate; each success builds on the one before."""
+    """Each successful compare-and-swap builds on the previous value, and all writers make
+    progress."""
     await store.create("/race", b"")
     rng = random.Random(1)
 

@@ -1,4 +1,4 @@
-"""Continue tokens: sealed, bound to a prefix and shared by the servers of a store."""
+"""Continue tokens are encrypted, bound to their list, and shared by the servers of a store."""
 
 import asyncio
 import base64
@@ -30,14 +30,14 @@ keys = st.text(st.characters(exclude_categories=["Cs"]), max_size=60).filter(
 
 @settings(max_examples=50)
 @given(keys, st.integers(-1, 2**63 - 1))
-def test_opens_to_what_was_sealed(key: str, revision: int) -> None:
-    """Sealing and opening for the same prefix gives the token back."""
+def test_round_trip(key: str, revision: int) -> None:
+    """Decoding a token for its own prefix returns the original values."""
     token = ContinueToken(Revision(revision), PREFIX + key)
     assert TOKENS.decode(TOKENS.encode(token, PREFIX), PREFIX) == token
 
 
 def test_does_not_show_names() -> None:
-    """The text of a token holds no part of the key, and differs each time."""
+    """The text of a token contains no part of the key, and differs each time."""
     text = TOKENS.encode(TOKEN, PREFIX)
     assert b"default" not in base64.urlsafe_b64decode(text + "==")
     assert text != TOKENS.encode(TOKEN, PREFIX)
@@ -46,7 +46,7 @@ def test_does_not_show_names() -> None:
 @settings(max_examples=200)
 @given(st.data())
 def test_any_flipped_bit_is_refused(data: st.DataObject) -> None:
-    """A token opens no more when a byte of it is another, missing or added."""
+    """A token with a changed, missing or added byte is a BadToken."""
     text = TOKENS.encode(TOKEN, PREFIX)
     sealed = bytearray(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     at = data.draw(st.integers(0, len(sealed) - 1))
@@ -58,7 +58,7 @@ def test_any_flipped_bit_is_refused(data: st.DataObject) -> None:
 
 
 def test_any_changed_character_is_refused() -> None:
-    """A token altered at any place opens no more."""
+    """A token with any changed character is a BadToken."""
     text = TOKENS.encode(TOKEN, PREFIX)
     for at in range(len(text)):
         for character in "ABCDwxyz0189-_":
@@ -72,8 +72,8 @@ def test_any_changed_character_is_refused() -> None:
 @pytest.mark.parametrize(
     "prefix", ["/registry/pods/default/", "/registry/secrets/", "/registry/", ""]
 )
-def test_another_list_does_not_take_it(prefix: str) -> None:
-    """A token opens for the prefix that it was made for only."""
+def test_other_prefix(prefix: str) -> None:
+    """A token is valid only for the prefix of its list."""
     with pytest.raises(BadToken):
         TOKENS.decode(TOKENS.encode(TOKEN, PREFIX), prefix)
 
@@ -82,20 +82,20 @@ def test_another_list_does_not_take_it(prefix: str) -> None:
     "start", ["/registry/secrets/x", "/registry/pods/../secrets/x", "/registry/pods/.."]
 )
 def test_a_key_outside_of_the_prefix_is_refused(start: str) -> None:
-    """Even a sealed key must lie below the prefix."""
+    """A valid token whose key is outside of the prefix is a BadToken."""
     with pytest.raises(BadToken):
         TOKENS.decode(TOKENS.encode(ContinueToken(Revision(7), start), PREFIX), PREFIX)
 
 
 @pytest.mark.parametrize("text", ["", "x", "%%%", "é", "A" * 40, "A" * 100_000, "a b", "AAAA====A"])
 def test_rubbish_is_refused(text: str) -> None:
-    """What is no token at all is a BadToken too."""
+    """Text that is not a token is a BadToken."""
     with pytest.raises(BadToken):
         TOKENS.decode(text, PREFIX)
 
 
-def test_other_selectors_do_not_take_it() -> None:
-    """A token opens for the selectors that it was made for only."""
+def test_other_selectors() -> None:
+    """A token is valid only for the selectors of its list."""
     text = TOKENS.encode(TOKEN, PREFIX, "a=b")
     assert TOKENS.decode(text, PREFIX, "a=b") == TOKEN
     for selectors in ("", "a=c", "a=b\0"):
@@ -103,14 +103,15 @@ def test_other_selectors_do_not_take_it() -> None:
             TOKENS.decode(text, PREFIX, selectors)
 
 
-def test_another_store_does_not_take_it() -> None:
-    """A token of one secret opens with no other."""
+def test_other_store() -> None:
+    """A token is valid only for the store whose secret encrypted it."""
     with pytest.raises(BadToken):
         ContinueTokenCodec(os.urandom(32)).decode(TOKENS.encode(TOKEN, PREFIX), PREFIX)
 
 
 def test_all_servers_of_a_store_share_the_secret() -> None:
-    """Servers that start together on an empty store agree; each opens the others' tokens."""
+    """Servers that start together on an empty store agree on one secret, and read each other's
+    tokens."""
 
     async def scenario() -> None:
         store = await open_store("sqlite::memory:")
@@ -123,7 +124,7 @@ def test_all_servers_of_a_store_share_the_secret() -> None:
 
 
 def test_a_damaged_secret_is_corrupt() -> None:
-    """A secret of the wrong length is not used."""
+    """A stored secret of the wrong length is Corrupt."""
 
     async def scenario() -> None:
         store = await open_store("sqlite::memory:")

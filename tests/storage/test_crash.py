@@ -1,4 +1,4 @@
-"""Kill a process that writes, open its file again: what was acknowledged is there, whole."""
+"""After SIGKILL of a writing process, the file contains every acknowledged write completely."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ asyncio.run(main())
 
 
 def crash(path: Path, lines: int) -> dict[str, tuple[str, int]]:
-    """Write until that many acknowledgements were read, then SIGKILL; the last acknowledged
-    operation of each key, also of those that were still on their way through the pipe."""
+    """Let a process write until it has acknowledged a number of operations, then kill it; return
+    the last acknowledged operation of each key."""
     command = [sys.executable, "-c", PROGRAM, str(path), str(WRITERS)]
     acknowledged: dict[str, tuple[str, int]] = {}
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -80,7 +80,7 @@ async def verify(path: Path, acknowledged: dict[str, tuple[str, int]]) -> None:
         assert revision <= newest
         item = stored.get(key)
         if operation == "put" and item is not None:
-            # One more write of this key may have become durable unacknowledged.
+            # One more write of this key may be durable without being acknowledged.
             assert item.revision >= revision
         elif operation == "put":
             assert (await store.get(key, revision=newest)).item is None
@@ -102,7 +102,7 @@ def sha256(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.slow)])
 async def test_killed_while_writing(rounds: int, tmp_path: Path) -> None:
-    """After each of many kills of one file's writer, no acknowledged write is lost or torn."""
+    """No acknowledged write is lost or torn after repeated kills of the writer of one file."""
     path, rng = tmp_path / "store.db", random.Random()
     acknowledged: dict[str, tuple[str, int]] = {}
     for _ in range(rounds):

@@ -29,7 +29,7 @@ APPS = GroupVersion("apps", "v1")
 
 
 def test_delete_removes() -> None:
-    """Deleting answers with the last state at the deletion's version; then it is NotFound."""
+    """Delete returns the last state with the revision of the deletion; a later read is NotFound."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -47,7 +47,7 @@ def test_delete_removes() -> None:
 
 
 def test_delete_preconditions() -> None:
-    """A deletion of another uid or version is refused."""
+    """A delete whose uid or resourceVersion precondition fails is a conflict."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -77,7 +77,8 @@ def test_delete_preconditions() -> None:
 
 
 def test_finalizers_hold_until_removed() -> None:
-    """An object with finalizers is marked, counts a generation, and goes with the last one."""
+    """Deleting an object with finalizers sets its deletionTimestamp and increments its generation;
+    removing the last finalizer deletes it."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("deployments", APPS)
@@ -115,7 +116,7 @@ def test_finalizers_hold_until_removed() -> None:
     ],
 )
 def test_propagation_policy_is_recorded(policy: Any, initial: list[str], after: list[str]) -> None:
-    """Orphan and Foreground leave their finalizer for the garbage collector."""
+    """The policies Orphan and Foreground add their finalizer for the garbage collector."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -128,7 +129,8 @@ def test_propagation_policy_is_recorded(policy: Any, initial: list[str], after: 
 
 
 def test_background_takes_the_orphan_finalizer_away() -> None:
-    """An object held by nothing but `orphan` goes when Background is asked for."""
+    """A delete with policy Background removes the finalizer `orphan`, and the object if it has no
+    other."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -139,8 +141,9 @@ def test_background_takes_the_orphan_finalizer_away() -> None:
     run(test)
 
 
-def test_pods_end_in_their_time() -> None:
-    """A scheduled pod gets its grace period; a later delete can only shorten it; zero ends it."""
+def test_grace_period_of_pods() -> None:
+    """A scheduled pod gets its grace period; a later delete can only shorten it, and zero deletes
+    the pod."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("pods")
@@ -165,8 +168,8 @@ def test_pods_end_in_their_time() -> None:
     run(test)
 
 
-def test_pods_without_a_node_go_at_once() -> None:
-    """Nobody would end a pod that was never scheduled."""
+def test_unscheduled_pods() -> None:
+    """An unscheduled pod is deleted immediately."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("pods")
@@ -177,7 +180,8 @@ def test_pods_without_a_node_go_at_once() -> None:
 
 
 def test_namespaces_wait_for_their_own_finalizers() -> None:
-    """A namespace terminates until `finalize` empties its spec."""
+    """A namespace stays in phase Terminating until `finalize` empties the finalizers of its
+    spec."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("namespaces")
@@ -205,7 +209,7 @@ def test_namespaces_wait_for_their_own_finalizers() -> None:
 
 
 def test_delete_collection_deletes_what_is_selected() -> None:
-    """Twelve hundred objects go, page by page; those in other namespaces stay."""
+    """deletecollection deletes 1,200 selected objects in pages, and none in other namespaces."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

@@ -1,4 +1,4 @@
-"""What is particular to the embedded store: one file, one owner, restarts, bounded growth."""
+"""Properties of the embedded store only: one file, one owner, restarts, bounded growth."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.storage.recorder import Recorder
 
 
 async def test_the_empty_store_is_revision_1() -> None:
-    """A new store begins at 1, its first write is 2."""
+    """A new store is at revision 1, and its first write is revision 2."""
     store = await open_store("sqlite::memory:")
     assert await store.current_revision() == 1
     assert (await store.range("/")).revision == 1
@@ -38,7 +38,7 @@ async def test_the_empty_store_is_revision_1() -> None:
 
 
 async def test_survives_a_restart(tmp_path: Path) -> None:
-    """Values, the counter, compaction and what will expire are there after a reopen."""
+    """Values, the revision, compaction and expiry times survive closing and opening the store."""
     path, clock = tmp_path / "deep" / "store.db", ManualClock()
     store = await open_store(f"sqlite:{path}", clock=clock)
     first = await store.create("/a/x", b"one")
@@ -69,7 +69,7 @@ async def test_survives_a_restart(tmp_path: Path) -> None:
 
 
 async def test_acknowledged_after_seen() -> None:
-    """A watch has seen a write when its writer is told of it."""
+    """A watch receives a write before the writer gets its acknowledgement."""
     store = await open_store("sqlite::memory:")
     recorder = Recorder()
     store.watch("/", after=Revision(1), sink=recorder)
@@ -80,8 +80,7 @@ async def test_acknowledged_after_seen() -> None:
 
 
 async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
-    """What is in the file is not read before it was shown to the watches, so that nobody who was
-    told of a write is shown an older state after that."""
+    """A read does not show a committed write before the watches have received it."""
     store = await open_embedded(tmp_path / "store.db")
     loop, report = asyncio.get_running_loop(), store._report
     committed, go_on = asyncio.Event(), threading.Event()
@@ -104,7 +103,7 @@ async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
 
 
 async def test_a_broken_sink_harms_no_one_else() -> None:
-    """A sink that raises loses its watch; writers and other watches go on."""
+    """A sink that raises ends its own watch, and affects neither writers nor other watches."""
 
     class Broken(Recorder):
         def on_events(self, batch: Sequence[KVEvent]) -> None:
@@ -122,7 +121,7 @@ async def test_a_broken_sink_harms_no_one_else() -> None:
 
 
 async def test_one_owner(tmp_path: Path) -> None:
-    """A second store on the same file is refused, from this process and from another."""
+    """Opening a file that a store has open fails, in the same process and in another one."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)
     with pytest.raises(StoreLocked, match=r"store\.db is in use by another kapiserver"):
@@ -141,7 +140,7 @@ async def test_one_owner(tmp_path: Path) -> None:
 
 
 async def test_the_file_is_its_owners(tmp_path: Path) -> None:
-    """Nobody else may read the file: it holds Secrets."""
+    """The file is readable by its owner only, because it contains Secrets."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)
     await store.create("/a", b"")
@@ -151,7 +150,8 @@ async def test_the_file_is_its_owners(tmp_path: Path) -> None:
 
 
 async def test_files_that_are_no_store(tmp_path: Path) -> None:
-    """Rubbish and a newer layout are Corrupt, a path that cannot be is Unavailable."""
+    """A file of another kind or a newer layout is Corrupt; a path that cannot be created is
+    Unavailable."""
     (tmp_path / "rubbish.db").write_bytes(b"no database" * 1000)
     with pytest.raises(Corrupt, match=r"rubbish\.db: file is not a database"):
         await open_embedded(tmp_path / "rubbish.db")
@@ -173,26 +173,26 @@ async def test_files_that_are_no_store(tmp_path: Path) -> None:
     ],
 )
 def test_backend_of_a_flag(spec: str, shared: bool, durable: bool) -> None:
-    """Before a store is open, the table of backends states what the store will state."""
+    """The table of backends has the same `shared` and `durable` as the opened store."""
     backend = backend_of(spec)
     assert (backend.shared, backend.durable) == (shared, durable)
 
 
 @pytest.mark.parametrize("spec", ["", "sqlite", "sqlite:", "mysql:x", ":memory:"])
 async def test_unknown_backends(spec: str) -> None:
-    """A storage flag that names no backend is a ValueError that says what there is."""
+    """An unknown backend in the flag is a ValueError that lists the known ones."""
     with pytest.raises(ValueError, match="sqlite:"):
         await open_store(spec)
 
 
 async def limit_pages(store: EmbeddedStore, pages: int) -> None:
-    """Make a disk of that many pages: SQLite then says what it says when there is no space."""
+    """Limit the database to a number of pages; SQLite then fails as on a full disk."""
     await store._submit(lambda database: database._sql.execute(f"PRAGMA max_page_count = {pages}"))
 
 
 async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Without space a write is refused and the log says why, once; what was acknowledged stays,
-    and with space writes succeed again."""
+    """On a full disk writes fail and the log says so once; acknowledged writes stay readable, and
+    writes succeed again when there is space."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)
     revisions = [await store.create("/0", b"0")]
@@ -220,13 +220,13 @@ async def test_no_space(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Non
 
 
 def files_with(text: bytes, folder: Path) -> list[str]:
-    """The names of the files in a folder that have some bytes in them."""
+    """The names of the files in a folder that contain some bytes."""
     return [file.name for file in folder.iterdir() if text in file.read_bytes()]
 
 
-async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
-    """Once history is forgotten, values that were overwritten or deleted are nowhere in the files,
-    whatever their size; the others are."""
+async def test_compaction_scrubs_values(tmp_path: Path) -> None:
+    """After compaction, overwritten and deleted values of any size are in none of the files;
+    current values are."""
     store = await open_embedded(tmp_path / "store.db")
     sizes = (20, 300, 1500, 3000, 6000, 40_000)
     live_value, secret = b"kept-in-the-store", b"secret-of-yesterday"
@@ -260,14 +260,14 @@ async def test_what_is_forgotten_is_gone(tmp_path: Path) -> None:
 
 
 async def refuse_writes(store: EmbeddedStore, refuse: bool) -> None:
-    """Have SQLite refuse all that would change the file, as it does on a broken disk."""
+    """Make SQLite fail every change of the file, as on a broken disk."""
     await store._submit(lambda db: db._sql.execute(f"PRAGMA query_only = {refuse}"))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 async def test_files_may_not_grow(tmp_path: Path) -> None:
-    """Where the system lets no file grow, a write is refused and the store knows that it cannot
-    write; once it may, all goes on."""
+    """If the file may not grow, a write fails and the store is not writable; when it may grow
+    again, writes succeed."""
     import resource
 
     store = await open_embedded(tmp_path / "store.db")
@@ -292,9 +292,9 @@ async def test_files_may_not_grow(tmp_path: Path) -> None:
     check_file(tmp_path / "store.db")
 
 
-async def test_what_runs_out_on_a_full_disk(tmp_path: Path) -> None:
-    """Where there is no space to delete what has run out, that is tried again after a while, and
-    not all the time."""
+async def test_expiry_on_a_full_disk(tmp_path: Path) -> None:
+    """If there is no space to delete expired values, the deletion is retried later, not in a
+    loop."""
     clock = ManualClock()
     store = await open_embedded(tmp_path / "store.db", clock=clock)
     await store.create("/short", b"", ttl=60)
@@ -310,8 +310,8 @@ async def test_what_runs_out_on_a_full_disk(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests beyond the bound are refused instead of queued."""
+async def test_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests beyond the bound of the queue are refused."""
     monkeypatch.setattr(embedded_store, "MAX_PENDING", 10)
     store = await open_store("sqlite::memory:")
     creates = (store.create(f"/{number}", b"") for number in range(15))
@@ -322,7 +322,7 @@ async def test_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_churn_does_not_grow_the_file(tmp_path: Path) -> None:
-    """With compaction, overwriting and deleting leaves the file as large as what lives in it."""
+    """With compaction, overwrites and deletes do not make the file grow."""
     path, value = tmp_path / "store.db", os.urandom(4000)
     store = await open_embedded(path)
     revisions = [await store.create(f"/{number}", value) for number in range(50)]
@@ -343,8 +343,8 @@ async def test_churn_does_not_grow_the_file(tmp_path: Path) -> None:
     assert max(sizes) < 12_000_000
 
 
-async def test_the_log_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader that never lets the write-ahead log start over does not make it grow for good."""
+async def test_write_ahead_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that blocks checkpoints does not make the write-ahead log grow without bound."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)
     value = bytes(1_000_000)
@@ -376,5 +376,5 @@ async def test_the_log_ahead_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     ],
 )
 def test_the_end_of_a_prefix(prefix: str, end: str) -> None:
-    """The end of a prefix is the first text after all that begin with it."""
+    """The end of a prefix is the smallest text greater than every text with that prefix."""
     assert prefix_end(prefix) == end

@@ -1,4 +1,5 @@
-"""Ciphers at rest: the bytes are those of kube-apiserver, opened here by hand."""
+"""Ciphers of encryption at rest: the stored bytes are kube-apiserver's, and are decrypted here by
+hand."""
 
 from __future__ import annotations
 
@@ -37,19 +38,20 @@ CIPHERS: dict[str, Transformer] = {
 
 
 def open_gcm(stored: bytes) -> bytes:
-    """Nonce of 12 bytes, then ciphertext and tag; the key of the store is authenticated."""
+    """Decrypt a 12-byte nonce, the ciphertext and the tag; the store's key is authenticated
+    data."""
     return aead.AESGCM(SECRET).decrypt(stored[:12], stored[12:], KEY.encode())
 
 
 def open_cbc(stored: bytes) -> bytes:
-    """Initial vector of 16 bytes, then PKCS #7 padded blocks."""
+    """Decrypt a 16-byte initialization vector and blocks with PKCS #7 padding."""
     decryptor = Cipher(algorithms.AES(SECRET), modes.CBC(stored[:16])).decryptor()
     unpadder = padding.PKCS7(128).unpadder()
     return unpadder.update(decryptor.update(stored[16:])) + unpadder.finalize()
 
 
 def open_secretbox(stored: bytes) -> bytes:
-    """Nonce of 24 bytes, then NaCl's box: the Poly1305 tag, then XSalsa20."""
+    """Decrypt a 24-byte nonce and a NaCl secretbox (Poly1305 tag, XSalsa20)."""
     nonce, tag, content = stored[:24], stored[24:40], stored[40:]
     stream = salsa20_stream(hsalsa20(SECRET, nonce[:16]), nonce[16:], 32 + len(content))
     Poly1305.verify_tag(stream[:32], content, tag)
@@ -66,8 +68,8 @@ BY_HAND: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("name", BY_HAND)
 @settings(max_examples=25)
 @given(value=st.binary(max_size=100))
-def test_opens_what_it_sealed_and_so_does_another(name: str, value: bytes) -> None:
-    """What is sealed opens again, and by the published format without our code."""
+def test_round_trip(name: str, value: bytes) -> None:
+    """A sealed value opens again, and decrypts by the published format without our code."""
     stored = CIPHERS[name].encrypt(value, KEY)
     assert CIPHERS[name].decrypt(stored, KEY) == DecryptResult(value, stale=False)
     assert BY_HAND[name](stored) == value
@@ -82,13 +84,13 @@ def test_lengths_of_aes_keys(size: int) -> None:
 
 @pytest.mark.parametrize("name", ["aesgcm", "aescbc", "secretbox"])
 def test_sealed_twice_is_different(name: str) -> None:
-    """Equal values are not equal in the store."""
+    """Sealing the same value twice gives different bytes."""
     assert CIPHERS[name].encrypt(b"value", KEY) != CIPHERS[name].encrypt(b"value", KEY)
 
 
 @pytest.mark.parametrize("name", ["aesgcm", "secretbox"])
 def test_an_altered_value_does_not_open(name: str) -> None:
-    """Whichever byte is altered, the value opens no more."""
+    """A value with any changed byte does not open."""
     stored = CIPHERS[name].encrypt(b"value", KEY)
     for at in range(len(stored)):
         altered = stored[:at] + bytes((stored[at] ^ 1,)) + stored[at + 1 :]
@@ -96,8 +98,8 @@ def test_an_altered_value_does_not_open(name: str) -> None:
             CIPHERS[name].decrypt(altered, KEY)
 
 
-def test_gcm_opens_in_its_place_only() -> None:
-    """A value that is moved to another key of the store does not open there."""
+def test_gcm_is_bound_to_the_key() -> None:
+    """A value that is moved to another key of the store does not open."""
     with pytest.raises(DecryptionError, match="cipher: message authentication failed"):
         CIPHERS["aesgcm"].decrypt(CIPHERS["aesgcm"].encrypt(b"x", KEY), KEY + "b")
 
@@ -117,8 +119,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "stored", "message"), REFUSED)
-def test_what_does_not_open(name: str, stored: bytes, message: str) -> None:
-    """Kube-apiserver's words for what cannot be opened."""
+def test_errors(name: str, stored: bytes, message: str) -> None:
+    """The error of a value that does not open is kube-apiserver's message."""
     with pytest.raises(DecryptionError) as caught:
         CIPHERS[name].decrypt(stored, KEY)
     assert str(caught.value) == message
@@ -133,7 +135,7 @@ def test_what_does_not_open(name: str, stored: bytes, message: str) -> None:
     ],
 )
 def test_padding_is_checked(padding: bytes, message: str) -> None:
-    """Blocks that do not end as PKCS #7 says are refused."""
+    """A value with wrong PKCS #7 padding is refused."""
     vector = os.urandom(16)
     encryptor = Cipher(algorithms.AES(SECRET), modes.CBC(vector)).encryptor()
     stored = vector + encryptor.update(padding.rjust(16, b"x"))
@@ -148,8 +150,8 @@ def choices(*named: tuple[bytes, Transformer]) -> PrefixTransformers:
     )
 
 
-def test_the_first_seals_and_all_open() -> None:
-    """Values carry the prefix of the first; what another has sealed is stale."""
+def test_several_keys() -> None:
+    """The first key seals, every key opens, and a value of another key is stale."""
     old, new = (b"old:", AESGCM(b"o" * 32)), (b"new:", AESCBC(b"n" * 32))
     old_only, after = choices(old), choices(new, old)
     stored = after.encrypt(b"v", KEY)
@@ -160,9 +162,9 @@ def test_the_first_seals_and_all_open() -> None:
         old_only.decrypt(stored, KEY)
 
 
-def test_identity_among_others() -> None:
-    """Identity opens what is in the clear wherever it stands, and leaves sealed values to others;
-    first in the list, it makes them stale."""
+def test_identity() -> None:
+    """Identity opens plain values at any position and no sealed ones; if it is first, sealed values
+    are stale."""
     gcm = (b"k8s:enc:aesgcm:v1:", AESGCM(SECRET))
     last, first = choices(gcm, (b"", IDENTITY)), choices((b"", IDENTITY), gcm)
     sealed = last.encrypt(b"v", KEY)
@@ -174,8 +176,9 @@ def test_identity_among_others() -> None:
         first.decrypt(b"k8s:enc:kms:v2:x", KEY)
 
 
-def test_two_of_one_prefix() -> None:
-    """Where the first of one prefix fails the second is tried; when both fail, both say why."""
+def test_same_prefix_twice() -> None:
+    """Of two providers with one prefix, the second is tried if the first fails; if both fail, the
+    error contains both messages."""
     both = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", Secretbox(b"2" * 32)))
     assert both.decrypt(b"p:" + Secretbox(b"2" * 32).encrypt(b"v", KEY), KEY) == DecryptResult(
         b"v", stale=True

@@ -1,4 +1,4 @@
-"""The EncryptionConfiguration file: what it may say, and kube-apiserver's words when it may not."""
+"""The EncryptionConfiguration file: its contents, and kube-apiserver's messages for errors."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ REFUSED: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED)
-def test_refused_as_a_whole(text: str, message: str) -> None:
-    """What makes no sense is refused with kube-apiserver's words, secrets left out."""
+def test_invalid_configurations(text: str, message: str) -> None:
+    """An invalid configuration is refused with kube-apiserver's message, without secrets."""
     with pytest.raises(InvalidEncryptionConfig) as caught:
         parse_encryption_config(text.encode(), "file")
     assert str(caught.value) == message
@@ -115,7 +115,7 @@ UNREADABLE: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "message"), UNREADABLE)
-def test_refused_in_decoding(text: str, message: str) -> None:
+def test_strict_decoding(text: str, message: str) -> None:
     """Unknown and repeated fields, kinds and types are refused, as by a strict decoder."""
     with pytest.raises(InvalidEncryptionConfig) as caught:
         parse_encryption_config(text.encode(), "file")
@@ -123,8 +123,8 @@ def test_refused_in_decoding(text: str, message: str) -> None:
     assert str(caught.value).startswith(prefix)
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
-    """A file that is missing or empty is refused by name."""
+def test_missing_files(tmp_path: Path) -> None:
+    """The error of a missing or empty file names the file."""
     with pytest.raises(InvalidEncryptionConfig, match=r"^error reading encryption provider"):
         EncryptionFile(tmp_path / "none", ManualClock())
     (tmp_path / "empty").touch()
@@ -132,7 +132,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         EncryptionFile(tmp_path / "empty", ManualClock())
 
 
-def test_json_is_read_too() -> None:
+def test_json() -> None:
     """The file may be JSON."""
     text = (
         '{"kind":"EncryptionConfiguration","apiVersion":"apiserver.config.k8s.io/v1","resources":'
@@ -151,9 +151,9 @@ def test_json_is_read_too() -> None:
         ("example.com", "things", b"aesgcm"),
     ],
 )
-def test_which_rule_holds(group: str, resource: str, sealed_with: bytes) -> None:
-    """The rule that names a resource goes before that of its group, and that before the rule of
-    all; rules of one resource add their providers."""
+def test_precedence(group: str, resource: str, sealed_with: bytes) -> None:
+    """A rule for a resource precedes one for its group, which precedes one for all; rules for the
+    same resource add their providers."""
     text = rules(
         rule("secrets", f"secretbox: {KEYS}"),
         rule("deployments.apps", f"aescbc: {KEYS}"),
@@ -171,7 +171,7 @@ def test_which_rule_holds(group: str, resource: str, sealed_with: bytes) -> None
 
 
 def test_resources_without_a_rule() -> None:
-    """What no rule names has no transformer, unless a rule may come."""
+    """A resource without a rule has no transformer, unless the file may be reloaded."""
     overrides = parse_encryption_config(rules(rule("secrets")).encode(), "file")
     assert EncryptionRules(overrides).transformer_for("", "pods") is None
     with_reload = EncryptionRules(overrides, replaceable=True)
@@ -182,9 +182,9 @@ def test_resources_without_a_rule() -> None:
     assert pods.encrypt(b"v", "/key").startswith(b"k8s:enc:aesgcm:v1:one:")
 
 
-def test_the_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With automatic reload, a changed file holds a minute later; one that is no good is reported
-    and changes nothing."""
+def test_reload(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """With automatic reload a changed file takes effect within a minute; an invalid one is logged
+    and ignored."""
     file, clock = tmp_path / "config.yaml", ManualClock()
     file.write_text(rules(rule("secrets")))
     watched = EncryptionFile(file, clock, reload=True)
@@ -214,8 +214,8 @@ def test_the_file_is_read_again(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert watched.encryption.current_transformer(GroupResource("", "secrets")) is IDENTITY
 
 
-def test_the_file_is_read_once_without_reload(tmp_path: Path) -> None:
-    """Without automatic reload, nothing looks at the file again."""
+def test_no_reload(tmp_path: Path) -> None:
+    """Without automatic reload the file is not read again."""
     file, clock = tmp_path / "config.yaml", ManualClock()
     file.write_text(rules(rule("secrets")))
     EncryptionFile(file, clock).start()

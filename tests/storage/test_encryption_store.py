@@ -1,4 +1,5 @@
-"""Objects that are sealed at rest: everywhere in the clear above the store, nowhere in it."""
+"""Encryption at rest over every backend: readers get plain objects, the stored bytes are
+encrypted."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ PROVIDERS = ("aesgcm", "aescbc", "secretbox")
 
 
 def configured(*providers: str, resources: str = "secrets, configmaps") -> EncryptionRules:
-    """Encryption by providers such as `aesgcm:new`, of which the first seals."""
+    """Encryption with providers such as `aesgcm:new`; the first one seals."""
     lines = []
     for provider in providers:
         name, _, key_name = provider.partition(":")
@@ -51,7 +52,7 @@ def configured(*providers: str, resources: str = "secrets, configmaps") -> Encry
 
 @pytest.fixture(scope="module")
 def member() -> Iterator[Member]:
-    """An etcd of these tests' own, whose data directory they may search."""
+    """An etcd whose data directory these tests may search."""
     member = Member()
     member.start()
     member.wait()
@@ -69,16 +70,14 @@ def storage_spec(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def bytes_below(folder: Path) -> bytes:
-    """All files of a directory."""
+    """The contents of all files below a directory."""
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_nothing_of_a_secret_is_in_the_store(
-    storage_spec: Any, provider: str, tmp_path: Path
-) -> None:
-    """However an object is written, its content, labels and old values are nowhere in the files of
-    the store, nor in a copy of them; its key is."""
+def test_secrets_are_not_in_the_files(storage_spec: Any, provider: str, tmp_path: Path) -> None:
+    """The content, labels and old values of a Secret are in none of the files of the store or of a
+    backup; its key is."""
     spec, folder = storage_spec
     names = {part: os.urandom(12).hex() for part in ("value", "label", "later", "last", "name")}
 
@@ -114,8 +113,9 @@ def test_nothing_of_a_secret_is_in_the_store(
     check()
 
 
-def test_what_no_rule_names_is_in_the_clear(tmp_path: Path) -> None:
-    """The search above finds what is not sealed, in the journal and in the file."""
+def test_search_finds_plain_values(tmp_path: Path) -> None:
+    """The search of the test above finds unencrypted values, in the write-ahead log and in the
+    file."""
 
     async def test(harness: StorageHarness) -> None:
         await harness.of("configmaps").create(config_map("a", data={"k": "plainly-there"}))
@@ -126,9 +126,9 @@ def test_what_no_rule_names_is_in_the_clear(tmp_path: Path) -> None:
     assert b"plainly-there" in bytes_below(tmp_path)
 
 
-def test_everything_reads_in_the_clear(storage_spec: Any, tmp_path: Path) -> None:
-    """Gets, lists, pages, past states, selectors, watches and their history see what was
-    written; so does the next server."""
+def test_reads_are_decrypted(storage_spec: Any, tmp_path: Path) -> None:
+    """Gets, lists, pages, old revisions, selectors, watches and their history return plain objects,
+    also in the next server."""
     spec, _ = storage_spec
     options: dict[str, Any] = {"encryption": configured("secretbox:one"), "root": f"/{tmp_path}"}
 
@@ -183,9 +183,9 @@ def test_everything_reads_in_the_clear(storage_spec: Any, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("before", ["aesgcm:old", "aescbc:old", "secretbox:old", "identity"])
 def test_keys_are_rotated(before: str, storage_spec: Any, tmp_path: Path) -> None:
-    """With a new first key, what the old one sealed (or nobody) is read, and is sealed anew by the
-    next update even when it changes nothing; once that was done, an update that changes nothing
-    writes nothing."""
+    """With a new first key, values of the old key and plain ones are readable, and the next update
+    seals them again even if it changes nothing; after that, an update without changes writes
+    nothing."""
     spec, _ = storage_spec
     root = f"/{tmp_path}"
 
@@ -218,9 +218,8 @@ def test_keys_are_rotated(before: str, storage_spec: Any, tmp_path: Path) -> Non
     run(read, spec, root=root, encryption=configured("aesgcm:new"))
 
 
-def test_back_to_the_clear() -> None:
-    """With identity first, what was sealed is read, and written in the clear by the next
-    update."""
+def test_decryption() -> None:
+    """With identity first, sealed values are readable, and the next update stores them in plain."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -247,8 +246,8 @@ WRONG = [
 def test_a_wrong_key(
     provider: str, resources: str, message: str, storage_spec: Any, tmp_path: Path
 ) -> None:
-    """What does not open is an internal error for who asks for it; other objects are read and
-    written as ever, and with the right key all is well again without a restart."""
+    """A value that does not open is an internal error for its readers; other objects are not
+    affected, and the right key repairs everything without a restart."""
     spec, _ = storage_spec
     root = f"/{tmp_path}"
     right, wrong_key = configured("aesgcm:one"), configured(provider, resources=resources)
@@ -293,7 +292,7 @@ def test_a_wrong_key(
 
 
 def test_values_are_bound_to_their_keys() -> None:
-    """A value of AES-GCM that somebody puts under another key of the store does not open."""
+    """A value of AES-GCM that is copied to another key of the store does not open."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

@@ -1,4 +1,4 @@
-"""What is particular to etcd: broken and hung connections, several members, TLS, users."""
+"""Properties of the etcd store only: broken and hung connections, several members, TLS, users."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def shared_url(etcd_program: Path) -> str:
 
 @pytest.fixture
 def member(etcd_program: Path) -> Iterator[Member]:
-    """A member of this test's own, to be mistreated."""
+    """A member of one test, which may kill or hang it."""
     member = Member(etcd=etcd_program)
     member.start()
     member.wait()
@@ -65,7 +65,7 @@ def member(etcd_program: Path) -> Iterator[Member]:
 
 
 async def test_two_stores_see_each_other(shared_url: str) -> None:
-    """Writes through one server are seen by watches and reads of another."""
+    """Writes of one server are visible to reads and watches of another."""
     url = shared_url
     prefix = f"/{uuid.uuid4().hex}"
     first = await open_etcd(EtcdConfig(endpoints=(url,), prefix=prefix))
@@ -82,8 +82,8 @@ async def test_two_stores_see_each_other(shared_url: str) -> None:
     await second.close()
 
 
-async def test_keys_and_values_are_as_they_are(member: Member) -> None:
-    """Without a prefix, keys lie in etcd exactly as they were written."""
+async def test_keys_and_values_are_stored_unchanged(member: Member) -> None:
+    """Without a prefix, etcd has exactly the keys and values that were written."""
     store = await open_store(f"etcd:{member.url}")
     await store.create("/registry/pods/default/x", b"k8s\0bytes")
     command = [
@@ -99,9 +99,9 @@ async def test_keys_and_values_are_as_they_are(member: Member) -> None:
     await store.close()
 
 
-async def test_keys_that_are_no_text(shared_url: str) -> None:
-    """Keys that another program wrote below the root hold nobody up: they are listed, watched and
-    deleted as any other, and what comes after them is seen."""
+async def test_keys_that_are_not_text(shared_url: str) -> None:
+    """A key that another program wrote and that is not UTF-8 can be listed, watched and deleted,
+    and does not block later events."""
     async with opened(shared_url) as store:
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
@@ -116,7 +116,7 @@ async def test_keys_that_are_no_text(shared_url: str) -> None:
 
 
 async def test_other_users_of_the_same_etcd_do_not_hold_up_progress(shared_url: str) -> None:
-    """Progress comes although the newest revision is of a key that this store does not have."""
+    """A watch gets progress even if the newest revision belongs to a key of another store."""
     url = shared_url
     async with opened(url) as store, opened(url) as other_store:
         recorder = Recorder()
@@ -131,7 +131,7 @@ async def test_other_users_of_the_same_etcd_do_not_hold_up_progress(shared_url: 
 async def test_large_ranges_come_in_pieces(
     monkeypatch: pytest.MonkeyPatch, shared_url: str
 ) -> None:
-    """A range that takes several calls is one snapshot all the same."""
+    """A range that needs several calls is one snapshot."""
     monkeypatch.setattr(etcd_store, "PAGE", 7)
     async with opened(shared_url) as store:
         await asyncio.gather(*(store.create(f"/a/{number:02}", b"") for number in range(30)))
@@ -142,7 +142,7 @@ async def test_large_ranges_come_in_pieces(
 
 
 async def test_a_watch_goes_on_after_a_restart(member: Member) -> None:
-    """A watch whose etcd was killed shows all that happens after it is back, once."""
+    """After a restart of etcd a watch delivers every later event once."""
     async with opened(member.url) as store:
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
@@ -161,14 +161,15 @@ async def test_a_watch_goes_on_after_a_restart(member: Member) -> None:
 
 
 async def test_a_watch_that_missed_what_was_compacted_ends(member: Member) -> None:
-    """Away while history is forgotten, a watch is closed with Compacted; a new one works."""
+    """A watch that was disconnected while its history was compacted ends with Compacted; a new
+    watch works."""
     async with opened(member.url) as store, opened(member.url) as other:
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
         await store.create("/a/x", b"")
         await recorder.count(1)
         assert store._stream is not None
-        store._stream.cancel()  # as good as one that broke off
+        store._stream.cancel()  # acts like a broken connection
         for number in range(3):
             last = await other.create(f"/b/{number}", b"")
         await other.compact(last)
@@ -183,7 +184,8 @@ async def test_a_watch_that_missed_what_was_compacted_ends(member: Member) -> No
 async def test_a_hung_etcd_is_unavailable_in_bounded_time(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When etcd accepts and never answers, every call fails in time, and recovers after."""
+    """Calls to an etcd that accepts and does not answer fail within a bounded time, and succeed
+    after it recovers."""
     async with opened(member.url) as store:
         revision = await store.create("/a/x", b"")
         monkeypatch.setattr(etcd, "CALL_SECONDS", 0.5)
@@ -201,27 +203,27 @@ async def test_a_hung_etcd_is_unavailable_in_bounded_time(
                     await operation()
         monkeypatch.undo()
         member.resume()
-        await responses(store)  # it wakes up slowly
+        await responses(store)  # recovery takes a while
         assert (await store.get("/a/x")).item is not None
 
 
 async def test_a_stream_that_falls_silent_is_replaced(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A watch whose stream hangs while etcd answers loses nothing."""
+    """A watch whose stream hangs while etcd answers is reopened and loses no event."""
     monkeypatch.setattr(etcd_store, "PATIENCE", 0.3)
     async with opened(member.url) as store:
         recorder = Recorder()
         watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)
         assert store._stream is not None
-        store._stream.cancel()  # as good as a stream that shows nothing any more
+        store._stream.cancel()  # acts like a stream without events
         await store.create("/a/x", b"")
         watch.request_progress()
         await recorder.count(1)
 
 
 async def test_a_value_beyond_etcds_limit(member: Member) -> None:
-    """A value that etcd (or its gateway) will not take is ValueTooLarge, and nothing is written."""
+    """A value that etcd or its gateway refuses is ValueTooLarge, and is not written."""
     async with opened(member.url) as store:
         revision = await store.create("/a/x", b"")
         for size in (1_600_000, 2_200_000, 3_000_000):
@@ -234,8 +236,8 @@ async def test_a_value_beyond_etcds_limit(member: Member) -> None:
 
 
 async def test_an_etcd_without_space(etcd_program: Path) -> None:
-    """A full etcd refuses writes in its own words, and reads go on, in servers that start
-    too."""
+    """A full etcd refuses writes with its own message, and reads succeed, also in servers that
+    start later."""
     member = Member(flags=["--quota-backend-bytes=2000000"], etcd=etcd_program)
     try:
         member.start()
@@ -258,9 +260,9 @@ async def test_an_etcd_without_space(etcd_program: Path) -> None:
 
 @contextmanager
 def cluster(etcd: Path) -> Iterator[list[Member]]:
-    """Three members that have elected a leader."""
+    """Three members with an elected leader."""
     peers = {name: free_port() for name in ("one", "two", "three")}
-    flags = ("--heartbeat-interval=100", "--election-timeout=1000")  # also on a busy machine
+    flags = ("--heartbeat-interval=100", "--election-timeout=1000")  # generous for busy machines
     members = [Member(name, peers, flags, etcd) for name in peers]
     try:
         for member in members:
@@ -288,8 +290,8 @@ async def test_failover(
     end: Callable[[Member], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the member gone or hung that a store talks to, calls and watches go on at the others,
-    and each event is seen once, in order."""
+    """If the member that a store uses is killed or hangs, calls and watches continue at the others,
+    and each event is delivered once, in order."""
     with cluster(etcd_program) as members:
         leading: list[bool] = []
         while leading.count(True) != 1:
@@ -307,7 +309,7 @@ async def test_failover(
             async with asyncio.timeout(60):
                 while len(acknowledged) < 30:
                     number += 1
-                    with suppress(Unavailable):  # it may have been made all the same
+                    with suppress(Unavailable):  # the failed create may have been applied
                         await store.create(f"/a/{number}", b"")
                         acknowledged.append(f"/a/{number}")
             stored_keys = {item.key for item in (await store.range("/a/")).items}
@@ -318,15 +320,15 @@ async def test_failover(
             assert revisions == sorted(revisions)
 
 
-async def test_no_etcd_at_all() -> None:
-    """Opening without a server fails with Unavailable."""
+async def test_no_etcd() -> None:
+    """Opening a store without a server raises Unavailable."""
     nowhere = tuple(f"http://127.0.0.1:{free_port()}" for _ in range(2))
     with pytest.raises(Unavailable):
         await open_etcd(EtcdConfig(endpoints=nowhere))
 
 
 class Users:
-    """The authentication of a member, whose root has a password that a file holds."""
+    """Controls the authentication of a member; root's password is in a file."""
 
     def __init__(self, member: Member, folder: Path) -> None:
         self._member = member
@@ -337,15 +339,15 @@ class Users:
         self._control("user", "grant-role", "root", "root")
 
     def guard(self) -> None:
-        """Let nobody in without a password from now on."""
+        """Turn authentication on."""
         self._control("auth", "enable")
 
     def unguard(self) -> None:
-        """Let everybody in."""
+        """Turn authentication off."""
         self._control("auth", "disable", "--user=root:secret")
 
     def change(self, password: str) -> None:
-        """Give the user another password, which ends its tokens, and write it to the file."""
+        """Change the password, which invalidates tokens, and write it to the file."""
         command = ("user", "passwd", "root", "--interactive=false", "--user=root:secret")
         self._control(*command, stdin=password)
         self.file.write_text(password)
@@ -362,7 +364,8 @@ def users(member: Member, tmp_path: Path) -> Users:
 
 
 async def test_users_and_passwords(member: Member, users: Users) -> None:
-    """With etcd's authentication on, the right user gets in, and stays in when its token ends."""
+    """With etcd's authentication on, the right user gets access, and keeps it when the token
+    expires."""
     users.guard()
     with pytest.raises(Unavailable, match="user name is empty"):
         await open_etcd(EtcdConfig(endpoints=(member.url,)))
@@ -382,8 +385,8 @@ async def test_users_and_passwords(member: Member, users: Users) -> None:
         await recorder.count(6)
 
 
-async def test_a_watch_whose_token_has_ended(member: Member, users: Users) -> None:
-    """When etcd forgets its tokens in a restart, watches go on with a new one by themselves."""
+async def test_a_watch_whose_token_is_lost(member: Member, users: Users) -> None:
+    """When etcd loses its tokens in a restart, watches log in again."""
     users.guard()
     credentials = {**users.known, "prefix": "/shared"}
     async with (
@@ -400,9 +403,9 @@ async def test_a_watch_whose_token_has_ended(member: Member, users: Users) -> No
         await recorder.count(1)
 
 
-async def test_authentication_that_comes_and_goes(member: Member, users: Users) -> None:
-    """A user's name and password do no harm where etcd asks for none, and serve when it begins
-    to ask, and when the password is changed."""
+async def test_authentication_is_turned_on_and_off(member: Member, users: Users) -> None:
+    """Credentials are ignored if etcd asks for none, and used when authentication is turned on or
+    the password changes."""
     async with opened(member.url, **users.known) as store:
         await store.create("/a/1", b"")
         users.guard()
@@ -462,7 +465,7 @@ class Papers:
 
 
 async def test_tls(tmp_path: Path, etcd_program: Path) -> None:
-    """Both sides show certificates; a server of another authority is not talked to."""
+    """Both sides verify certificates; a server of another authority is refused."""
     papers, other_ca = Papers(tmp_path, "ours"), Papers(tmp_path, "theirs")
     flags = [
         f"--cert-file={papers.server}",

@@ -1,4 +1,4 @@
-"""The connections that calls of etcd go over, against servers that say what a test tells them."""
+"""The HTTP connections to etcd, against servers with scripted responses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SOON = 5.0
 
 
 @asynccontextmanager
-async def saying(
+async def scripted_server(
     *answers: Sequence[bytes],
 ) -> AsyncIterator[tuple[ConnectionPool, asyncio.Queue[bytes]]]:
-    """Connections to a server that answers each request with the next of `answers`, piece by
-    piece, then closes; and the requests it got, of all connections."""
+    """Yield connections to a server that answers each request with the next of `answers`, chunk by
+    chunk, and the requests it received."""
     remaining = list(answers)
     requests: asyncio.Queue[bytes] = asyncio.Queue()
 
@@ -64,11 +64,12 @@ EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
         (EMPTY, HTTPResponse(200, b"")),
     ],
 )
-async def test_answers(wire: bytes, response: HTTPResponse) -> None:
-    """An answer is read however it comes in pieces, and the next on the same connection."""
+async def test_responses(wire: bytes, response: HTTPResponse) -> None:
+    """A response is parsed however it is split into chunks, and so is the next one on the same
+    connection."""
     chunks = [wire]
     bytewise = [wire[at : at + 1] for at in range(len(wire))]
-    async with saying(chunks, bytewise, chunks) as (connections, requests):
+    async with scripted_server(chunks, bytewise, chunks) as (connections, requests):
         for _ in range(3):
             assert await connections.post("/x", b"A: b\r\n", b"{}", seconds=SOON) == response
         request = requests.get_nowait()
@@ -92,16 +93,16 @@ async def test_answers(wire: bytes, response: HTTPResponse) -> None:
         b"HTTP/1.1 200 OK\r\n" + b"x" * (etcd_http.LONGEST_HEAD + 1),
     ],
 )
-async def test_what_is_no_answer(wire: bytes) -> None:
-    """Rubbish, and an answer that ends too soon, are BrokenOff."""
-    async with saying([wire]) as (connections, _):
+async def test_bad_responses(wire: bytes) -> None:
+    """A malformed or truncated response raises BrokenOff."""
+    async with scripted_server([wire]) as (connections, _):
         with pytest.raises(ResponseLost):
             await connections.post("/x", b"", b"", seconds=SOON)
 
 
-async def test_nobody_there() -> None:
-    """Without a server, and after close, nothing is sent."""
-    async with saying([KNOWN]) as (connections, _):
+async def test_no_server() -> None:
+    """Nothing is sent without a server, or after close."""
+    async with scripted_server([KNOWN]) as (connections, _):
         pass
     with pytest.raises(RequestNotSent):
         await connections.post("/x", b"", b"", seconds=SOON)
@@ -109,10 +110,10 @@ async def test_nobody_there() -> None:
         await ConnectionPool("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SOON)
 
 
-async def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who gets no answer in time, or finds no connection free in time, is told so."""
+async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call without a response, or without a free connection, times out."""
     monkeypatch.setattr(etcd_http, "MOST_CONNECTIONS", 1)
-    async with saying([], [KNOWN]) as (connections, _):
+    async with scripted_server([], [KNOWN]) as (connections, _):
         first = asyncio.create_task(connections.post("/x", b"", b"", seconds=1))
         await asyncio.sleep(0)
         with pytest.raises(RequestNotSent):
@@ -122,9 +123,9 @@ async def test_silence(monkeypatch: pytest.MonkeyPatch) -> None:
         assert await connections.post("/x", b"", b"", seconds=SOON) == HTTPResponse(200, b"hello")
 
 
-async def test_a_caller_that_gives_up() -> None:
-    """The answer to a call that was cancelled is not taken for that of the next."""
-    async with saying([], [KNOWN]) as (connections, requests):
+async def test_cancelled_call() -> None:
+    """The response of a cancelled call is not used for the next call."""
+    async with scripted_server([], [KNOWN]) as (connections, requests):
         first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SOON))
         await requests.get()
         first.cancel()

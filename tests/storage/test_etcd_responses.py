@@ -1,4 +1,4 @@
-"""What etcd says, without an etcd: errors in the forms of its versions, and rubbish."""
+"""Parsing of etcd's responses: errors of its versions, and malformed ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from kapiserver.storage.etcd_responses import ResponseParser
         (500, b'{"code":"many"}', Unavailable, "500"),
     ],
 )
-def test_refusals(status: int, body: bytes, kind: type[StorageError], message: str) -> None:
-    """Errors are read in the forms of all versions of etcd, and rubbish is Unavailable."""
+def test_errors(status: int, body: bytes, kind: type[StorageError], message: str) -> None:
+    """Errors are parsed in the forms of all etcd versions; anything else is Unavailable."""
     error = etcd._refusal(status, body)
     assert type(error) is kind
     assert message in str(error)
@@ -34,7 +34,7 @@ def test_refusals(status: int, body: bytes, kind: type[StorageError], message: s
     "response",
     [{}, {"header": {"revision": "x"}}, {"header": {"revision": "1"}, "kvs": [{}]}, {"kvs": 3}],
 )
-def test_answers_that_make_no_sense(response: dict[str, object]) -> None:
-    """A malformed answer is Corrupt."""
+def test_malformed_responses(response: dict[str, object]) -> None:
+    """A malformed response is Corrupt."""
     with pytest.raises(Corrupt):
         ResponseParser("").range_response(response)

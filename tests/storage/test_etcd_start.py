@@ -1,4 +1,4 @@
-"""How a server comes to an etcd: the endpoints it is told, one that starts later, little rights."""
+"""Opening an etcd store: endpoint URLs, an etcd that starts later, restricted users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.storage.recorder import Recorder
 
 @pytest.fixture
 def member(etcd_program: Path) -> Iterator[Member]:
-    """A member of this test's own, not started yet."""
+    """A member of one test, not started yet."""
     member = Member(etcd=etcd_program)
     yield member
     member.remove()
@@ -31,13 +31,13 @@ def member(etcd_program: Path) -> Iterator[Member]:
     ["a:2379", "http://", "ftp://a:1", "http://a:1,", "http://a:1/b", "http://u:p@a", "http://a?b"],
 )
 async def test_endpoints_are_urls(location: str) -> None:
-    """What is no URL of a server is a ValueError that says what is wanted."""
+    """An endpoint that is not a URL is a ValueError with the expected form."""
     with pytest.raises(ValueError, match="want http://"):
         await open_store(f"etcd:{location}")
 
 
 async def test_an_etcd_that_starts_later(monkeypatch: pytest.MonkeyPatch, member: Member) -> None:
-    """A store waits for an etcd that is not there yet, and not for ever."""
+    """A store waits for an etcd that is not up yet, for a limited time."""
     monkeypatch.setattr(backends, "START_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(backends, "START_TIMEOUT_SECONDS", 0.0)
     with pytest.raises(Unavailable):
@@ -51,9 +51,9 @@ async def test_an_etcd_that_starts_later(monkeypatch: pytest.MonkeyPatch, member
     await store.close()
 
 
-async def test_a_user_of_what_is_below_the_root(member: Member, tmp_path: Path) -> None:
-    """A user who may read and write what is below the root, and nothing else in etcd, is enough;
-    one who may not is refused in etcd's words."""
+async def test_restricted_users(member: Member, tmp_path: Path) -> None:
+    """A user with access to keys below the root only is sufficient; a user without it is refused
+    with etcd's message."""
     member.start()
     member.wait()
     for arguments in (

@@ -1,5 +1,5 @@
-"""What informers promise: each handler sees every change once, in order, and ends in the state of
-the store, whatever breaks between."""
+"""Informers: each handler receives every change once, in order, and ends in the state of the store,
+whatever breaks in between."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ State = dict[str, int]
 
 
 class BreakableStore:
-    """A store whose watches end, and whose ranges fail, when a test says so."""
+    """A store whose watches end and whose ranges fail when a test says so."""
 
     def __init__(self, kv: KV) -> None:
         self._kv = kv
@@ -44,7 +44,7 @@ class BreakableStore:
         return getattr(self._kv, name)
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
-        """Watch; the end may come from `break_watches`."""
+        """Watch; `break_watches` can end it."""
         breakable = BreakableSink(sink)
         watch = self._kv.watch(prefix, after=after, sink=breakable)
         self._watches.append((watch, breakable))
@@ -57,7 +57,7 @@ class BreakableStore:
         return await self._kv.range(prefix, **options)
 
     def break_watches(self) -> None:
-        """End all watches as when the connection breaks."""
+        """End all watches, as a broken connection does."""
         watches, self._watches = self._watches, []
         for watch, sink in watches:
             sink.error = Unavailable("the watch broke")
@@ -65,7 +65,7 @@ class BreakableStore:
 
 
 class BreakableSink:
-    """Passes on what a watch tells, and the test's reason for its end."""
+    """Passes events on, and replaces the reason of the end."""
 
     def __init__(self, sink: EventSink) -> None:
         self.error: Exception | None = None
@@ -79,7 +79,7 @@ class BreakableSink:
 
 
 class Handler:
-    """Applies changes to a state of its own; fails on one that does not fit."""
+    """Applies changes to its own state, and fails on a change that does not follow from it."""
 
     def __init__(self) -> None:
         self.state: State = {}
@@ -108,12 +108,12 @@ class Handler:
 
 
 NAMES = [f"c{number:02d}" for number in range(24)]
-"""Enough that a handler is still catching up when the next write comes."""
+"""So many that a handler is still reading the list when the next write comes."""
 names = st.sampled_from([*NAMES[:2], *NAMES[-2:]])
 
 
 class Model(RuleBasedStateMachine):
-    """Writes, breaks and subscriptions in any order, beside every past state as a dict."""
+    """Writes, breaks and subscriptions in random order, next to a dict of every past state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class Model(RuleBasedStateMachine):
         return self.runner.run(ask())
 
     def remember(self) -> None:
-        """The store's present state, read past the cache."""
+        """Record the store's current state, read without the cache."""
 
         async def read() -> State:
             page = await self.kv.range(self.store.codec.prefix)
@@ -155,7 +155,7 @@ class Model(RuleBasedStateMachine):
         self.states.append(self.run(read()))
 
     def write(self, other: bool, change: Callable[[ResourceStore], Any]) -> None:
-        """A write through this store or, as another server, past it."""
+        """Write through this store, or directly to the backend as another server would."""
         store = StorageHarness(self.kv).of("configmaps") if other else self.store
         self.run(change(store))
         if other:
@@ -206,7 +206,7 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def stop_cache(self) -> None:
-        """A deliberate stop: the next reader fills the cache again."""
+        """Stop the cache; the next reader fills it again."""
         self.run(self.stop())
 
     async def stop(self) -> None:
@@ -219,13 +219,13 @@ class Model(RuleBasedStateMachine):
 
     @rule(turns=st.integers(1, 3))
     def turn(self, turns: int) -> None:
-        """Let the loop turn, not far enough for all."""
+        """Run the event loop for a few turns, fewer than all work needs."""
         for _ in range(turns):
             self.run(asyncio.sleep(0))
 
     @rule()
     def settle(self) -> None:
-        """Let everything recover: every handler ends in the state of the store."""
+        """Let everything recover; then every handler has the state of the store."""
         self.breakable.fails = False
         self.remember()
 
@@ -244,19 +244,19 @@ class Model(RuleBasedStateMachine):
             assert {entry.path: int(entry.revision) for entry in listing} == self.states[-1]
 
     def is_up_to_date(self, handler: Handler) -> bool:
-        """Whether a handler is synced and has the state of the store."""
+        """Whether a handler is synced and has the current state."""
         assert handler.subscription is not None
         return handler.subscription.synced and handler.state == self.states[-1]
 
     @invariant()
     def nothing_out_of_order(self) -> None:
-        """No handler has seen a change twice, or one that does not follow from the last."""
+        """No handler received a change twice, or one that does not follow from the previous one."""
         for handler in self.handlers:
             assert handler.errors == []
 
     @invariant()
     def lister_is_whole(self) -> None:
-        """What a synced informer lists is a state that the store had."""
+        """The list of a synced informer is a state that the store had."""
         for handler in self.handlers:
             handler.has_synced |= handler.subscription is not None and handler.subscription.synced
         if any(handler.has_synced for handler in self.handlers):
@@ -273,7 +273,7 @@ class Model(RuleBasedStateMachine):
 
 
 def test_handlers_end_in_the_state_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random writes, breaks and resyncs beside a dict, with time slices of one object each."""
+    """After random writes, breaks and resyncs every handler has the state of the store."""
     monkeypatch.setattr(time_slice, "SLICE_SECONDS", 0.0)
     run_state_machine_as_test(
         Model, settings=settings(max_examples=40, stateful_step_count=30, deadline=None)
@@ -281,7 +281,7 @@ def test_handlers_end_in_the_state_of_the_store(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_index() -> None:
-    """An index follows changes of the values of objects, and deletions."""
+    """An index follows updates and deletions."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -301,7 +301,7 @@ def test_index() -> None:
 
 
 def test_failing_handler() -> None:
-    """A handler that raises takes nothing from the others, nor from the store."""
+    """A handler that raises affects neither other handlers nor the store."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -322,7 +322,7 @@ def test_failing_handler() -> None:
 
 
 def test_no_subscription_no_listener() -> None:
-    """Without subscriptions nothing listens to the cache, and nothing fills it."""
+    """Without subscriptions the informer neither listens to the cache nor fills it."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

@@ -1,7 +1,5 @@
-"""The conformance suite of `storage/kv.py`: every backend passes all of it.
-
-Stores may be shared and not begin at revision 1: each test counts from where it finds the store.
-"""
+"""The conformance suite of `storage/kv.py`, which every backend passes. Stores may be shared and
+need not begin at revision 1, so each test counts from the current revision."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ def after(revision: Revision, count: int = 1) -> Revision:
 
 
 async def test_shared_and_durable(store: KV, request: pytest.FixtureRequest) -> None:
-    """A store states whether servers can share it and whether writes outlive the process."""
+    """A store states whether servers can share it and whether writes survive the process."""
     backend = request.node.callspec.params["opening"].partition("-")[0]
     assert (store.shared, store.durable) == SHARED_AND_DURABLE[backend]
     encrypted = EncryptedStore(store, IDENTITY)
@@ -33,7 +31,7 @@ async def test_shared_and_durable(store: KV, request: pytest.FixtureRequest) -> 
 
 
 async def test_create_then_get(store: KV) -> None:
-    """What was created is read back with the revision of its write."""
+    """A created value is read with the revision of its write."""
     start_revision = await store.current_revision()
     revision = await store.create("/a/x", b"one")
     assert revision > start_revision
@@ -42,14 +40,14 @@ async def test_create_then_get(store: KV) -> None:
     assert read.revision == revision == await store.current_revision()
 
 
-async def test_get_of_nothing(store: KV) -> None:
-    """An absent key reads as None, with the revision read."""
+async def test_get_of_an_absent_key(store: KV) -> None:
+    """An absent key reads as None, with the revision of the read."""
     read = await store.get("/a/x")
     assert read.item is None
     assert read.revision == await store.current_revision() >= 1
 
 
-async def test_create_of_what_is_there(store: KV) -> None:
+async def test_create_of_an_existing_key(store: KV) -> None:
     """A second create raises KeyExists and changes nothing."""
     revision = await store.create("/a/x", b"one")
     with pytest.raises(KeyExists) as caught:
@@ -60,7 +58,7 @@ async def test_create_of_what_is_there(store: KV) -> None:
 
 
 async def test_update(store: KV) -> None:
-    """An update at the expected revision moves the key on."""
+    """An update with the expected revision replaces the value."""
     first = await store.create("/a/x", b"one")
     second = await store.update("/a/x", b"two", expected=first)
     assert second > first
@@ -81,7 +79,7 @@ async def test_stale_writes(store: KV) -> None:
     assert (await store.get("/a/x")).item == KeyValue("/a/x", b"two", second)
 
 
-async def test_writes_of_nothing(store: KV) -> None:
+async def test_writes_of_an_absent_key(store: KV) -> None:
     """Update and delete of an absent key raise Conflict without a current revision."""
     for expected in (Revision(5), Revision(0)):
         with pytest.raises(Conflict) as caught:
@@ -94,7 +92,7 @@ async def test_writes_of_nothing(store: KV) -> None:
 
 
 async def test_delete(store: KV) -> None:
-    """A deleted key is gone, and can be created again."""
+    """A deleted key is absent, and can be created again."""
     first = await store.create("/a/x", b"one")
     second = await store.delete("/a/x", expected=first)
     assert second > first
@@ -105,7 +103,7 @@ async def test_delete(store: KV) -> None:
 
 @pytest.mark.parametrize("value", [b"", b"\0", bytes(range(256)), b"x" * 1_400_000])
 async def test_any_bytes_are_a_value(store: KV, value: bytes) -> None:
-    """Values are opaque: empty ones, zero bytes and 1.4 MB come back as they were."""
+    """Values are opaque: empty ones, zero bytes and 1.4 MB are read as written."""
     start_revision = await store.current_revision()
     recorder = Recorder()
     store.watch("/a/", after=start_revision, sink=recorder)
@@ -120,7 +118,7 @@ async def test_any_bytes_are_a_value(store: KV, value: bytes) -> None:
 
 
 async def test_range_is_ordered_and_bounded_by_its_prefix(store: KV) -> None:
-    """A range has the keys of its prefix only, in byte order."""
+    """A range has only the keys of its prefix, in byte order."""
     keys = ["/a/", "/a/-", "/a/B", "/a/a", "/a/a/b", "/a/ä", "/a/\ud7ff", "/a/\ue000", "/a/😀"]
     for key in ["/a", "/b/x", "/0", *reversed(keys)]:
         await store.create(key, key.encode())
@@ -135,7 +133,7 @@ async def test_range_is_ordered_and_bounded_by_its_prefix(store: KV) -> None:
 
 
 async def test_pages(store: KV) -> None:
-    """A limit cuts a range and says how many follow; `start` is inclusive."""
+    """A limit cuts a range and returns the number of remaining keys; `start` is inclusive."""
     for number in range(10):
         await store.create(f"/a/{number}", b"")
     await store.create("/b/0", b"")
@@ -152,7 +150,8 @@ async def test_pages(store: KV) -> None:
 
 
 async def test_reads_at_a_revision(store: KV) -> None:
-    """Get and range show the store as it was, deleted and overwritten keys included."""
+    """Get and range at a revision show the old state, with keys that were deleted or overwritten
+    later."""
     await store.create("/a/w", b"w")
     first = await store.create("/a/x", b"one")
     await store.create("/a/y", b"y")
@@ -173,7 +172,7 @@ async def test_reads_at_a_revision(store: KV) -> None:
     assert ([item.value for item in page.items], page.remaining) == ([b"one"], 1)
 
 
-async def test_the_future_is_unknown(store: KV) -> None:
+async def test_future_revisions(store: KV) -> None:
     """Reading and compacting beyond the newest revision raise FutureRevision."""
     current = await store.create("/a/x", b"")
     for operation in (
@@ -185,8 +184,8 @@ async def test_the_future_is_unknown(store: KV) -> None:
             await operation
 
 
-async def test_watch_shows_what_happens(store: KV) -> None:
-    """A watch shows creates, updates and deletes below its prefix, with what was before."""
+async def test_watch(store: KV) -> None:
+    """A watch delivers creates, updates and deletes below its prefix, with the previous value."""
     recorder = Recorder()
     store.watch("/a/", after=await store.current_revision(), sink=recorder)
     first = await store.create("/a/x", b"one")
@@ -200,8 +199,8 @@ async def test_watch_shows_what_happens(store: KV) -> None:
     ]
 
 
-async def test_watch_shows_the_past_first(store: KV) -> None:
-    """A watch from the past replays what happened since, once and in order, and goes on."""
+async def test_watch_from_the_past(store: KV) -> None:
+    """A watch from an old revision delivers the history once, in order, and then new events."""
     start_revision = await store.current_revision()
     revisions = [await store.create(f"/a/{number:04}", b"") for number in range(1200)]
     recorder = Recorder()
@@ -217,7 +216,7 @@ async def test_watch_shows_the_past_first(store: KV) -> None:
 
 
 async def test_watch_from_the_future_waits(store: KV) -> None:
-    """A watch after a revision that is not there yet shows only what follows it."""
+    """A watch from a future revision delivers only what follows it."""
     current = await store.create("/a/0", b"")
     recorder = Recorder()
     store.watch("/a/", after=after(current, 2), sink=recorder)
@@ -228,7 +227,7 @@ async def test_watch_from_the_future_waits(store: KV) -> None:
 
 
 async def test_cancelled_watch_is_silent(store: KV) -> None:
-    """Cancel ends a watch at once, for good, and twice does no harm."""
+    """A cancelled watch delivers nothing more; a second cancel has no effect."""
     recorder = Recorder()
     start_revision = await store.current_revision()
     watch = store.watch("/a/", after=start_revision, sink=recorder)
@@ -246,7 +245,7 @@ async def test_cancelled_watch_is_silent(store: KV) -> None:
 
 
 async def test_progress(store: KV) -> None:
-    """Progress asked for comes, after the events it speaks of."""
+    """A requested progress arrives after the events that it covers."""
     recorder = Recorder()
     watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)
     await store.create("/a/x", b"")
@@ -258,7 +257,7 @@ async def test_progress(store: KV) -> None:
 
 
 async def test_compaction(store: KV) -> None:
-    """Compaction forgets what only older revisions can see; the rest stays."""
+    """Compaction removes versions that only older revisions show, and keeps the others."""
     first = await store.create("/a/x", b"one")
     await store.create("/a/y", b"y")
     second = await store.update("/a/x", b"two", expected=first)
@@ -284,7 +283,7 @@ async def test_compaction(store: KV) -> None:
 
 
 async def test_compaction_of_deleted_keys(store: KV) -> None:
-    """Deleted keys leave nothing behind, and the counter never goes back."""
+    """Compaction removes deleted keys completely, and never lowers the revision."""
     for number in range(20):
         revision = await store.create(f"/a/{number}", b"")
         last = await store.delete(f"/a/{number}", expected=revision)
@@ -295,7 +294,7 @@ async def test_compaction_of_deleted_keys(store: KV) -> None:
 
 
 async def test_values_with_a_time_to_live(store: KV, clock: ManualClock) -> None:
-    """A value with a ttl is deleted when it runs out, unless it was written again without."""
+    """A value with a ttl is deleted when it expires, unless it was written again without one."""
     recorder = Recorder()
     store.watch("/a/", after=await store.current_revision(), sink=recorder)
     await store.create("/a/stays", b"", ttl=0)
@@ -312,7 +311,7 @@ async def test_values_with_a_time_to_live(store: KV, clock: ManualClock) -> None
 
 
 async def test_many_writers_of_one_key(store: KV) -> None:
-    """Concurrent increments by compare-and-swap lose none."""
+    """Concurrent compare-and-swap increments lose none."""
     await store.create("/a/count", b"0")
 
     async def add() -> None:
@@ -333,15 +332,15 @@ async def test_many_writers_of_one_key(store: KV) -> None:
 
 
 async def test_one_of_many_creates_wins(store: KV) -> None:
-    """Of concurrent creates of one key exactly one succeeds."""
+    """Exactly one of several concurrent creates of a key succeeds."""
     creates = (store.create("/a/x", str(number).encode()) for number in range(50))
     outcomes = await asyncio.gather(*creates, return_exceptions=True)
     assert len([outcome for outcome in outcomes if isinstance(outcome, int)]) == 1
     assert len([outcome for outcome in outcomes if isinstance(outcome, KeyExists)]) == 49
 
 
-async def test_a_caller_that_leaves(store: KV) -> None:
-    """A write whose caller is cancelled harms no other."""
+async def test_cancelled_writer(store: KV) -> None:
+    """Cancelling the caller of a write affects no other write."""
     tasks = [asyncio.create_task(store.create(f"/a/{number}", b"")) for number in range(20)]
     await asyncio.sleep(0)
     for task in tasks[::2]:
@@ -353,7 +352,7 @@ async def test_a_caller_that_leaves(store: KV) -> None:
 
 
 async def test_a_closed_store(opening: object, clock: ManualClock, tmp_path: object) -> None:
-    """Close ends the watches with Unavailable; every later call raises it."""
+    """Close ends watches with Unavailable, and later calls raise it."""
     async with opening(clock, tmp_path) as store:  # type: ignore[operator]
         revision = await store.create("/a/x", b"")
         recorder = Recorder()

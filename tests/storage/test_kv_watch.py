@@ -1,4 +1,4 @@
-"""How a watch catches up with a store, whatever the store does meanwhile."""
+"""How a watch catches up while the store is written to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.storage.recorder import Recorder
 
 
 class Busy:
-    """A source to which so much is written while history is read."""
+    """A source that gets more writes while its history is read."""
 
     def __init__(self, meanwhile: int, times: int) -> None:
         self.revision = Revision(0)
@@ -30,7 +30,7 @@ class Busy:
         self.watch: KVWatch | None = None
 
     def write(self, count: int) -> None:
-        """Let so much happen, under two prefixes in turn."""
+        """Add a number of events, under two prefixes in turn."""
         for _ in range(count):
             self.revision = Revision(self.revision + 1)
             event = KVEvent(f"/{self.revision % 2}/{self.revision}", self.revision, b"", None)
@@ -41,7 +41,7 @@ class Busy:
     async def history(
         self, prefix: str, after: Revision, until: Revision, limit: int
     ) -> HistoryPage:
-        """A limited part of the history; before it comes, more has happened."""
+        """A limited part of the history; more events are added before it returns."""
         self.asked += 1
         if self.asked <= self._times:
             self.write(self._meanwhile)
@@ -61,9 +61,8 @@ class Busy:
     [(0, 0, 1), (7, 1_000_000, 1), (2 * MAX_BUFFERED - 1, 1, 1), (2 * MAX_BUFFERED + 2, 1, 18)],
 )
 async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, reads: int) -> None:
-    """What is written while history is read is put aside, and read again only when it is too
-    much: nothing is lost or doubled, and a store that is written to without pause is caught up
-    with."""
+    """Events that occur while history is read are buffered, and read again only if the buffer
+    overflows; none is lost or repeated, even if writes never pause."""
     source, recorder = Busy(meanwhile, times), Recorder()
     source.write(100)
     watch = source.watch = KVWatch(source, "/1/", Revision(3), recorder)
@@ -79,7 +78,7 @@ async def test_a_watch_catches_up_with_a_busy_store(meanwhile: int, times: int, 
 
 
 def test_recent_changes_are_bounded() -> None:
-    """The last changes are told without history, older ones and large ones are not kept."""
+    """Recent changes are delivered from memory; older and large ones are not kept there."""
     recent = RecentEvents(Revision(10))
     assert recent.history("/", Revision(9), Revision(12)) is None
     recent.add([KVEvent("/a", Revision(11), b"", None), KVEvent("/b", Revision(12), b"", None)])

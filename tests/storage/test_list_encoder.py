@@ -1,4 +1,4 @@
-"""Whole lists and objects as documents, in each encoding."""
+"""Lists and objects as response bodies, in each encoding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.storage.objectkit import CBOR, JSON, PROTOBUF, StorageHarness, config
 
 
 def test_lists_are_joined_from_items() -> None:
-    """The joined JSON, protobuf and CBOR of a list are what the serializer writes of its tree."""
+    """The joined JSON, Protobuf and CBOR of a list equal the serializer's output for the list's
+    tree."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness)
@@ -34,7 +35,7 @@ def test_lists_are_joined_from_items() -> None:
             tree = {**names, "metadata": meta, "items": items}
             for form in (JSON, PROTOBUF, CBOR):
                 body = b"".join(store.encoder.encode_list(listing, form))
-                if form is PROTOBUF:  # versions are spliced in behind
+                if form is PROTOBUF:  # resourceVersion is inserted at another place
                     assert harness.codecs.universal_deserializer.decode(body).object == tree
                 else:
                     assert body == store.encoder.encode_tree(form.media, tree), form
@@ -46,7 +47,7 @@ _TYPE_META = ("kind", "apiVersion")
 
 
 def test_empty_lists() -> None:
-    """A list of nothing is a list all the same."""
+    """An empty list is encoded as a list without items."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -65,7 +66,7 @@ def test_empty_lists() -> None:
 
 
 def test_single_objects_in_each_encoding() -> None:
-    """The document of an object is what the serializer writes of its tree."""
+    """The encoding of an object equals the serializer's output for its tree."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("pods")
@@ -73,7 +74,7 @@ def test_single_objects_in_each_encoding() -> None:
         for form in (JSON, PROTOBUF, CBOR):
             expected = store.encoder.encode_tree(form.media, entry.tree())
             result = store.encoder.encode_object(entry, form)
-            if form is PROTOBUF:  # the version is spliced in behind: another order, same object
+            if form is PROTOBUF:  # resourceVersion is inserted at another place: same object
                 decode = harness.codecs.universal_deserializer.decode
                 assert decode(result).object == decode(expected).object
                 assert len(result) > len(expected)
@@ -86,7 +87,7 @@ def test_single_objects_in_each_encoding() -> None:
 
 @pytest.mark.parametrize("form", [JSON, CBOR], ids=["json", "cbor"])
 def test_large_lists_come_in_slices(form: Form) -> None:
-    """A list of several megabytes is made in parts of about 256 KB as they are asked for."""
+    """A list of several megabytes is encoded in chunks of about 256 KB, on demand."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

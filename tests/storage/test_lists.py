@@ -1,4 +1,4 @@
-"""Lists: versions, pages, selectors, and what they look like in each encoding."""
+"""Lists: resource versions, pages, selectors, and their encodings."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ async def pages(store: ResourceStore, query: ListQuery) -> list[ListResult]:
 
 
 def test_list_is_sorted_and_scoped() -> None:
-    """A list has the objects of one namespace, or of all, in the order of their keys."""
+    """A list has the objects of one namespace, or of all, ordered by key."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         for name, namespace in (("b", "x"), ("a", "x-y"), ("a", "x"), ("c", "w")):
             await store.create(config_map(name, namespace))
         all_objects = await store.list(ListQuery())
-        # As the store sorts them: "-" comes before "/".
+        # In the store's byte order "-" precedes "/".
         assert [entry.key for entry in all_objects.entries] == [
             ("w", "c"), ("x-y", "a"), ("x", "a"), ("x", "b"),
         ]  # fmt: skip
@@ -53,7 +53,7 @@ def test_list_is_sorted_and_scoped() -> None:
 
 
 def test_pages_are_of_one_version() -> None:
-    """Pages go on at the version of the first, however much is written meanwhile."""
+    """Every page of a list shows the resource version of the first one."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness)
@@ -74,7 +74,8 @@ def test_pages_are_of_one_version() -> None:
 
 
 def test_old_pages_come_from_the_store() -> None:
-    """When the cache has forgotten the version, the store still knows it, sizes and all."""
+    """A page at a version that the cache no longer has is read from the store, with its remaining
+    count."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness)
@@ -94,8 +95,8 @@ def test_old_pages_come_from_the_store() -> None:
     run(test)
 
 
-def test_compacted_pages_are_expired_with_a_way_on() -> None:
-    """A token of a compacted version is 410, with a token that goes on inconsistently."""
+def test_compacted_pages_are_expired() -> None:
+    """A token of a compacted version is 410, with a token for an inconsistent continuation."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness)
@@ -114,7 +115,7 @@ def test_compacted_pages_are_expired_with_a_way_on() -> None:
 
 
 def test_selectors_and_limits() -> None:
-    """A page is filled with what matches; what remains is not told."""
+    """A page is filled with matching objects; with a selector the remaining count is omitted."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness)
@@ -136,7 +137,7 @@ def test_selectors_and_limits() -> None:
 
 
 def test_fields_of_pods() -> None:
-    """Pods can be selected by node, phase and host network, read from stored bytes alone."""
+    """Pods are selectable by node, phase and host network, from their stored bytes."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("pods")
@@ -161,7 +162,8 @@ def test_fields_of_pods() -> None:
 
 
 def test_versions_of_lists() -> None:
-    """ "0" is anything, a version means no older, Exact that very state, a limit makes it exact."""
+    """resourceVersion "0" accepts any state, another version means not older than it, Exact means
+    this state, and so does a limit."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -188,7 +190,7 @@ def test_versions_of_lists() -> None:
 
 
 def test_exact_of_a_compacted_version_is_expired() -> None:
-    """Exact at a version that the store forgot is 410, without a token."""
+    """Exact at a compacted version is 410, without a token."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness, 3)
@@ -203,7 +205,7 @@ def test_exact_of_a_compacted_version_is_expired() -> None:
 
 @pytest.mark.parametrize("match", ["", "NotOlderThan", "Exact"])
 def test_future_versions_are_too_large(match: str) -> None:
-    """A version nobody has written is waited for, then 504."""
+    """A list at a future version waits, and then fails with 504."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness, 1)
@@ -223,8 +225,8 @@ def test_future_versions_are_too_large(match: str) -> None:
     run(test)
 
 
-def test_waiting_for_a_version_ends_when_it_comes() -> None:
-    """A read of a version that is about to be written waits for it."""
+def test_waiting_for_a_version() -> None:
+    """A list at a version that is about to be written waits for it."""
 
     async def test(harness: StorageHarness) -> None:
         store = await fill(harness, 1)
@@ -265,7 +267,7 @@ def test_waiting_for_a_version_ends_when_it_comes() -> None:
     ],
 )
 def test_bad_queries(query: dict[str, Any], message: str) -> None:
-    """Versions and tokens that make no sense are 400."""
+    """Invalid versions and tokens are 400."""
 
     async def test(harness: StorageHarness) -> None:
         with pytest.raises(BadQuery) as caught:
@@ -288,7 +290,7 @@ def test_bad_queries(query: dict[str, Any], message: str) -> None:
     ],
 )
 def test_options_that_exclude_each_other(query: dict[str, Any], message: str) -> None:
-    """Such options make the ListOptions invalid."""
+    """Contradicting options make the ListOptions invalid."""
 
     async def test(harness: StorageHarness) -> None:
         with pytest.raises(InvalidObject) as caught:
@@ -314,8 +316,8 @@ _SAME: dict[str, Any] = {"namespace": "default", "selection": parse("a=1,b=2", "
     ],
 )
 def test_token_of_another_list_is_refused(changed: dict[str, Any]) -> None:
-    """A token opens only in the namespace and through the selectors it was made for, in whatever
-    order they are written."""
+    """A token is valid only for the namespace and the selectors of its list, in any order of the
+    selectors' terms."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -336,7 +338,7 @@ def test_token_of_another_list_is_refused(changed: dict[str, Any]) -> None:
 
 
 def test_get_of_an_absent_object() -> None:
-    """NotFound names the resource."""
+    """The NotFound error names the resource."""
 
     async def test(harness: StorageHarness) -> None:
         for version in ("", "0"):
@@ -361,7 +363,7 @@ def test_pages_show_one_state_while_writers_run(
     limit: int,
     forget: bool,
 ) -> None:
-    """However writes fall between pages, together they show the state of the first one."""
+    """Whatever is written between pages, together they show the state of the first one."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

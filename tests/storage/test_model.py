@@ -1,4 +1,4 @@
-"""Random operations on a store beside a plain dict that says what must come out."""
+"""Random operations on a store, compared with a dict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ keys = st.sampled_from(KEYS)
 prefixes = st.sampled_from(["/", "/a", "/a/", "/ab/", "/b/y", "/none/"])
 values = st.binary(max_size=3)
 back = st.integers(0, 12)
-"""How many revisions back a question goes, or a write's expectation is wrong."""
+"""How many revisions back a read goes, or by how much a write's expected revision is wrong."""
 
 State = dict[str, KeyValue]
 
@@ -60,7 +60,7 @@ class Model(RuleBasedStateMachine):
         self.expiring: dict[str, tuple[Revision, float]] = {}
 
     def run(self, operation: Any) -> Any:
-        """The answer, or the storage error instead of it."""
+        """Return the result of an operation, or its storage error."""
 
         async def ask() -> Any:
             try:
@@ -219,6 +219,6 @@ class Model(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("examples", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_store_is_its_model(examples: int) -> None:
-    """Whatever is done in whatever order, the embedded store answers as the model does."""
+    """The embedded store returns what the model returns, after any operations in any order."""
     model_settings = settings(max_examples=examples, stateful_step_count=30)
     run_state_machine_as_test(Model, settings=model_settings)

@@ -1,4 +1,4 @@
-"""Creating and changing objects: the rules that all kinds share."""
+"""Creating and updating objects: the rules for all kinds."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ APPS = GroupVersion("apps", "v1")
 # Creating.
 
 
-def test_create_fills_what_only_the_server_gives() -> None:
-    """A new object has a uid, a creation time and the version of its write, in Go's key order."""
+def test_create_sets_server_fields() -> None:
+    """A created object has a uid, a creationTimestamp and the resourceVersion of its write, in Go's
+    key order."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -62,8 +63,8 @@ def test_create_fills_what_only_the_server_gives() -> None:
     run(test)
 
 
-def test_create_drops_what_a_client_must_not_set() -> None:
-    """Deletion marks and selfLink of a new object are ignored; uid and time are replaced."""
+def test_create_ignores_server_fields() -> None:
+    """Create ignores deletion fields and selfLink, and replaces uid and creationTimestamp."""
 
     async def test(harness: StorageHarness) -> None:
         body = config_map(
@@ -83,7 +84,7 @@ def test_create_drops_what_a_client_must_not_set() -> None:
 
 
 def test_create_with_a_resource_version_is_refused() -> None:
-    """resourceVersion must not be set on objects to be created."""
+    """A create with a resourceVersion is an error."""
 
     async def test(harness: StorageHarness) -> None:
         with pytest.raises(BadObject, match="resourceVersion should not be set on objects"):
@@ -93,7 +94,7 @@ def test_create_with_a_resource_version_is_refused() -> None:
 
 
 def test_create_twice_says_already_exists() -> None:
-    """The second of two objects of one name is refused, also when the first is terminating."""
+    """A second create of a name is AlreadyExists, also while the first object is terminating."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -113,8 +114,9 @@ def test_create_twice_says_already_exists() -> None:
     run(test)
 
 
-def test_generate_name_completes_and_cuts() -> None:
-    """generateName is cut to 58 characters and completed with five; a given name wins."""
+def test_generate_name() -> None:
+    """generateName is cut to 58 characters and completed with five; a given name takes
+    precedence."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -130,7 +132,8 @@ def test_generate_name_completes_and_cuts() -> None:
 
 
 def test_generate_name_tries_eight_times() -> None:
-    """A taken name is made anew; after eight the client is told to retry."""
+    """A generated name that exists is generated again; after eight attempts the client is told to
+    retry."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -152,7 +155,7 @@ def test_generate_name_tries_eight_times() -> None:
 
 
 def test_namespace_is_the_requests() -> None:
-    """A body without a namespace takes the request's; another one is refused."""
+    """An object without a namespace gets the request's; a different namespace is refused."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -170,7 +173,7 @@ def test_namespace_is_the_requests() -> None:
 
 @pytest.mark.parametrize("name", ["", "UPPER", "a/b", "..", "x" * 254])
 def test_bad_names_are_invalid(name: str) -> None:
-    """A name that is missing or against the kind's rule makes the object invalid."""
+    """A missing name, or one that breaks the kind's rule, is Invalid."""
 
     async def test(harness: StorageHarness) -> None:
         with pytest.raises(InvalidObject) as caught:
@@ -182,7 +185,7 @@ def test_bad_names_are_invalid(name: str) -> None:
 
 
 def test_dry_run_writes_nothing() -> None:
-    """A dry run answers as the write would, and the store stays as it was."""
+    """A dry run returns the result of the write and does not change the store."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -207,7 +210,7 @@ def test_dry_run_writes_nothing() -> None:
 
 
 def test_update_writes_a_new_version() -> None:
-    """An update keeps uid and creation time, and moves the version."""
+    """An update keeps uid and creationTimestamp, and changes the resourceVersion."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -230,7 +233,7 @@ def test_update_writes_a_new_version() -> None:
 
 
 def test_update_of_an_old_version_conflicts() -> None:
-    """An update that names another version than the present one is refused."""
+    """An update with an old resourceVersion is a conflict."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -243,8 +246,9 @@ def test_update_of_an_old_version_conflicts() -> None:
     run(test)
 
 
-def test_unconditional_update_where_the_kind_allows() -> None:
-    """Without a version an update is of whatever is there, or invalid for kinds that forbid it."""
+def test_unconditional_update() -> None:
+    """An update without a resourceVersion replaces the current object, or is Invalid for kinds that
+    require one."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -271,7 +275,7 @@ def test_unconditional_update_where_the_kind_allows() -> None:
 
 
 def test_identical_update_writes_nothing() -> None:
-    """An update that changes nothing leaves the version as it is."""
+    """An update that changes nothing keeps the resourceVersion."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -286,7 +290,7 @@ def test_identical_update_writes_nothing() -> None:
 
 
 def test_update_with_another_uid_conflicts() -> None:
-    """The uid of a PUT is a precondition, in the words of kube-apiserver's store."""
+    """The uid of a PUT is a precondition, with kube-apiserver's message."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -315,7 +319,7 @@ def test_update_with_another_uid_conflicts() -> None:
     ],
 )
 def test_identity_is_immutable(name: str, value: Any) -> None:
-    """An update can change neither name nor uid, nor mark an object as terminating."""
+    """An update can change neither name nor uid, and cannot set deletionTimestamp."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -330,7 +334,7 @@ def test_identity_is_immutable(name: str, value: Any) -> None:
 
 
 def test_deletion_marks_cannot_be_removed() -> None:
-    """An update of a terminating object keeps its deletion time and grace period."""
+    """An update of a terminating object keeps its deletionTimestamp and grace period."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -349,8 +353,8 @@ def test_deletion_marks_cannot_be_removed() -> None:
     run(test)
 
 
-def test_update_creates_where_the_kind_allows() -> None:
-    """An update of an absent object creates it where it may, or is NotFound."""
+def test_update_of_an_absent_object() -> None:
+    """An update of an absent object creates it if the kind allows that, or else is NotFound."""
 
     async def test(harness: StorageHarness) -> None:
         with pytest.raises(NotFound, match=r'^configmaps "a" not found$'):
@@ -381,7 +385,8 @@ def test_update_creates_where_the_kind_allows() -> None:
 
 
 def test_generation_counts_changes_of_the_spec() -> None:
-    """metadata.generation follows the spec, neither the labels nor the client's wish."""
+    """metadata.generation increases with changes of the spec, not with changes of labels or of
+    generation itself."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("deployments", APPS)
@@ -404,7 +409,7 @@ def test_generation_counts_changes_of_the_spec() -> None:
 
 
 def test_racing_updates_all_happen() -> None:
-    """Fifty updates without a version that race for one object are all applied."""
+    """Fifty concurrent updates without a resourceVersion are all applied."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -420,8 +425,9 @@ def test_racing_updates_all_happen() -> None:
     run(test)
 
 
-def test_admission_sees_and_may_refuse() -> None:
-    """Admission is asked before each write with new and old, may change the new, may refuse."""
+def test_admission() -> None:
+    """Admission is called before each write with the new and the old object, and may change or
+    refuse the new one."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

@@ -1,4 +1,4 @@
-"""What takes long is done in a thread, with the same outcome."""
+"""Long work runs in a thread, with the same result."""
 
 import asyncio
 import threading
@@ -17,8 +17,8 @@ def thread_of(*_):
     return threading.get_ident()
 
 
-def test_a_strategy_that_takes_long_works_aside():
-    """What is begun at once is begun again by the strategy that has time, in another thread."""
+def test_strategy_is_offloaded():
+    """Work that exceeds its budget on the event loop is repeated in a thread."""
     slow_strategy = Strategy()
 
     def work(name, strategy):
@@ -36,8 +36,8 @@ def test_a_strategy_that_takes_long_works_aside():
     asyncio.run(run())
 
 
-def test_large_things_are_handled_aside():
-    """By their size; errors come back as they are."""
+def test_large_objects_are_offloaded():
+    """Work on large objects runs in a thread at once, and its errors are raised unchanged."""
 
     def fail():
         raise KeyError("x")
@@ -56,7 +56,7 @@ def test_large_things_are_handled_aside():
 
 
 def test_one_piece_of_work_at_a_time():
-    """Whoever comes meanwhile waits for its turn."""
+    """The thread runs one piece of work at a time."""
     at_work = threading.Semaphore(1)
 
     def work():

@@ -1,4 +1,4 @@
-"""Whether a stored object is selected, seen from its bytes or read."""
+"""Matching selectors against the stored bytes or the decoded object."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ BY_FIELDS = [
 
 
 @pytest.mark.parametrize("labels", ["", *BY_LABELS])
-def test_bytes_say_what_the_object_says(labels: str) -> None:
-    """An object is selected by its bytes exactly when it is by its labels and fields, also where
-    the words that are asked for stand elsewhere in it."""
+def test_bytes_and_object_agree(labels: str) -> None:
+    """Matching stored bytes gives the result of matching the decoded object, also if the selector's
+    text occurs elsewhere in the bytes."""
 
     async def check(harness: StorageHarness) -> None:
         store = harness.of("pods")

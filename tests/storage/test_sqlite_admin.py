@@ -1,4 +1,4 @@
-"""The file of an embedded store as a whole: checked, compacted, copied out and put back."""
+"""Checking, compacting, backing up and restoring the file of an embedded store."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from tests.storage.recorder import Recorder
 
 
 def no_progress(_what: str, _done: int, _total: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignores progress."""
 
 
 def content(_key: str, _value: bytes) -> str:
-    """Every value is as good as another."""
+    """Accepts every value."""
     return ""
 
 
 async def fill(path: Path) -> Revision:
-    """A store with living keys, deleted ones and history, some of it forgotten."""
+    """Create a store with current keys, deleted keys and history, a part of it compacted."""
     store = await open_embedded(path)
     keys = [f"/{number}" for number in range(20)]
     revisions = await asyncio.gather(*(store.create(key, b"0" * 3000) for key in keys))
@@ -55,8 +55,8 @@ async def fill(path: Path) -> Revision:
     return newest
 
 
-async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
-    """A store that has lived, restarted and compacted has nothing wrong with it."""
+async def test_check_of_a_sound_file(tmp_path: Path) -> None:
+    """Check finds no problem in a store that was written to, restarted and compacted."""
     path = tmp_path / "store.db"
     await fill(path)
     assert check(path, content, no_progress) == []
@@ -96,7 +96,7 @@ async def test_a_sound_file_is_sound(tmp_path: Path) -> None:
     ],
 )
 async def test_damage_is_found(damage: str, message: str, tmp_path: Path) -> None:
-    """Whatever does not fit together in a file is told, with the key or revision."""
+    """Check reports each inconsistency with its key or revision."""
     path = tmp_path / "store.db"
     await fill(path)
     with closing(sqlite3.connect(path)) as sql:
@@ -106,7 +106,7 @@ async def test_damage_is_found(damage: str, message: str, tmp_path: Path) -> Non
 
 
 async def test_a_file_without_its_state(tmp_path: Path) -> None:
-    """A store whose state is gone is Corrupt for every command but the one that says so."""
+    """A store without its state row is Corrupt for every command except check, which reports it."""
     path = tmp_path / "store.db"
     await fill(path)
     with closing(sqlite3.connect(path)) as sql:
@@ -124,7 +124,7 @@ async def test_a_file_without_its_state(tmp_path: Path) -> None:
 
 
 async def test_torn_pages_are_found(tmp_path: Path) -> None:
-    """A page with other bytes in it is told, or the file is Corrupt."""
+    """A page with other bytes is reported, or the file is Corrupt."""
     path = tmp_path / "store.db"
     await fill(path)
     data = bytearray(path.read_bytes())
@@ -134,8 +134,8 @@ async def test_torn_pages_are_found(tmp_path: Path) -> None:
         assert check(path, content, no_progress)
 
 
-async def test_compaction_leaves_what_lives(tmp_path: Path) -> None:
-    """After compaction the file is as large as what lives in it, and begins where it ended."""
+async def test_compaction(tmp_path: Path) -> None:
+    """Compaction shrinks the file to its current values, and keeps the revision."""
     path = tmp_path / "store.db"
     newest = await fill(path)
     size_before = path.stat().st_size
@@ -151,8 +151,8 @@ async def test_compaction_leaves_what_lives(tmp_path: Path) -> None:
 
 
 async def test_backup_while_serving(tmp_path: Path) -> None:
-    """A backup is one state of a store that goes on writing: two keys that are written in turn
-    never differ by more than one, it is sound, and its owner's only."""
+    """A backup of a store in use has one consistent state, passes the check, and is readable by its
+    owner only."""
     path, copy = tmp_path / "store.db", tmp_path / "copy.db"
     store = await open_embedded(path)
     await asyncio.gather(*(store.create(f"/filling/{n}", bytes(9000)) for n in range(2000)))
@@ -177,8 +177,7 @@ async def test_backup_while_serving(tmp_path: Path) -> None:
 
 
 async def test_a_long_backup_holds_no_writer_up(tmp_path: Path) -> None:
-    """While a backup stands still, writes go on without waiting for it, and the write-ahead log
-    is cut off once it has ended."""
+    """Writes do not wait for a slow backup, and the write-ahead log is truncated after it."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)
     await store.create("/a", bytes(1_000_000))
@@ -193,7 +192,7 @@ async def test_a_long_backup_holds_no_writer_up(tmp_path: Path) -> None:
     for number in range(60):
         start = loop.time()
         await store.create(f"/{number}", bytes(1_000_000))
-        assert loop.time() - start < 9  # a wait for SQLite's lock would be 10
+        assert loop.time() - start < 9  # waiting for SQLite's lock would take 10 s
     assert os.stat(f"{path}-wal").st_size > WAL_LIMIT
     finished.set()
     assert (await task).objects == 1
@@ -204,8 +203,8 @@ async def test_a_long_backup_holds_no_writer_up(tmp_path: Path) -> None:
 
 
 async def test_a_restored_store_repeats_no_revision(tmp_path: Path) -> None:
-    """What was written after the backup is gone; its revisions are never used again, and watches
-    that were there are told so."""
+    """A restored store does not have the writes after the backup, never reuses their revisions, and
+    expires old watches."""
     path, copy, new = (tmp_path / name for name in ("store.db", "copy.db", "new.db"))
     saved = await fill(path)
     backup(path, copy, no_progress)
@@ -232,8 +231,8 @@ async def test_a_restored_store_repeats_no_revision(tmp_path: Path) -> None:
     assert check(new, content, no_progress) == []
 
 
-async def test_a_plain_restore_goes_on(tmp_path: Path) -> None:
-    """Without a bump, the store is the backup's, history included."""
+async def test_restore_without_a_bump(tmp_path: Path) -> None:
+    """Without a bump a restored store has the backup's revision and history."""
     path, copy, new = (tmp_path / name for name in ("store.db", "copy.db", "below/new.db"))
     saved = await fill(path)
     backup(path, copy, no_progress)
@@ -291,11 +290,11 @@ REFUSED: list[tuple[str, Callable[[Path], object], type[Exception]]] = [
     [refusal[1:] for refusal in REFUSED],
     ids=[refusal[0] for refusal in REFUSED],
 )
-async def test_what_is_refused(
+async def test_refused_commands(
     refusal_case: Callable[[Path], object], error: type[Exception], tmp_path: Path
 ) -> None:
-    """Nothing is overwritten, nobody's file is taken from him, and what is no store is left as it
-    is; no half of a file stays behind."""
+    """A command overwrites no file, uses no file that a server owns, does not change a file that is
+    not a store, and leaves no partial file."""
     await fill(tmp_path / "b.db")
     (tmp_path / "rubbish").write_bytes(b"no database" * 1000)
     (tmp_path / "empty").write_bytes(b"")
@@ -342,8 +341,8 @@ else:
 @pytest.mark.parametrize("command", ["backup", "compact"])
 @pytest.mark.parametrize("lines", [1, 4, 11])
 async def test_killed_amid_a_command(command: str, lines: int, tmp_path: Path) -> None:
-    """A kill amid a backup or a compaction leaves the store whole, and no half of a backup that
-    could be taken for one; the command can be given again."""
+    """After a kill during backup or compaction the store is intact, no partial backup looks
+    complete, and the command can be repeated."""
     path, copy = tmp_path / "store.db", tmp_path / "copy.db"
     newest = await fill(path)
     arguments = [sys.executable, "-c", PROGRAM, command, str(path), str(copy), str(lines)]

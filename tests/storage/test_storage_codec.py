@@ -1,5 +1,5 @@
-"""What lies in a store, seen by others: kube-apiserver's keys, values that another decoder reads,
-and values that others wrote."""
+"""The stored form of objects: kube-apiserver's keys, values that another decoder can read, and
+values that other servers wrote."""
 
 from __future__ import annotations
 
@@ -119,16 +119,16 @@ def codec_of(resource: Resource) -> ObjectCodec:
 
 @pytest.mark.parametrize(("resource", "key"), KEYS.items(), ids=lambda pair: str(pair[1]))
 def test_keys_are_those_of_kubernetes(resource: tuple[str, str], key: str) -> None:
-    """An object lies where kube-apiserver looks for it."""
+    """The key of an object is the key that kube-apiserver uses."""
     assert codec_of(STORED[resource]).path(ObjectKey("default", "x")) == f"/registry/{key}"
 
 
-# --- what others read
+# --- values read by another decoder
 
 
 @functools.cache
 def _pool() -> descriptor_pool.DescriptorPool:
-    """The published IDL, as protoc reads it."""
+    """The published IDL, compiled by protoc."""
     from grpc_tools import protoc
 
     pool = descriptor_pool.DescriptorPool()
@@ -149,12 +149,12 @@ def _pool() -> descriptor_pool.DescriptorPool:
 
 
 def message(name: str) -> Any:
-    """The class of a message of the IDL."""
+    """The generated class of a message of the IDL."""
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(name))
 
 
 def unread(message: Message) -> Iterator[str]:
-    """The messages that had fields which the IDL does not name."""
+    """The names of messages that contain fields which are unknown to the IDL."""
     if len(UnknownFieldSet(message)):
         yield message.DESCRIPTOR.full_name
     for field, value in message.ListFields():
@@ -170,12 +170,12 @@ def unread(message: Message) -> Iterator[str]:
 
 @pytest.fixture(params=["file", "etcd"])
 def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
-    """A store that is looked into without this project's code."""
+    """A store that is read without this project's code."""
     return Shelf(tmp_path / "store.db", f"/{uuid.uuid4().hex}" if request.param == "etcd" else "")
 
 
 class Shelf:
-    """A SQLite file, or a prefix of an etcd."""
+    """A SQLite file, or a prefix in etcd."""
 
     def __init__(self, path: Path, prefix: str) -> None:
         self._path = path
@@ -188,7 +188,7 @@ class Shelf:
         return await open_store(f"etcd:{shared_etcd().url}", etcd=etcd)
 
     def read(self) -> dict[str, bytes]:
-        """What there is now, by SQL or by etcd's own gateway."""
+        """The current key-value pairs, read with SQL or through etcd's gateway."""
         if not self._prefix:
             query = "SELECT current.key, value FROM current JOIN log USING (revision)"
             with closing(sqlite3.connect(self._path)) as sql:
@@ -208,8 +208,8 @@ class Shelf:
 
 
 async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
-    """A filled object of each kind that is stored is read from the store's own bytes by Google's
-    decoder and the published IDL: the envelope, every field, nothing unknown, the same bytes."""
+    """Google's Protobuf decoder reads the stored bytes of every kind with the published IDL: every
+    field is known, and encoding again gives the same bytes."""
     kv = await shelf.open()
     expected: dict[str, tuple[Resource, Tree]] = {}
     for resource in STORED.values():
@@ -244,7 +244,7 @@ async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
         assert decoded.SerializeToString(deterministic=True) == envelope.raw, path
 
 
-# --- what others wrote
+# --- values written by other servers
 
 
 OLD_POD = {
@@ -268,8 +268,8 @@ OLD_POD = {
 
 
 async def test_json_at_rest(store: KV) -> None:
-    """JSON that a very old server stored is read in every form, selected by labels and fields,
-    and written as Protobuf by the next update, also by one that changes nothing."""
+    """A value that an old server stored as JSON is readable in every encoding and selectable by
+    labels and fields; the next update stores it as Protobuf, even if it changes nothing."""
     harness = StorageHarness(store)
     pods, key = harness.of("pods"), ObjectKey("default", "old")
     path = "/registry/pods/default/old"
@@ -308,8 +308,8 @@ async def test_json_at_rest(store: KV) -> None:
 
 
 async def test_json_at_rest_is_defaulted(store: KV) -> None:
-    """What an older server stored lacks the defaults of fields that came later: it is shown with
-    them, as kube-apiserver shows it, in every form."""
+    """A stored value that lacks the defaults of newer fields is read with these defaults, in every
+    encoding."""
     harness = StorageHarness(store)
     pods = harness.of("pods")
     await store.create("/registry/pods/default/old", json.dumps(OLD_POD).encode())
@@ -340,8 +340,8 @@ OLD_SERVICES = {
 
 
 async def test_services_of_old_servers(store: KV) -> None:
-    """A service of a server before 1.20 has its address in the list of addresses, and its family,
-    in every form, and is selected as ever."""
+    """A Service stored before 1.20 is read with clusterIPs and ipFamilies, in every encoding, and
+    selectors still match it."""
     harness = StorageHarness(store)
     services, codec = harness.of("services"), codec_of(STORED["", "services"])
     for name, (spec, _) in OLD_SERVICES.items():
@@ -361,7 +361,7 @@ async def test_services_of_old_servers(store: KV) -> None:
 
 
 async def test_values_of_versions_that_are_gone(store: KV) -> None:
-    """A value of a version that nothing here knows is unreadable, and no fault of the client's."""
+    """A stored value of an unknown version is an internal error, not a client error."""
     harness = StorageHarness(store)
     old = {**OLD_POD, "apiVersion": "extensions/v1beta1"}
     await store.create("/registry/pods/default/old", json.dumps(old).encode())
@@ -373,7 +373,7 @@ async def test_values_of_versions_that_are_gone(store: KV) -> None:
 
 @pytest.mark.parametrize("media", ["json", "protobuf"])
 async def test_values_of_another_kind(store: KV, media: str) -> None:
-    """What lies under a key of a resource and is of another kind is unreadable, in every form."""
+    """A stored value whose kind does not fit its key is unreadable, in every encoding."""
     harness = StorageHarness(store)
     config_maps, pods = harness.of("configmaps"), harness.of("pods")
     value = json.dumps(OLD_POD).encode()
@@ -391,7 +391,7 @@ async def test_values_of_another_kind(store: KV, media: str) -> None:
 
 
 async def test_forms_of_old_values_agree(store: KV) -> None:
-    """A list that mixes JSON and Protobuf values shows both alike."""
+    """A list over both JSON and Protobuf values shows both in the same form."""
     harness = StorageHarness(store)
     maps = harness.of("configmaps")
     await maps.create({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"},

@@ -1,4 +1,4 @@
-"""What lies in the store, and what is kept of it in memory."""
+"""The stored form of objects, and the memory of their encodings."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.storage.objectkit import (
 
 
 def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
-    """Keys are kube-apiserver's; values are its protobuf, without a resourceVersion, and are read
-    by the next server as they were written by the first."""
+    """Keys and values are kube-apiserver's, without a resourceVersion, and the next server reads
+    what the first one wrote."""
     spec = f"sqlite:{tmp_path / 'objects.db'}"
 
     async def write(harness: StorageHarness) -> dict[str, bytes]:
@@ -61,8 +61,8 @@ def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
     assert run(read, spec) == revision
 
 
-def test_derived_things_stay_within_the_budget() -> None:
-    """Trees and encodings of what was not used for long are dropped, and made again."""
+def test_encodings_stay_within_the_budget() -> None:
+    """Trees and encodings that are not used are dropped, and made again on demand."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -75,14 +75,14 @@ def test_derived_things_stay_within_the_budget() -> None:
             entry.encode(JSON)
         assert store.encoder.encode_object(entries[0], JSON) == first
         budget = harness.stores.encoding_cache
-        assert 0 < budget.trees.size <= 8_000  # at least the last is kept
+        assert 0 < budget.trees.size <= 8_000  # the last entry is never dropped
         assert 0 < budget.encodings.size <= budget.encodings.limit <= 32_000
 
     run(test, encoding_cache_bytes=32_000)
 
 
 def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
-    """Most of what fits is still there when the list is asked for again."""
+    """A list beyond the budget keeps most encodings that fit for the next list."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -99,8 +99,8 @@ def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
     run(test, encoding_cache_bytes=64_000)
 
 
-def test_what_is_used_stays() -> None:
-    """An encoding that is asked for again and again outlives those that are made beside it."""
+def test_used_encodings_stay() -> None:
+    """An encoding that is used again and again is not dropped for newer ones."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -116,7 +116,7 @@ def test_what_is_used_stays() -> None:
 
 
 def test_superseded_revisions_are_forgotten() -> None:
-    """What was made of a revision goes soon after the next one has come."""
+    """The encodings of a revision are dropped soon after the next revision."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -137,8 +137,8 @@ def test_superseded_revisions_are_forgotten() -> None:
 
 
 def test_encodings_do_not_depend_on_how_they_are_made() -> None:
-    """JSON from stored bytes, from a tree and from the cache are one; so are an object's
-    protobuf and its place in a list."""
+    """JSON from stored bytes, from a tree and from the cache is the same; so is Protobuf of an
+    object and of a list item."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("pods")

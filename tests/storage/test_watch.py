@@ -1,4 +1,4 @@
-"""Watches: where they begin, what they see, and how they end."""
+"""Watches: where they start, what they deliver, and how they end."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def label(store: ResourceStore, name: str, **labels: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["", "0"])
-def test_watch_begins_with_what_is_there(version: str) -> None:
-    """Without a version, or from "0", a watch first adds the present objects."""
+def test_watch_without_a_version(version: str) -> None:
+    """Without a version, or from "0", a watch first adds the existing objects."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -64,7 +64,7 @@ def test_watch_begins_with_what_is_there(version: str) -> None:
 
 
 def test_watch_resumes_from_a_version() -> None:
-    """A watch from a version sees every later change once, in order, and nothing before."""
+    """A watch from a version delivers every later change once, in order, and nothing older."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -84,8 +84,8 @@ def test_watch_resumes_from_a_version() -> None:
     run(test)
 
 
-def test_deleted_objects_carry_their_last_state_and_the_version_of_their_end() -> None:
-    """DELETED shows what the object was, at the revision of the deletion."""
+def test_deleted_event() -> None:
+    """DELETED has the last state of the object, with the resourceVersion of the deletion."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -102,7 +102,7 @@ def test_deleted_objects_carry_their_last_state_and_the_version_of_their_end() -
 
 
 def test_namespaces_and_names_are_kept_apart() -> None:
-    """A watch of a namespace, or of one object, sees only that."""
+    """A watch of a namespace or of one object delivers no events of others."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -123,7 +123,7 @@ def test_namespaces_and_names_are_kept_apart() -> None:
 
 
 def test_selectors_turn_changes_into_additions_and_deletions() -> None:
-    """An object that begins or ceases to match is added or deleted, whatever happened to it."""
+    """An object that starts or stops matching the selector is ADDED or DELETED."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -161,7 +161,7 @@ def test_selectors_turn_changes_into_additions_and_deletions() -> None:
 
 
 def test_field_selectors_follow_the_status() -> None:
-    """A pod comes into a kubelet's sight when it is bound to its node."""
+    """A watch by node name adds a pod when it is bound to the node."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("pods")
@@ -179,7 +179,7 @@ def test_field_selectors_follow_the_status() -> None:
 
 
 def test_initial_events_end_with_a_bookmark() -> None:
-    """sendInitialEvents: the present objects, then a bookmark that says so, then changes."""
+    """sendInitialEvents delivers the existing objects, an annotated bookmark, and then changes."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -207,7 +207,7 @@ def test_initial_events_end_with_a_bookmark() -> None:
 
 
 def test_bookmarks_come_by_the_clock() -> None:
-    """Who allows bookmarks is told the newest version every minute; others are not."""
+    """A watch with allowWatchBookmarks gets the newest version every minute; others do not."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -219,7 +219,7 @@ def test_bookmarks_come_by_the_clock() -> None:
         await plain.count(1)
         await harness.kv.create("/registry/other/x", b"elsewhere")
         revision = await harness.kv.current_revision()
-        for _ in range(2):  # the first asks the store how far it is
+        for _ in range(2):  # the first bookmark asks the store for its revision
             harness.clock.advance(BOOKMARK_SECONDS)
             await asyncio.sleep(0)
         summary = await bookmarked.count(3)
@@ -231,8 +231,8 @@ def test_bookmarks_come_by_the_clock() -> None:
     run(test)
 
 
-def test_too_old_a_version_is_an_error_event() -> None:
-    """What neither the cache nor the store remembers ends the stream with an ERROR event."""
+def test_expired_version() -> None:
+    """A watch from a version that neither the cache nor the store has ends with an ERROR event."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -255,7 +255,7 @@ def test_too_old_a_version_is_an_error_event() -> None:
 
 
 def test_watches_resume_after_a_restart(tmp_path: Path) -> None:
-    """What the cache of a new server has not seen comes from the store's history."""
+    """After a restart a watch gets older events from the store's history."""
     spec = f"sqlite:{tmp_path / 'objects.db'}"
 
     async def write(harness: StorageHarness) -> None:
@@ -287,7 +287,7 @@ def test_watches_resume_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_bad_versions_and_options() -> None:
-    """Nothing is written for a watch that makes no sense."""
+    """Invalid versions and options are refused before anything is written."""
 
     async def test(harness: StorageHarness) -> None:
         store, client = harness.of("configmaps"), Client()
@@ -307,7 +307,7 @@ def test_bad_versions_and_options() -> None:
 
 
 def test_slow_watchers_are_ended() -> None:
-    """A client that does not take what it is sent loses its stream; others do not notice."""
+    """The stream of a client that does not read is closed; others are not affected."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -326,7 +326,7 @@ def test_slow_watchers_are_ended() -> None:
 
 
 def test_cancelled_watches_see_nothing_more() -> None:
-    """After cancel nothing is written, and the sink is left to its owner."""
+    """After cancel nothing is written, and the sink is not closed."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -348,8 +348,7 @@ def test_cancelled_watches_see_nothing_more() -> None:
 
 
 def test_frames_are_made_once_and_shared() -> None:
-    """A hundred watchers of the same are written the very same bytes, joined when they come
-    together."""
+    """A hundred watchers get the same bytes objects, joined if several events come together."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -367,7 +366,7 @@ def test_frames_are_made_once_and_shared() -> None:
 
 
 def test_protobuf_and_cbor_streams() -> None:
-    """The other encodings frame the same events their own way."""
+    """Protobuf and CBOR streams frame the same events in their own way."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -386,8 +385,8 @@ def test_protobuf_and_cbor_streams() -> None:
     run(test)
 
 
-def test_a_store_that_goes_ends_all_streams() -> None:
-    """When the store closes, streams end and reads say so."""
+def test_closed_store_ends_streams() -> None:
+    """When the store closes, streams end and reads raise."""
 
     async def test(harness: StorageHarness) -> None:
         store, client = harness.of("configmaps"), Client()
@@ -418,8 +417,8 @@ def test_a_watch_replays_to_the_final_list(
     selector: str,
     resumes: bool,
 ) -> None:
-    """The events of a watch, applied to the list it begins at, give the final list; each event
-    fits the state before it."""
+    """The events of a watch, applied to the list it started from, give the final list, and each
+    event fits the state before it."""
 
     async def test(harness: StorageHarness) -> None:
         store, client = harness.of("configmaps"), Client()

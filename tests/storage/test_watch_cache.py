@@ -1,4 +1,4 @@
-"""What the watch cache promises, over every backend: the same answers whatever lies below."""
+"""The watch cache over every backend."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ async def test_reads_see_every_acknowledged_write(harness: StorageHarness, store
 
 
 async def test_a_write_has_one_entry(harness: StorageHarness) -> None:
-    """What a write answers with is what the cache holds, whether the answer of the store comes
-    before the event or after it."""
+    """A write returns the entry that the cache has, whether the store's response comes before the
+    event or after it."""
     store = harness.of("configmaps")
     for number in range(20):
         create_result = await store.create(config_map(f"c{number}"))
@@ -72,7 +72,7 @@ async def test_a_write_has_one_entry(harness: StorageHarness) -> None:
 
 
 async def test_versions_not_written_yet_are_waited_for(harness: StorageHarness) -> None:
-    """A read at a version waits for it; one that does not come is too large."""
+    """A read at a version waits for it; a version that does not come is too large."""
     store = harness.of("configmaps")
     await store.create(config_map("a"))
     future_version = await harness.kv.current_revision() + 1
@@ -86,7 +86,7 @@ async def test_versions_not_written_yet_are_waited_for(harness: StorageHarness) 
 
 
 async def test_pages_show_one_state_while_others_write(harness: StorageHarness) -> None:
-    """All pages of a list are of the version of its first."""
+    """All pages of a list show the version of the first."""
     store = harness.of("configmaps")
     for number in range(9):
         await store.create(config_map(f"c{number}"))
@@ -106,7 +106,8 @@ async def test_pages_show_one_state_while_others_write(harness: StorageHarness) 
 
 
 async def test_watches_resume_within_the_window_and_not_beyond(harness: StorageHarness) -> None:
-    """What the ring has forgotten comes from the store's history, and is gone with it."""
+    """Events that the cache has dropped are read from the store's history; after compaction they
+    are expired."""
     store = harness.of("configmaps")
     start_revision = (await store.create(config_map("a"))).entry.revision
     for number in range(MIN_RECENT_EVENTS // 8):
@@ -128,7 +129,7 @@ async def test_watches_resume_within_the_window_and_not_beyond(harness: StorageH
 
 
 async def test_exact_versions_that_were_compacted_are_expired(harness: StorageHarness) -> None:
-    """A list of a state that is neither in the cache nor in the store says so."""
+    """A list of a state that neither the cache nor the store has is expired."""
     store = harness.of("configmaps")
     start_revision = (await store.create(config_map("a"))).entry.revision
     for number in range(3):
@@ -142,7 +143,8 @@ async def test_exact_versions_that_were_compacted_are_expired(harness: StorageHa
 
 
 async def test_initial_events_end_with_their_bookmark(harness: StorageHarness) -> None:
-    """sendInitialEvents: the objects, the annotated bookmark at their version, then changes."""
+    """sendInitialEvents delivers the objects, an annotated bookmark at their version, and then
+    changes."""
     store = harness.of("configmaps")
     await store.create(config_map("a"))
     revision = (await store.create(config_map("b"))).entry.revision
@@ -159,7 +161,7 @@ async def test_initial_events_end_with_their_bookmark(harness: StorageHarness) -
 
 
 async def test_bookmarks_follow_the_whole_store(harness: StorageHarness) -> None:
-    """Every minute a watch is told how far the store is, whoever moved it."""
+    """Every minute a bookmark has the store's newest revision, whichever resource it belongs to."""
     store = harness.of("configmaps")
     await store.create(config_map("a"))
     bookmarked, plain = Client(), Client()
@@ -182,7 +184,8 @@ async def test_bookmarks_follow_the_whole_store(harness: StorageHarness) -> None
 
 
 async def test_slow_watchers_are_ended_alone(harness: StorageHarness) -> None:
-    """Who does not take what it is sent loses its stream, and can resume where it was."""
+    """The stream of a client that does not read is closed, others are not, and the client can
+    resume."""
     store = harness.of("configmaps")
     await store.create(config_map("a"))
     slow, fast = Client(), Client()
@@ -202,7 +205,7 @@ async def test_slow_watchers_are_ended_alone(harness: StorageHarness) -> None:
 
 
 async def test_encodings_are_bounded_by_bytes(store: KV) -> None:
-    """Lists and watches of more than the budget holds are whole all the same."""
+    """Lists and watches of more than the budget are complete."""
     harness = StorageHarness(store, encoding_cache_bytes=16_000)
     objects, client = harness.of("configmaps"), Client()
     for number in range(60):
@@ -220,8 +223,8 @@ async def test_encodings_are_bounded_by_bytes(store: KV) -> None:
 async def test_changes_that_come_while_many_are_served_go_out_together(
     harness: StorageHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a long round the pump rests: each watcher is written fewer times than there are
-    changes, and misses none."""
+    """After a long round the pump waits: each watcher gets fewer writes than there are changes, and
+    misses none."""
     monkeypatch.setattr(watch_fanout, "MAX_PAUSE_SECONDS", 0.2)
 
     class Slow(Client):

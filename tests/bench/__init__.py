@@ -1,1 +1,1 @@
-"""Load drivers: they know the Kubernetes HTTP API, a base URL, a token, a CA and process ids."""
+"""Benchmarks. They know the Kubernetes HTTP API, a URL, a token, a CA and process ids."""

@@ -1,14 +1,14 @@
-"""`make bench`: start a server, load it, print a table beside kube-apiserver's figures.
+"""`make bench`: start a server, load it, and print a table with kube-apiserver's figures beside.
 
     make bench ARGS="--storage etcd --objects 10000 --repeats 5 --seconds 3 --only get,list"
 
-With `--storage etcd` a real etcd with fsync lies below; its CPU and memory are shown apart. First
-lists are those of a server just started over the pods, while another client counts how long it is
-left waiting.
+With `--storage etcd` the store is a real etcd with fsync, whose CPU and memory are shown apart. The
+rows of first lists measure a server that was just started over the pods, and how long another
+client waits meanwhile.
 
-Linux only (CPU and memory come from /proc); the watch measures need gcc and libssl-dev. The
+Linux only (CPU and memory are read from /proc); the watch measures need gcc and libssl-dev. The
 reference column is kube-apiserver v1.20.2 over etcd with TLS on a 2-core machine of the same kind,
-2026-11-21; figures of two runs differ by a quarter for no reason, so read ratios coarsely.
+2026-11-21. Figures of two runs differ by up to a quarter.
 """
 
 import argparse

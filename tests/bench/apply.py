@@ -1,8 +1,9 @@
-"""What server-side apply costs beside an update, in this process and without HTTP:
-`python -m tests.bench.apply`.
+"""The cost of server-side apply compared with an update, in this process and without HTTP.
 
-Each way sends a pod of 14 KB that is stored already, unchanged or with a change; figures are CPU
-microseconds of one request, the least of some batches.
+    python -m tests.bench.apply
+
+Each variant sends a pod of 14 KB that is stored already, unchanged or with a change. Figures are
+CPU microseconds per request, the minimum of several batches.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BATCHES, SIZE = 15, 20
 
 
 def pod(containers: int = 3, variables: int = 19) -> dict[str, Any]:
-    """A pod that is about 14 KB when it is stored, as a user applies it."""
+    """A pod that has about 14 KB when it is stored, as a user applies it."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -62,8 +63,8 @@ def pod(containers: int = 3, variables: int = 19) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One kind of request: how it is sent, and the body of its turn."""
+class Variant:
+    """One kind of request: its method and path, and the body of each repetition."""
 
     method: str
     media: str
@@ -71,8 +72,8 @@ class Way:
     query: str = "fieldManager=bench&force=true"
 
 
-async def send(app: App, variant: Way, index: int, path: str = f"{PATH}/big") -> Response:
-    """The answer to one request."""
+async def send(app: App, variant: Variant, index: int, path: str = f"{PATH}/big") -> Response:
+    """Handle one request; return the response."""
     data = variant.body(index)
 
     async def read_body(limit: int) -> bytes:
@@ -95,8 +96,8 @@ async def send(app: App, variant: Way, index: int, path: str = f"{PATH}/big") ->
     return response
 
 
-async def cost(app: App, variant: Way) -> float:
-    """CPU microseconds of one such request."""
+async def cost(app: App, variant: Variant) -> float:
+    """CPU microseconds of one request."""
     for index in range(SIZE):
         await send(app, variant, index)
     fastest = float("inf")
@@ -108,8 +109,8 @@ async def cost(app: App, variant: Way) -> float:
     return fastest / SIZE * 1e6
 
 
-def variants(stored: dict[str, Any]) -> dict[str, Way]:
-    """All of them, for a pod as the server answered it."""
+def variants(stored: dict[str, Any]) -> dict[str, Variant]:
+    """All variants, for a pod as the server returned it."""
 
     def changed(tree: dict[str, Any], index: int) -> dict[str, Any]:
         tree = copy.deepcopy(tree)
@@ -124,12 +125,14 @@ def variants(stored: dict[str, Any]) -> dict[str, Way]:
     applied = [orjson.dumps(changed(config, index)) for index in range(BATCHES * SIZE)]
     apply = "application/apply-patch+yaml"
     return {
-        "update, unchanged": Way("PUT", "application/json", lambda _: bodies),
-        "update, changed": Way("PUT", "application/json", lambda index: turns[index]),
-        "apply, unchanged": Way("PATCH", apply, lambda _: same_config),
-        "apply, unchanged, CBOR": Way("PATCH", "application/apply-patch+cbor", lambda _: as_cbor),
-        "apply, unchanged, YAML": Way("PATCH", apply, lambda _: as_yaml),
-        "apply, changed": Way("PATCH", apply, lambda index: applied[index]),
+        "update, unchanged": Variant("PUT", "application/json", lambda _: bodies),
+        "update, changed": Variant("PUT", "application/json", lambda index: turns[index]),
+        "apply, unchanged": Variant("PATCH", apply, lambda _: same_config),
+        "apply, unchanged, CBOR": Variant(
+            "PATCH", "application/apply-patch+cbor", lambda _: as_cbor
+        ),
+        "apply, unchanged, YAML": Variant("PATCH", apply, lambda _: as_yaml),
+        "apply, changed": Variant("PATCH", apply, lambda index: applied[index]),
     }
 
 
@@ -138,9 +141,9 @@ async def main() -> None:
     try:
         await create_system_namespaces(app.server)
         account = {"metadata": {"name": "default"}}
-        make = Way("POST", "application/json", lambda _: orjson.dumps(account))
+        make = Variant("POST", "application/json", lambda _: orjson.dumps(account))
         await send(app, make, 0, "/api/v1/namespaces/default/serviceaccounts")
-        first = Way("PATCH", "application/apply-patch+yaml", lambda _: orjson.dumps(pod()))
+        first = Variant("PATCH", "application/apply-patch+yaml", lambda _: orjson.dumps(pod()))
         response = await send(app, first, 0)
         assert isinstance(response.body, bytes)
         print(f"a pod of {len(response.body)} bytes, {len(orjson.dumps(pod()))} of them applied")

@@ -1,11 +1,11 @@
-"""Steady churn on a server over a SQLite file: does the file stop growing, and the memory?
+"""A server over a SQLite file under steady writes: do the file and the memory stop growing?
 
     python -m tests.bench.churn --minutes 30 --rate 200
 
-Starts a server process with its default compaction interval, holds a number of ConfigMaps of 1 KB
-in it, and of every ten writes makes eight updates, one create and one delete, evenly in time. One
-line a sample: file, write-ahead log and memory of the server, what was written, and how long the
-writes of that stretch took. Linux only (memory comes from /proc).
+Starts a server process with its default compaction interval and a number of ConfigMaps of 1 KB. Of
+every ten writes eight are updates, one is a create and one a delete, at a constant rate. Each
+sample prints a line: the size of the file and of the write-ahead log, the server's memory, the
+number of writes, and their latencies. Linux only (memory is read from /proc).
 """
 
 import argparse
@@ -26,7 +26,7 @@ COLUMNS = ("minute", "writes", "file MB", "WAL MB", "RSS MiB", "server %", "p50 
 
 @dataclass(slots=True, kw_only=True)
 class Churn:
-    """The objects that are there, oldest first, and what the writes so far took."""
+    """The current objects, oldest first, and the latencies of the writes."""
 
     alive: deque[str] = field(default_factory=deque)
     made: int = 0
@@ -34,18 +34,18 @@ class Churn:
     latencies: list[float] = field(default_factory=list)
 
     async def create(self, connection: Connection) -> None:
-        """One more object."""
+        """Create an object."""
         self.made += 1
         name = f"churn-{self.made}"
         await self._send(connection, "POST", path("configmaps"), configmap(name))
         self.alive.append(name)
 
     async def delete(self, connection: Connection) -> None:
-        """The oldest object goes."""
+        """Delete the oldest object."""
         await self._send(connection, "DELETE", path("configmaps", self.alive.popleft()))
 
     async def update(self, connection: Connection) -> None:
-        """The oldest object changes, and waits behind all others for its next turn."""
+        """Update the oldest object, and move it to the end of the queue."""
         name = self.alive.popleft()
         body = configmap(name)
         body["data"]["level"] = f"{time.time_ns()}"
@@ -69,7 +69,7 @@ _TURN = (Churn.create, *[Churn.update] * 4, Churn.delete, *[Churn.update] * 4)
 async def churn(
     target: Target, file: Path, *, minutes: float, rate: float, objects: int, every: float
 ) -> None:
-    """Write for so many minutes; print a line every so many seconds."""
+    """Write for a number of minutes; print a line per sample."""
     state = Churn()
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS), flush=True)
     async with connections(target, 32) as opened:

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client for load: keep-alive connections on asyncio, nothing more."""
+"""A small HTTP/1.1 client for load tests: keep-alive connections on asyncio."""
 
 import asyncio
 import ssl
@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The server under load."""
+    """The server under test."""
 
     host: str
     port: int
@@ -37,15 +37,15 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One response, with the seconds to its first byte of the body."""
+class Response:
+    """One response, with the seconds until the first byte of its body."""
 
     status: int
     body: bytes
 
 
 class Connection:
-    """One keep-alive connection; one request at a time."""
+    """One keep-alive connection, with one request at a time."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -58,8 +58,8 @@ class Connection:
 
     async def request(
         self, method: str, path: str, body: object = None, *, accept: str = JSON
-    ) -> Answer:
-        """Send one request (a body is sent as JSON) and read its answer."""
+    ) -> Response:
+        """Send one request, with a JSON body if there is one, and read the response."""
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self.target.host}:{self.target.port}\r\n"
             f"User-Agent: bench\r\nAccept: {accept}\r\n"
@@ -76,9 +76,9 @@ class Connection:
             for name, _, value in (line.partition(":") for line in lines[1:] if line)
         }
         if headers.get("transfer-encoding", "").lower() == "chunked":
-            return Answer(int(lines[0].split()[1]), await self._chunks())
+            return Response(int(lines[0].split()[1]), await self._chunks())
         length = int(headers.get("content-length", "0"))
-        return Answer(int(lines[0].split()[1]), await self.reader.readexactly(length))
+        return Response(int(lines[0].split()[1]), await self.reader.readexactly(length))
 
     async def _chunks(self) -> bytes:
         chunks = []
@@ -94,7 +94,7 @@ class Connection:
 
 @asynccontextmanager
 async def connections(target: Target, count: int) -> AsyncIterator[list[Connection]]:
-    """So many open connections."""
+    """A number of open connections."""
     context = target.tls()
     opened = await asyncio.gather(*[Connection(target).open(context) for _ in range(count)])
     try:
@@ -109,7 +109,7 @@ async def spread(
     items: Iterable[Item],
     work: Callable[[Connection, Item], Awaitable[None]],
 ) -> None:
-    """Do the work for every item, one at a time on each connection."""
+    """Run the work for every item, one at a time on each connection."""
     queue = iter(items)
 
     async def run(connection: Connection) -> None:

@@ -1,10 +1,11 @@
-"""`python -m tests.bench.etcd`: what a call of etcd costs this process, by each way to call it.
+"""The CPU cost of a call of etcd in the calling process, for several clients.
 
-CPU of the client alone, in microseconds: a get, a put whose event comes back on a watch, a key of
-a range over 10,000, an event of a watch that catches up with 10,000. Values are of 1 KB. The ways:
-etcd3-py with its own models, etcd3-py's call_rpc with the raw answer parsed by orjson, the store
-that kapiserver uses, and native gRPC where grpcio is installed. `KAPISERVER_TEST_ETCD` names
-another binary of etcd.
+    python -m tests.bench.etcd
+
+CPU microseconds of the client alone: for a get, for a put whose event arrives on a watch, for a key
+of a range over 10,000, and for an event of a watch that replays 10,000. Values have 1 KB. The
+clients: etcd3-py with its models, etcd3-py's call_rpc with orjson, the store of kapiserver, and
+native gRPC if grpcio is installed. `KAPISERVER_TEST_ETCD` selects another binary of etcd.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ END = "/bench0"
 VALUE = bytes(range(256)) * 4
 
 
-class Way(Protocol):
-    """One way to call etcd. What it returns is decoded: keys and values as bytes or str."""
+class EtcdClient(Protocol):
+    """One way to call etcd. Results are decoded: keys and values are bytes or str."""
 
     async def get(self, key: str) -> object:
         """Read one key."""
 
     async def put(self, key: str) -> None:
-        """Write one key, and see the event of that."""
+        """Write one key, and wait for its event."""
 
     async def range(self) -> int:
-        """Read all keys; returns how many."""
+        """Read all keys; return their number."""
 
     async def replay(self, after: int) -> int:
-        """See every event since; returns how many."""
+        """Read every event since a revision; return their number."""
 
 
 class Store:
-    """kapiserver's own."""
+    """The store of kapiserver."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -101,7 +102,7 @@ class _Sink:
 
 
 class Models:
-    """etcd3-py as its documentation shows it."""
+    """etcd3-py as in its documentation."""
 
     def __init__(self, url: str) -> None:
         self._where = urlsplit(url)
@@ -138,7 +139,7 @@ class Models:
 
 
 class Raw(Models):
-    """etcd3-py's call_rpc, and orjson."""
+    """etcd3-py's call_rpc with orjson."""
 
     async def __aenter__(self) -> Raw:
         await super().__aenter__()
@@ -176,7 +177,7 @@ class Raw(Models):
         return count
 
     async def _watch(self, start: int) -> AsyncIterator[int]:
-        """How many events each message has."""
+        """The number of events of each message."""
         request = {"key": _text(PREFIX), "range_end": _text(END), "start_revision": str(start)}
         body = orjson.dumps({"create_request": request})
         async with self._client.call_rpc("/watch", body, raw=True) as response:
@@ -190,7 +191,7 @@ class Raw(Models):
 
 
 class Grpc:
-    """Native gRPC, with messages that protobuf's C decoder reads."""
+    """Native gRPC, with messages decoded by protobuf's C implementation."""
 
     def __init__(self, url: str) -> None:
         self._target = urlsplit(url).netloc
@@ -273,7 +274,7 @@ _MANY = ("kvs", "events")
 
 
 def _messages() -> dict[str, Any]:
-    """As much of etcd's rpc.proto as is needed here."""
+    """The part of etcd's rpc.proto that is needed here."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     file = descriptor_pb2.FileDescriptorProto(name="bench.proto", package="bench", syntax="proto3")
@@ -306,8 +307,10 @@ async def _cost(work: Callable[[], Awaitable[object]]) -> float:
     return (time.process_time() - start) * 1e6
 
 
-async def measure(store: Way, name: str, calls: int, revision: int) -> dict[str, float | None]:
-    """The figures of one way; None for what it cannot do."""
+async def measure(
+    store: EtcdClient, name: str, calls: int, revision: int
+) -> dict[str, float | None]:
+    """The figures of one client; None for calls that fail."""
 
     async def gets() -> None:
         for number in range(calls):
@@ -337,7 +340,7 @@ async def measure(store: Way, name: str, calls: int, revision: int) -> dict[str,
 
 @asynccontextmanager
 async def _filled(url: str) -> AsyncIterator[int]:
-    """10,000 keys, and the revision before them."""
+    """A store with 10,000 keys, and the revision before them."""
     async with Store(url) as store:
         revision = await store._store.current_revision()
         for first in range(0, KEYS, 50):

@@ -1,11 +1,11 @@
-"""How long a server's event loop is held while it makes the first lists after a start.
+"""How long the first lists after a start block the server's event loop.
 
     python -m tests.bench.holds --storage etcd --objects 10000
 
-For each sort of list a server is started over the pods with a loop that counts: a callback that
-runs in every turn reads the CPU clock of the loop's thread, so that a busy machine does not count.
-Says the longest turns after the start and of the list, the longest of the garbage collector's
-walks, and what ran in turns of more than `--over` seconds.
+For each form of list a server is started over the pods. A callback in every turn of its event loop
+reads the CPU clock of the thread, so that a busy machine does not distort the figures. Prints the
+longest turns of the start and of the list, the longest garbage collections, and the stack of turns
+of more than `--over` seconds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LISTS = (
 
 
 class Turns:
-    """The turns of the running loop, the longest first."""
+    """The turns of the running event loop, the longest first."""
 
     def __init__(self, over: float) -> None:
         self.over = over
@@ -98,7 +98,7 @@ class Turns:
                 ] += 1
 
     def take(self) -> dict:
-        """What has happened since the last time."""
+        """The turns since the previous call."""
         turns, self.turns = sorted(self.turns, reverse=True), []
         figures: dict = {
             "cpu ms": [round(cpu * 1e3, 1) for cpu, _, _ in turns[:5]],
@@ -116,13 +116,13 @@ class Turns:
 
 
 async def _serve(arguments: list[str], over: float) -> None:
-    """The server's side: runs until its input ends, and says at each line what its turns were."""
+    """The server process: runs until its stdin ends, and prints the turns for each line."""
     from kapiserver import cli
     from kapiserver.apiserver.filters import compression
     from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.app import serve
 
-    compression.is_remote = lambda _: True  # the only client is on the loopback
+    compression.is_remote = lambda _: True  # the only client uses the loopback address
     turns = Turns(over)
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str] = asyncio.Queue()
@@ -143,7 +143,7 @@ async def _serve(arguments: list[str], over: float) -> None:
 def blocked_turns(
     folder: Path, below: Store, over: float
 ) -> Iterator[tuple[Target, Callable[[], dict]]]:
-    """A server that counts its turns, and what asks it for them."""
+    """A server that measures its turns, and a function that returns them."""
     port = free_port()
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     command = [
@@ -226,7 +226,7 @@ def main() -> None:
             if options.only and options.only not in name:
                 continue
             with blocked_turns(folder, below, options.over) as (target, take):
-                take()  # the start itself, when nobody is served yet
+                take()  # the start itself, before the first request
                 time.sleep(options.rest_seconds)
                 _show("after the start", take())
                 headers = "\r\nAccept-Encoding: gzip" if "gzip" in name else ""

@@ -1,7 +1,7 @@
-"""What is measured: one coroutine a measure, each returning named figures of one window.
+"""The measures: one coroutine each, which returns named figures of one window.
 
-CPU is the server's own, in the unit that its name says. Throughput is bounded by this client,
-which is Python too: judge by the server's CPU for each request, not by requests a second.
+CPU figures are the server's own; the name has the unit. Throughput is limited by this client, which
+is written in Python too: compare the server's CPU per request, not requests per second.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from kapiserver.api.meta.v1 import ListMeta
 from kapiserver.codecs import protobuf
 from kapiserver.codecs.protobuf_messages import message_decoder
 from kapiserver.codecs.protobuf_wire import read_varint
-from tests.bench.client import JSON, Answer, Connection, Target, connections, spread
+from tests.bench.client import JSON, Connection, Response, Target, connections, spread
 from tests.bench.objects import configmap, create_pod, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
 
@@ -36,7 +36,7 @@ async def _loop(
     seconds: float,
     send: Callable[[Connection], Awaitable[None]],
 ) -> Figures:
-    """Requests one after another on each of `count` connections, for so many seconds."""
+    """Send requests one after another on each of `count` connections, for some seconds."""
     latencies: list[float] = []
     async with connections(target, count) as opened:
 
@@ -64,7 +64,7 @@ async def _loop(
 
 
 async def get(target: Target, seconds: float, *, resource: str, accept: str, count: int) -> Figures:
-    """GET of one object."""
+    """GET one object."""
     async with connections(target, 1) as (connection,):
         await ensure_namespace(connection)
         await connection.request("POST", path("configmaps"), configmap("one"))
@@ -78,7 +78,7 @@ async def get(target: Target, seconds: float, *, resource: str, accept: str, cou
 
 
 async def create(target: Target, seconds: float, *, count: int) -> Figures:
-    """Create of ConfigMaps of 1 KB."""
+    """Create ConfigMaps of 1 KB."""
     async with connections(target, 1) as (connection,):
         await ensure_namespace(connection)
     template = orjson.dumps(configmap("@NAME@"))
@@ -93,7 +93,7 @@ async def create(target: Target, seconds: float, *, count: int) -> Figures:
 
 
 async def put(target: Target, seconds: float, *, count: int) -> Figures:
-    """Unconditional PUT round 200 ConfigMaps of 1 KB, with a change in each."""
+    """PUT 200 ConfigMaps of 1 KB in turn without a resourceVersion, with a change in each."""
     async with connections(target, 16) as opened:
         await ensure_namespace(opened[0])
 
@@ -114,7 +114,7 @@ async def put(target: Target, seconds: float, *, count: int) -> Figures:
 
 
 async def seed_pods(target: Target, count: int) -> Figures:
-    """Create pods and their status; what is there already stays."""
+    """Create pods and their status; existing ones are kept."""
     async with connections(target, 16) as opened:
         await ensure_namespace(opened[0], _LISTED)
 
@@ -130,17 +130,17 @@ async def seed_pods(target: Target, count: int) -> Figures:
     }
 
 
-def continue_token(response: Answer, accept: str) -> str:
+def continue_token(response: Response, accept: str) -> str:
     if accept == JSON:
         return orjson.loads(response.body)["metadata"].get("continue", "")
-    # A list's metadata stands first in it, behind a tag of one byte.
+    # A list begins with its metadata, after a tag of one byte.
     raw = protobuf.read_envelope(response.body).raw
     length, at = read_varint(raw, 1)
     return message_decoder(ListMeta)(raw[at : at + length]).get("continue", "")
 
 
 async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Figures:
-    """LIST of all seeded pods, whole; or in pages when the query has a limit."""
+    """LIST all seeded pods at once, or in pages if the query has a limit."""
     async with connections(target, 1) as (connection,):
         url = path("pods", namespace=_LISTED) + query
         size = 0
@@ -163,7 +163,7 @@ async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Fig
 
 
 async def first_list(target: Target, *, accept: str) -> Figures:
-    """The first LIST of a server just started, while another client looks how long it waits."""
+    """The first LIST after a start, while another client measures how long it waits."""
     pings = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "tests.bench.pings", str(target.port), target.token, target.ca_file,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -179,7 +179,7 @@ async def first_list(target: Target, *, accept: str) -> Figures:
 
 
 def _of_store(target: Target, **figures: float) -> Figures:
-    # Only where the store is a process of its own.
+    # Only if the store is a process of its own.
     return {f"etcd {unit}": value for unit, value in figures.items() if target.store_pids}
 
 
@@ -214,8 +214,10 @@ async def _watchers(
 
 
 async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Figures:
-    """So many watchers of one namespace, so many PUTs a second in it (open loop). What was under
-    way when the window closed is waited for: each watcher must get each event once."""
+    """Watchers of one namespace, and PUTs in it at a fixed rate (open loop).
+
+    After the window closes, wait for the events under way: each watcher must get each event once.
+    """
     marks: list[int] = []
     async with _watchers(target, count, seconds) as process, connections(target, 8) as opened:
         free: asyncio.Queue[Connection] = asyncio.Queue()
@@ -257,7 +259,7 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
 
 
 def memory(target: Target) -> Figures:
-    """Resident memory now."""
+    """Current resident memory."""
     figures = {"MiB": resident_mib(target.pids)}
     return (
         {**figures, "etcd MiB": resident_mib(target.store_pids)} if target.store_pids else figures

@@ -1,7 +1,7 @@
-"""The objects that the drivers create: a ConfigMap of 1 KB and a Pod as a Deployment's replica.
+"""The objects that the benches create: a ConfigMap of 1 KB, and a Pod of a Deployment.
 
-With the managed fields that a server notes of it, the Pod has the size of the pods that
-kube-apiserver was measured with: 5 KB of JSON.
+With its managed fields the Pod has 5 KB of JSON, like the pods that kube-apiserver was measured
+with.
 """
 
 import orjson
@@ -54,12 +54,12 @@ def _container(app: str) -> dict:
 
 
 def owner_of(number: int) -> str:
-    """The ReplicaSet that a pod goes with."""
+    """The name of the ReplicaSet that owns a pod."""
     return f"app-{number % 50:02d}-{(number % 50) * 2654435761 & 0xFFFFFFFF:08x}"
 
 
 def replica_set(name: str) -> dict:
-    """An owner of pods that makes none itself."""
+    """A ReplicaSet that creates no pods."""
     labels = {"app": name}
     return {
         "apiVersion": "apps/v1",
@@ -77,7 +77,7 @@ def replica_set(name: str) -> dict:
 
 
 def pod(number: int, name: str, uid: str) -> dict:
-    """A Pod of about 5 KB JSON once it has a status; `uid` is that of its ReplicaSet."""
+    """A Pod of about 5 KB of JSON with its status; `uid` is that of its ReplicaSet."""
     app = f"app-{number % 50:02d}"
     owner = owner_of(number)
     return {
@@ -126,7 +126,7 @@ def pod(number: int, name: str, uid: str) -> dict:
 
 
 def pod_status(number: int) -> dict:
-    """The status that a kubelet would have written."""
+    """The status that a kubelet would write."""
     moment = "2026-01-02T03:04:05Z"
     address = f"10.2.{number // 250 % 250}.{number % 250 + 1}"
     conditions = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
@@ -169,7 +169,7 @@ def path(resource: str, name: str = "", *, namespace: str = NAMESPACE) -> str:
 
 
 async def ensure_namespace(connection: Connection, name: str = NAMESPACE) -> None:
-    """Create the namespace unless it is there."""
+    """Create the namespace unless it exists."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     response = await connection.request("POST", "/api/v1/namespaces", body)
     if response.status not in (201, 409):
@@ -181,8 +181,8 @@ _owners: dict[tuple[int, str, str], str] = {}
 
 
 async def _uid_of_owner(connection: Connection, number: int, namespace: str) -> str:
-    """The uid of the ReplicaSet of a pod, which is created when it is first asked for: pods whose
-    owner is not there would be collected."""
+    """Return the uid of a pod's ReplicaSet, and create the ReplicaSet first if necessary: pods
+    without an owner would be garbage-collected."""
     name = owner_of(number)
     key = (connection.target.pids[0], namespace, name)
     if key not in _owners:
@@ -197,7 +197,7 @@ async def _uid_of_owner(connection: Connection, number: int, namespace: str) -> 
 async def create_pod(
     connection: Connection, number: int, *, namespace: str = NAMESPACE, name: str = ""
 ) -> None:
-    """Create a pod, then write its status as a kubelet would; nothing if it is there."""
+    """Create a pod, then write its status as a kubelet would; does nothing if the pod exists."""
     uid = await _uid_of_owner(connection, number, namespace)
     body = pod(number, name or f"pod-{number:05d}", uid)
     response = await connection.request("POST", path("pods", namespace=namespace), body)

@@ -1,10 +1,9 @@
-"""How long a server leaves others waiting: one small request after another, until told to stop.
+"""How long a server makes other clients wait: one small request after another, until stdin ends.
 
     python -m tests.bench.pings PORT TOKEN CA
 
-A process of its own, so that the load's client does not hold it up. Begins at once, ends when its
-input ends, and prints the worst and the 99th percentile of what the requests took, in
-milliseconds: what the server's event loop was held for, and what the machine was busy with.
+A process of its own, so that the client of the load does not delay it. Prints the longest and the
+99th percentile of the requests' latencies in milliseconds.
 """
 
 import http.client

@@ -31,11 +31,11 @@ def tree(pids: Sequence[int]) -> list[int]:
 
 
 def cpu_seconds(pids: Sequence[int]) -> float:
-    """CPU time used so far, user and system."""
+    """User and system CPU time so far."""
     total = 0.0
     for pid in tree(pids):
         try:
-            # The process's CPU clock: nanoseconds, where /proc has hundredths of a second.
+            # The process's CPU clock has nanoseconds, /proc hundredths of a second.
             total += time.clock_gettime((~pid << 3) | 2)
         except OSError:
             continue
@@ -64,8 +64,8 @@ def _busy_seconds() -> float:
 
 @dataclass
 class Window:
-    """Wall and CPU seconds over a `with` block: of the server, of its store where that is a
-    process of its own, and of the whole machine."""
+    """Measures wall and CPU seconds of a `with` block: of the server, of its store if that is
+    another process, and of the whole machine."""
 
     pids: list[int]
     store_pids: Sequence[int] = ()

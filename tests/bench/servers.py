@@ -1,6 +1,6 @@
-"""The processes under load: a kapiserver with TLS, and the etcd below it where that is its store.
+"""The processes under load: a kapiserver with TLS, and the etcd that it stores objects in.
 
-etcd writes through to the disk as it does in production; its CPU and memory are counted apart.
+etcd syncs to disk as in production; its CPU and memory are counted apart.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ STORES = ("sqlite", "etcd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """What a server keeps its objects in: flags that name it, processes that are not the server."""
+    """The store of a server: its flags, and the processes that it runs in."""
 
     flags: list[str] = field(default_factory=list)
     pids: list[int] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Store:
 
 @contextlib.contextmanager
 def store(kind: str, folder: Path) -> Iterator[Store]:
-    """A fresh store, gone at the end."""
+    """A fresh store, removed at the end."""
     if kind == "sqlite":
         yield Store()
         return
@@ -55,8 +55,8 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Target, Figures]]:
-    """A server process over the store, until the block ends; and what its start took."""
-    port = free_port()  # another bench may run beside this one
+    """A server process over the store until the block ends, and the cost of its start."""
+    port = free_port()  # another bench may run at the same time
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     command = [
         sys.executable, "-m", "kapiserver.cli", "serve",
@@ -96,7 +96,7 @@ def _wait(process, ready) -> None:
 
 
 def wait_ready(process, port: int) -> None:
-    """Return when the server says that it is ready."""
+    """Return when the server is ready."""
     _wait(process, lambda: _ready(port))
 
 

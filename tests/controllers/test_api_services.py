@@ -1,4 +1,4 @@
-"""APIServices of what the server answers for itself."""
+"""The APIServices that the server registers for the groups it serves itself."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    """A server of these tests' own, which makes them at once."""
+    """A server whose controller registers APIServices without a delay."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(api_services, "START_DELAY_SECONDS", 0.0)
         server = Server()
@@ -32,9 +32,9 @@ def absent(api: Api, name: str) -> None:
     until(api, PATH, name, lambda obj: obj is None)
 
 
-def test_each_group_version_has_one(api: Api) -> None:
-    """What discovery shows is there, but for the group of APIServices itself, local and
-    available."""
+def test_each_group_version(api: Api) -> None:
+    """Every group-version of discovery except APIService's own group has an APIService, which is
+    local and available."""
     groups = api.get("/apis").json["groups"]
     names = {
         f"{version['version']}.{group['name']}" for group in groups for version in group["versions"]
@@ -62,9 +62,9 @@ def test_each_group_version_has_one(api: Api) -> None:
     }
 
 
-def test_they_come_and_go_with_custom_kinds(api: Api) -> None:
-    """A group-version has one as long as a definition serves it; it is made again when somebody
-    deletes or changes it."""
+def test_custom_kinds(api: Api) -> None:
+    """A group-version has an APIService while a CustomResourceDefinition serves it; it is restored
+    after a deletion or a change."""
     crd = definition(version("v1"), version("v1beta1", storage=False))
     group = crd["spec"]["group"]
     second_definition = definition(
@@ -101,8 +101,8 @@ def test_they_come_and_go_with_custom_kinds(api: Api) -> None:
     gone(api, second_definition["metadata"]["name"])
 
 
-def test_those_of_others_are_left_alone(api: Api) -> None:
-    """Without the label, or with another value, it is somebody else's."""
+def test_foreign_api_services(api: Api) -> None:
+    """An APIService without the label, or with another value, is not changed."""
     crd = definition()
     group = crd["spec"]["group"]
     own = {
@@ -122,13 +122,13 @@ def test_those_of_others_are_left_alone(api: Api) -> None:
     establish(api, crd)
     second = definition()
     establish(api, second)
-    get_api_service(api, f"v1.{second['spec']['group']}")  # by then the first was looked at
+    get_api_service(api, f"v1.{second['spec']['group']}")  # so the first one was handled
     assert api.get(f"{PATH}/v1.{group}").json["spec"] == created.json["spec"]
 
 
-def test_what_is_left_of_a_definition_goes_at_the_start(tmp_path: Any) -> None:
-    """An APIService whose definition went while no server ran goes; one that is there stays as it
-    is, one that somebody deleted is made again."""
+def test_start(tmp_path: Any) -> None:
+    """At start, APIServices without a definition are deleted, missing ones are created, and the
+    others keep their uid."""
     store = f"sqlite:{tmp_path / 'store'}"
     stale_service = api_services.api_service(
         api_services.GroupVersion("gone.example.com", "v1"), (1000, 100), "true"

@@ -1,4 +1,4 @@
-"""Objects go with their owners, and namespaces with what is in them, over HTTP."""
+"""Garbage collection and namespace deletion over HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.controllers.waiting import until, until_gone
 
 
 def owned_by(owner, kind="ConfigMap", version="v1", *, block=None) -> dict[str, Any]:
-    """A reference to an object that a server answered with."""
+    """An owner reference to an object of a response."""
     metadata = owner["metadata"]
     reference = {"kind": kind, "apiVersion": version}
     reference |= {"name": metadata["name"], "uid": metadata["uid"]}
@@ -20,7 +20,7 @@ def owned_by(owner, kind="ConfigMap", version="v1", *, block=None) -> dict[str, 
 
 @pytest.fixture
 def make(api, core):
-    """Create a config map with these owners."""
+    """Returns a function that creates a ConfigMap with owners."""
 
     def call(name, *owners, path=f"{core}/configmaps", **metadata):
         metadata |= {"name": name, "ownerReferences": list(owners)}
@@ -32,7 +32,7 @@ def make(api, core):
 
 
 def test_background(api, core, make):
-    """Dependents go when their owner is gone, theirs too."""
+    """The dependents of a deleted owner are deleted, and so are theirs."""
     owner = make("owner")
     child = make("child", owned_by(owner))
     make("grandchild", owned_by(child))
@@ -44,14 +44,14 @@ def test_background(api, core, make):
 
 
 def test_absent_owner(api, core, make):
-    """An object made for an owner that is gone, or is another by now, goes at once."""
+    """An object whose owner does not exist, or has another uid, is deleted."""
     owner = make("owner")
     make("late", {**owned_by(owner), "uid": "another"})
     until_gone(api, f"{core}/configmaps", "late")
 
 
 def test_one_owner_left(api, core, make):
-    """An object stays as long as one owner does, without the reference to those that went."""
+    """An object stays while one of its owners exists, and loses the references to the others."""
     first, second = make("one"), make("other")
     make("child", owned_by(first), owned_by(second))
     api.delete(f"{core}/configmaps/one")
@@ -66,7 +66,8 @@ def test_one_owner_left(api, core, make):
 
 
 def test_foreground(api, core, make):
-    """An owner deleted in the foreground goes after those that block it; others follow it."""
+    """An owner deleted in the foreground is deleted after the dependents that block it; the other
+    dependents follow."""
     owner = make("owner")
     make("blocking", owned_by(owner, block=True), finalizers=["test/held"])
     make("other", owned_by(owner))
@@ -88,7 +89,7 @@ def test_foreground(api, core, make):
 
 
 def test_orphans(api, core, make):
-    """An owner that orphans its dependents goes when they are nobody's."""
+    """With policy Orphan an owner is deleted after its dependents have lost their reference."""
     owner = make("owner")
     make("child", owned_by(owner))
     api.delete(f"{core}/configmaps/owner", {"propagationPolicy": "Orphan"})
@@ -98,7 +99,7 @@ def test_orphans(api, core, make):
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
 def test_circle(api, core, make, policy):
-    """Three objects that own each other in a circle all go when one is deleted."""
+    """Three objects that own each other in a circle are all deleted when one is."""
     first = make("first")
     second = make("second", owned_by(first, block=True))
     third = make("third", owned_by(second, block=True))
@@ -110,7 +111,7 @@ def test_circle(api, core, make, policy):
 
 
 def test_owner_of_another_kind(api, core, apps, make):
-    """Owners may be of any kind there is; one of a kind nobody knows keeps its dependents."""
+    """Owners may be of any served kind; an owner of an unknown kind keeps its dependents."""
     deployment = {
         "metadata": {"name": "d"},
         "spec": {
@@ -130,7 +131,7 @@ def test_owner_of_another_kind(api, core, apps, make):
 
 
 def test_owner_in_another_namespace(api, core, make):
-    """An owner in another namespace is no owner, and a warning says so."""
+    """An owner in another namespace counts as absent, and a warning event says so."""
     other_namespace = api.post("/api/v1/namespaces", {"metadata": {"generateName": "other-"}}).json
     other_path = f"/api/v1/namespaces/{other_namespace['metadata']['name']}/configmaps"
     owner = make("far", path=other_path)
@@ -144,7 +145,7 @@ def test_owner_in_another_namespace(api, core, make):
 
 
 def test_namespaced_owner_of_a_cluster_scoped_object(api, make):
-    """Nothing outside of namespaces goes for an owner inside one."""
+    """A cluster-scoped object with a namespaced owner is never collected."""
     owner = make("owner")
     body = {"metadata": {"generateName": "pv-", "ownerReferences": [owned_by(owner)]}}
     node = api.post("/api/v1/nodes", body).json
@@ -155,7 +156,7 @@ def test_namespaced_owner_of_a_cluster_scoped_object(api, make):
 
 
 def until_event(api, name):
-    """The first event about an object of that name."""
+    """The first event about an object with that name."""
     path = "/api/v1/events?watch=1&timeoutSeconds=60"
     with api.watch(f"{path}&fieldSelector=involvedObject.name={name}") as stream:
         return stream.event()["object"]
@@ -166,13 +167,13 @@ def until_event(api, name):
 
 @pytest.fixture
 def leaving(api):
-    """A namespace of the test's own."""
+    """A namespace of one test."""
     response = api.post("/api/v1/namespaces", {"metadata": {"generateName": "leaving-"}})
     return response.json["metadata"]["name"]
 
 
-def test_namespace_goes(api, leaving):
-    """A namespace that is deleted takes what is in it along, and can be made anew, empty."""
+def test_namespace_deletion(api, leaving):
+    """Deleting a namespace deletes its objects; it can be created again, empty."""
     inside = f"/api/v1/namespaces/{leaving}"
     api.post(f"{inside}/configmaps", {"metadata": {"name": "a"}})
     api.post(f"{inside}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
@@ -186,8 +187,9 @@ def test_namespace_goes(api, leaving):
     assert api.get(f"{inside}/pods").json["items"] == []
 
 
-def test_what_holds_a_namespace(api, leaving):
-    """Conditions say what holds a namespace; it goes as soon as nothing does."""
+def test_namespace_conditions(api, leaving):
+    """Conditions say what blocks the deletion of a namespace, which ends as soon as nothing
+    does."""
     inside = f"/api/v1/namespaces/{leaving}"
     finalized = {"metadata": {"name": "a", "finalizers": ["test/held"]}}
     api.post(f"{inside}/configmaps", finalized)
@@ -214,7 +216,7 @@ def test_what_holds_a_namespace(api, leaving):
 
 
 def test_pods_go_first(api, leaving):
-    """What else is in a namespace waits until its pods are gone."""
+    """The other objects of a namespace are deleted after its pods."""
     inside = f"/api/v1/namespaces/{leaving}"
     pod = {
         "metadata": {"name": "p", "finalizers": ["test/held"]},
@@ -229,11 +231,11 @@ def test_pods_go_first(api, leaving):
     until_gone(api, "/api/v1/namespaces", leaving)
 
 
-# Which ones run.
+# Which controllers run.
 
 
 def test_off(make_server):
-    """A controller that is turned off does nothing; the others do."""
+    """A controller that is turned off does nothing, and the others work."""
     api = make_server(controllers=("*", "-garbagecollector")).api
     owner = api.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "o"}}).json
     child = {"metadata": {"name": "c", "ownerReferences": [owned_by(owner)]}}
@@ -257,11 +259,11 @@ def test_off(make_server):
     ],
 )
 def test_enabled_controllers(flags, names):
-    """`*` is all of them, `-` takes one away, names are kube-controller-manager's."""
+    """`*` selects all controllers, `-NAME` removes one, and names are kube-controller-manager's."""
     assert enabled_controllers(flags) == names
 
 
 def test_unknown_controller():
-    """A name nobody knows is refused."""
+    """An unknown name is an error."""
     with pytest.raises(ValueError, match='"oops" is not in the list of known controllers'):
         enabled_controllers(["*", "-oops"])

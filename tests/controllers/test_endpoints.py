@@ -1,4 +1,4 @@
-"""Endpoints and slices of services follow their pods, over HTTP."""
+"""Endpoints and EndpointSlices of Services over HTTP."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ LABELS = {"app": "a"}
 
 @pytest.fixture
 def endpoint_slices(api, namespace):
-    """Wait until the slices of the service are as wanted; they are what is returned."""
+    """Returns a function that waits until the slices of the Service satisfy a condition, and
+    returns them."""
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
     selector = "labelSelector=kubernetes.io/service-name%3Ds"
 
@@ -33,13 +34,13 @@ def endpoint_slices(api, namespace):
 
 
 def service(**spec):
-    """A service of the application, or of nothing."""
+    """A Service with or without a selector that matches."""
     ports = [{"name": "http", "port": 80, "targetPort": "web"}]
     return {"metadata": {"name": "s", "labels": {"of": "s"}}, "spec": {"ports": ports, **spec}}
 
 
 def make_pod(api, core, name, *, ready):
-    """A pod with an address."""
+    """Create a pod with an address."""
     ports = [{"name": "web", "containerPort": 8080}]
     spec = {"containers": [{"name": "c", "image": "i", "ports": ports}], "nodeName": "n"}
     api.post(f"{core}/pods", {"metadata": {"name": name, "labels": LABELS}, "spec": spec})
@@ -50,7 +51,8 @@ def make_pod(api, core, name, *, ready):
 
 
 def test_no_pods(api, core, endpoint_slices):
-    """A service that selects nothing has empty Endpoints and an empty slice, which go with it."""
+    """A Service that selects no pod has empty Endpoints and an empty slice, which are deleted with
+    it."""
     api.post(f"{core}/services", service(selector=LABELS))
     endpoints = until(api, f"{core}/endpoints", "s", lambda obj: obj is not None)
     assert "subsets" not in endpoints
@@ -64,7 +66,7 @@ def test_no_pods(api, core, endpoint_slices):
 
 
 def test_pods(api, core, endpoint_slices):
-    """Pods are behind a service by their addresses, ready or not."""
+    """The addresses of pods are listed as ready or not ready."""
     api.post(f"{core}/services", service(selector=LABELS))
     make_pod(api, core, "a", ready=True)
     make_pod(api, core, "b", ready=False)
@@ -89,7 +91,7 @@ def test_pods(api, core, endpoint_slices):
 
 
 def test_mirrored(api, core, endpoint_slices):
-    """Endpoints that somebody else wrote are shown as a slice."""
+    """Endpoints that a client wrote are mirrored to an EndpointSlice."""
     api.post(f"{core}/services", service())
     subset = {"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80}]}
     api.post(f"{core}/endpoints", {"metadata": {"name": "s"}, "subsets": [subset]})

@@ -1,4 +1,4 @@
-"""Flow schemas that every cluster has."""
+"""The mandatory and suggested objects of API priority and fairness."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PATH = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 
 def test_defaults(api):
-    """They are there a while after the start."""
+    """The flow schemas and priority levels exist soon after the start."""
     until(api, f"{PATH}/flowschemas", "workload-leader-election", lambda obj: obj is not None)
     schemas = {one["metadata"]["name"]: one for one in api.get(f"{PATH}/flowschemas").json["items"]}
     levels = api.get(f"{PATH}/prioritylevelconfigurations").json["items"]

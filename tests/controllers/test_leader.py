@@ -1,4 +1,5 @@
-"""Of several servers over one store one runs the loops; time is the test's."""
+"""Leader election: one of several servers over one store runs the controllers. The test moves the
+clock."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ from tests.clock import ManualClock, ManualTimer
 from tests.storage.etcd_server import Member
 
 PATIENCE = 60.0
-"""Seconds: more than any candidate needs to take its turn."""
+"""Seconds; more than any candidate needs for one step."""
 
 
 @dataclass
 class Election:
-    """Candidates over one store, and what was asked of them, in order."""
+    """Candidates over one store, and a record of their starts and stops."""
 
     app: App
     clock: ManualClock
@@ -36,7 +37,7 @@ class Election:
     leaders: dict[str, LeaderElector] = field(default_factory=dict)
 
     async def stand(self, name: str) -> None:
-        """One more candidate stands."""
+        """Add a candidate."""
 
         def act(action: str) -> Any:
             async def call() -> None:
@@ -50,47 +51,47 @@ class Election:
         await self._rest()
 
     async def end(self, name: str) -> None:
-        """A candidate steps down."""
+        """Stop a candidate."""
         await self.leaders.pop(name).stop()
 
     async def die(self, name: str) -> None:
-        """A candidate is heard of no more."""
+        """Stop a candidate's renewals without a notice, as a crash does."""
         task = self.leaders.pop(name)._task
         assert task is not None
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     async def pass_time(self, seconds: float) -> None:
-        """Let time pass as candidates see it: a renewal at a time."""
+        """Advance the clock in steps of one renewal."""
         end_time = self.clock.time + seconds
         while self.clock.time < end_time:
             self.clock.advance(RENEW_SECONDS)
             await self._rest()
 
     async def _rest(self) -> None:
-        """Wait until all candidates wait for their next turn."""
+        """Wait until every candidate waits for its timer."""
         await self.until(lambda: len(self.waking(RENEW_SECONDS)) >= len(self.leaders))
 
     def waking(self, seconds: float) -> list[ManualTimer]:
-        """The timers that go off so many seconds from now."""
+        """The timers that fire after a number of seconds."""
         at = self.clock.time + seconds
         return [timer for timer in self.clock.timers if timer.at == at and not timer.cancelled]
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Let the loop turn until something holds."""
+        """Run the event loop until a condition is true."""
         async with asyncio.timeout(PATIENCE):
             while not holds():  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
     async def lease(self) -> Any:
-        """What the lease says."""
+        """The spec of the Lease."""
         store = self.app.server.stores.by_name(GroupVersion("coordination.k8s.io", "v1"), "leases")
         return (await store.get(LEASE)).tree()["spec"]
 
 
 @asynccontextmanager
 async def election(config: Config | None = None) -> AsyncIterator[Election]:
-    """An election over a store, by default one in memory."""
+    """An election over a store, in memory by default."""
     clock = ManualClock()
     app = await build_app(config or Config(), clock=clock)
     new_election = Election(app, clock)
@@ -103,7 +104,7 @@ async def election(config: Config | None = None) -> AsyncIterator[Election]:
 
 
 def test_one_leads() -> None:
-    """The first to stand leads as long as it renews; nobody else starts meanwhile."""
+    """The first candidate leads as long as it renews its lease, and no other starts."""
 
     async def run() -> None:
         async with election() as election_run:
@@ -117,7 +118,8 @@ def test_one_leads() -> None:
 
 
 def test_stepping_down() -> None:
-    """When the leader ends, it stops first, and another leads from its next turn on."""
+    """When the leader stops, it stops its work first, and another candidate leads after its next
+    attempt."""
 
     async def run() -> None:
         async with election() as election_run:
@@ -133,7 +135,8 @@ def test_stepping_down() -> None:
 
 
 def test_death() -> None:
-    """When the leader dies, another leads once the lease has run out, and not before."""
+    """When the leader crashes, another candidate leads after the lease has expired, and not
+    before."""
 
     async def run() -> None:
         async with election() as election_run:
@@ -149,8 +152,8 @@ def test_death() -> None:
     asyncio.run(run())
 
 
-def test_a_store_that_does_not_answer(monkeypatch: Any) -> None:
-    """A leader that cannot renew stops before its lease runs out, and leads again after that."""
+def test_failing_store(monkeypatch: Any) -> None:
+    """A leader that cannot renew stops before its lease expires, and leads again later."""
 
     async def run() -> None:
         async with election() as election_run:
@@ -173,9 +176,9 @@ def test_a_store_that_does_not_answer(monkeypatch: Any) -> None:
     asyncio.run(run())
 
 
-def test_a_store_that_hangs() -> None:
-    """A leader stops in time though its renewal is neither answered nor refused, and leads again
-    when etcd goes on."""
+def test_hanging_store() -> None:
+    """A leader stops in time if its renewal gets no response, and leads again when etcd
+    recovers."""
 
     async def run(member: Member) -> None:
         async with election(Config(storage=f"etcd:{member.url}")) as election_run:
@@ -192,7 +195,7 @@ def test_a_store_that_hangs() -> None:
                 assert election_run.acts == ["one starts", "one stops"]
             finally:
                 member.resume()
-            for _ in range(10):  # it may refuse at first, having missed its own heartbeats
+            for _ in range(10):  # etcd may refuse at first, because it missed its own heartbeats
                 await election_run.pass_time(RENEW_SECONDS)
                 if len(election_run.acts) > 2:
                     break

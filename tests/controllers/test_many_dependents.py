@@ -15,7 +15,8 @@ AT_ONCE = 50
 
 @pytest.mark.slow
 def test_ten_thousand_dependents() -> None:
-    """Ten thousand dependents of one owner go in seconds, while the server answers others."""
+    """Ten thousand dependents of one owner are deleted within seconds, while the server answers
+    other requests."""
 
     async def run() -> float:
         config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)

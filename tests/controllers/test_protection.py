@@ -1,4 +1,4 @@
-"""Claims and volumes stay while something uses them; budgets say what may go, over HTTP."""
+"""Protection of claims and volumes in use, and PodDisruptionBudgets, over HTTP."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def pod(name, **spec):
 
 
 def make_ready(api, core, name):
-    """Say that a pod is ready, as the kubelet does."""
+    """Set a pod's Ready condition, as a kubelet does."""
     condition = {"type": "Ready", "status": "True"}
     answer = api.patch(f"{core}/pods/{name}/status", {"status": {"conditions": [condition]}})
     assert answer.status == 200, answer.body
 
 
 def test_unused_claim(api, core):
-    """A claim that nobody uses goes when it is deleted."""
+    """An unused claim is deleted at once."""
     made = api.post(f"{core}/persistentvolumeclaims", CLAIM).json
     assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     assert api.delete(f"{core}/persistentvolumeclaims/c").status == 200
@@ -38,12 +38,12 @@ def test_unused_claim(api, core):
 
 
 def test_used_claim(api, core):
-    """A claim of a pod that was scheduled goes after the pod."""
+    """A claim that a scheduled pod uses is deleted after the pod."""
     api.post(f"{core}/persistentvolumeclaims", CLAIM)
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}
     api.post(f"{core}/pods", pod("p", volumes=[volume], nodeName="n"))
     api.delete(f"{core}/persistentvolumeclaims/c")
-    # Another that nobody uses shows that the loop has been here.
+    # The deletion of an unused claim shows that the controller has run.
     api.post(f"{core}/persistentvolumeclaims", {**CLAIM, "metadata": {"name": "d"}})
     api.delete(f"{core}/persistentvolumeclaims/d")
     until_gone(api, f"{core}/persistentvolumeclaims", "d")
@@ -53,7 +53,7 @@ def test_used_claim(api, core):
 
 
 def test_bound_volume(api):
-    """A volume goes when it is bound no more."""
+    """A volume is deleted when it is no longer bound."""
     spec = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -71,7 +71,7 @@ def test_bound_volume(api):
 
 @pytest.fixture
 def budget(api, namespace):
-    """Create a budget and wait for what its status says of disruptions."""
+    """Returns a function that creates a budget and waits for its status."""
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
 
     def call(**spec):
@@ -87,7 +87,7 @@ def budget(api, namespace):
 
 
 def test_budget(api, core, budget):
-    """A budget counts the pods that are ready."""
+    """A budget counts pods that are ready."""
     budget(minAvailable=1)
     status = budget.status(observedGeneration=1, expectedPods=0, desiredHealthy=1)
     assert [(one["status"], one["reason"]) for one in status["conditions"]] == [
@@ -104,7 +104,7 @@ def test_budget(api, core, budget):
 
 
 def test_budget_of_a_controller(api, core, apps, budget):
-    """A share is one of what the controller of the pods wants."""
+    """A percentage refers to the replicas of the pods' controller."""
     spec = {
         "replicas": 4,
         "selector": {"matchLabels": LABELS},

@@ -1,4 +1,4 @@
-"""Quotas are charged by what is created, and counted anew by what goes, over HTTP."""
+"""ResourceQuotas over HTTP: charged by creates, recalculated after deletions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.controllers.waiting import until
 
 
 def pod(name, *, cpu=None, **spec):
-    """A pod that asks for so much."""
+    """A pod with a CPU request."""
     container = {"name": "c", "image": "i"}
     if cpu is not None:
         container["resources"] = {"requests": {"cpu": cpu}, "limits": {"cpu": cpu}}
@@ -17,7 +17,7 @@ def pod(name, *, cpu=None, **spec):
 
 @pytest.fixture
 def limit(api, core):
-    """Create a quota and wait until its status says what is used."""
+    """Returns a function that creates a quota and waits for its status."""
 
     def call(hard, name="q", **spec):
         body = {"metadata": {"name": name}, "spec": {"hard": hard, **spec}}
@@ -34,7 +34,7 @@ def limit(api, core):
 
 @pytest.fixture
 def used(api, core):
-    """Wait until a quota says that so much is used."""
+    """Returns a function that waits until a quota has these used amounts."""
 
     def call(amounts, name="q"):
         until(
@@ -48,7 +48,7 @@ def used(api, core):
 
 
 def test_over_quota(api, core, limit, used):
-    """A pod too many is refused, and one that goes makes room for another."""
+    """A pod beyond the quota is refused, and deleting one makes room."""
     assert limit({"pods": "1", "count/pods": "5"}) == {"pods": "0", "count/pods": "0"}
     assert api.post(f"{core}/pods", pod("a")).status == 201
     assert api.get(f"{core}/resourcequotas/q").json["status"]["used"] == {
@@ -66,7 +66,7 @@ def test_over_quota(api, core, limit, used):
 
 
 def test_compute(api, core, limit):
-    """What containers ask for adds up, and each must say it."""
+    """The requests of containers are added up, and each container must have one."""
     limit({"requests.cpu": "1", "limits.cpu": "2", "requests.example.com/gpu": "1"})
     without_requests = api.post(f"{core}/pods", pod("a"))
     assert without_requests.message == (
@@ -88,7 +88,7 @@ def test_compute(api, core, limit):
 
 
 def test_ended_pods(api, core, limit, used):
-    """A pod that has ended takes nothing any more."""
+    """A pod that has ended uses no quota."""
     limit({"pods": "1", "cpu": "1"})
     api.post(f"{core}/pods", pod("a", cpu="1"))
     api.patch(f"{core}/pods/a/status", {"status": {"phase": "Succeeded"}})
@@ -96,12 +96,12 @@ def test_ended_pods(api, core, limit, used):
 
 
 def test_failed_write(api, core, limit, used):
-    """What was charged for an object that then was not stored is given back."""
+    """The charge of an object that was not stored is taken back."""
     limit({"configmaps": "3"})
     assert api.post(f"{core}/configmaps", {"metadata": {"name": "a"}}).status == 201
     assert api.post(f"{core}/configmaps", {"metadata": {"name": "a"}}).status == 409
     usage = api.get(f"{core}/resourcequotas/q").json["status"]["used"]
-    assert usage in ({"configmaps": "2"}, {"configmaps": "1"})  # given back within seconds
+    assert usage in ({"configmaps": "2"}, {"configmaps": "1"})  # taken back within seconds
     used({"configmaps": "1"})
 
 
@@ -130,7 +130,7 @@ def test_counts(api, apps, limit, hard, path, body):
 
 
 def test_services(api, core, limit, used):
-    """Node ports and load balancers are counted, when a service changes too."""
+    """Node ports and load balancers are counted, also when a Service is updated."""
     limit({"services": "5", "services.nodeports": "2", "services.loadbalancers": "1"})
     ports = [{"name": name, "port": 80 + i} for i, name in enumerate("ab")]
     body = {"metadata": {"name": "s"}, "spec": {"ports": ports, "type": "NodePort"}}
@@ -147,7 +147,7 @@ def test_services(api, core, limit, used):
 
 
 def test_claims(api, core, limit):
-    """Claims count, with what they ask for, by their class too."""
+    """Claims and their requests are counted, also by storage class."""
     gold = "gold.storageclass.storage.k8s.io"
     limit({"requests.storage": "3Gi", f"{gold}/persistentvolumeclaims": "1"})
     spec = {
@@ -176,14 +176,14 @@ def test_claims(api, core, limit):
     ],
 )
 def test_scopes(api, core, limit, scopes, inside, outside):
-    """A quota with scopes counts pods that are in all of them."""
+    """A quota with scopes counts the pods that match all of them."""
     limit({"pods": "0"}, scopes=scopes)
     assert api.post(f"{core}/pods", pod("a", **inside)).status == 403
     assert api.post(f"{core}/pods", pod("b", **outside)).status == 201
 
 
 def test_scope_selector(api, core, limit):
-    """A quota can be for pods of some priority classes."""
+    """A quota can select pods by priority class."""
     selector = {
         "matchExpressions": [
             {
@@ -200,7 +200,7 @@ def test_scope_selector(api, core, limit):
 
 
 def test_dry_run(api, core, limit):
-    """A dry run is held against the quota and charges nothing."""
+    """A dry run is checked against the quota and not charged."""
     limit({"secrets": "1"})
     path = f"{core}/secrets?dryRun=All"
     assert api.post(path, {"metadata": {"name": "a"}}).status == 201
@@ -208,7 +208,7 @@ def test_dry_run(api, core, limit):
 
 
 def test_status_is_repaired(api, core, limit, used):
-    """What others write into the status does not last."""
+    """The controller overwrites a status that a client wrote."""
     limit({"pods": "1"})
     wrong_status = {"status": {"hard": {"pods": "9"}, "used": {"pods": "7"}}}
     api.patch(f"{core}/resourcequotas/q/status", wrong_status)

@@ -1,4 +1,4 @@
-"""Ranges of addresses become ready, and go when no address needs them, over HTTP."""
+"""ServiceCIDRs over HTTP: they become ready, and are deleted when no address uses them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PATH = "/apis/networking.k8s.io/v1/servicecidrs"
 
 
 def status_of(cidr):
-    """What a range says of being ready."""
+    """The status of the Ready condition."""
     conditions = ((cidr or {}).get("status") or {}).get("conditions") or ()
     return next(
         (condition["status"] for condition in conditions if condition["type"] == "Ready"), None
@@ -16,7 +16,7 @@ def status_of(cidr):
 
 
 def test_range(api, core):
-    """A new range is ready; deleted, it stays until its last address is free."""
+    """A new range becomes ready; its deletion waits until its last address is released."""
     body = {"metadata": {"name": "more"}, "spec": {"cidrs": ["10.200.0.0/24"]}}
     assert api.post(PATH, body).status == 201
     ready = until(api, PATH, "more", lambda obj: status_of(obj) == "True")

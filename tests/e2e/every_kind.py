@@ -1,4 +1,4 @@
-"""One object of each kind that is served and stored, and a connection to look at them over."""
+"""One object of each kind that is served and stored, and a connection for requests."""
 
 import base64
 import functools
@@ -27,8 +27,8 @@ Tree = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the server said."""
+class Response:
+    """A response with its body."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -40,7 +40,7 @@ class Answer:
 
 
 class Api:
-    """The administrator's kept-alive connection; trees go out as JSON, bytes as they are."""
+    """A keep-alive connection of the administrator; dicts are sent as JSON, bytes unchanged."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -54,14 +54,14 @@ class Api:
 
     def request(
         self, method: str, path: str, body: Any = None, *, content_type: str = JSON, **headers: str
-    ) -> Answer:
-        """One request; headers by name (`accept="application/yaml"`)."""
+    ) -> Response:
+        """Send one request; keyword arguments are headers (`accept="application/yaml"`)."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         named.setdefault("accept", JSON)
         self._connection.request(method, path, data, {"content-type": content_type, **named})
         response = self._connection.getresponse()
-        return Answer(status=response.status, headers=response.headers, body=response.read())
+        return Response(status=response.status, headers=response.headers, body=response.read())
 
     def __call__(
         self,
@@ -73,7 +73,8 @@ class Api:
         content_type: str = JSON,
         **headers: str,
     ) -> Any:
-        """The tree of an answer, which must have that status: 201 for POST, else 200."""
+        """The decoded body of a response that must have this status; by default 201 for POST, else
+        200."""
         response = self.request(method, path, body, content_type=content_type, **headers)
         expected = status or (201 if method == "POST" else 200)
         assert response.status == expected, (method, path, response.body)
@@ -84,7 +85,7 @@ class Api:
 
     @contextmanager
     def watch(self, path: str, *, accept: str = JSON) -> Iterator[http.client.HTTPResponse]:
-        """The stream of a watch, over a connection of its own."""
+        """The stream of a watch, on a connection of its own."""
         connection = self._connect()
         mark = "&" if "?" in path else "?"
         connection.request(
@@ -100,7 +101,7 @@ class Api:
 
 
 def events(stream: http.client.HTTPResponse, count: int) -> list[Tree]:
-    """The next events of a watch in JSON."""
+    """The next events of a JSON watch."""
     return [json.loads(stream.readline()) for _ in range(count)]
 
 
@@ -132,7 +133,7 @@ def _signed() -> dict[str, str]:
 
 
 def objects() -> list[Tree]:
-    """Fresh copies of the objects of every_kind.yaml, with certificates where those must be."""
+    """New copies of the objects of every_kind.yaml, with certificates where required."""
     loaded: list[Tree] = list(
         yaml.safe_load_all((Path(__file__).parent / "every_kind.yaml").read_text())
     )
@@ -144,7 +145,7 @@ def objects() -> list[Tree]:
 
 
 def named(kind: str) -> Tree:
-    """The object of a kind (of its first group)."""
+    """The object of a kind (of the first group that has it)."""
     return next(obj for obj in objects() if obj["kind"] == kind)
 
 
@@ -153,18 +154,18 @@ POD: Tree = {"containers": [{"name": "c", "image": "i"}]}
 
 
 def meta(name: str, **more: object) -> Tree:
-    """The metadata of an object, as a part of it."""
+    """A dict with metadata."""
     return {"metadata": {"name": name, **more}}
 
 
 def pod(name: str, **spec: object) -> Tree:
-    """A small pod, but for what is said."""
+    """A small pod with these fields in its spec."""
     return {**meta(name), "spec": {**POD, **spec}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A resource as discovery tells it."""
+    """A resource, as discovery describes it."""
 
     version: str
     name: str
@@ -174,19 +175,19 @@ class Served:
     subresources: frozenset[str]
 
     def path(self, namespace: str) -> str:
-        """Where its collection is."""
+        """The URL path of its collection."""
         base = "/api/v1" if self.version == "v1" else f"/apis/{self.version}"
         return f"{base}/namespaces/{namespace}/{self.name}" if self.namespaced else self.everywhere
 
     @property
     def everywhere(self) -> str:
-        """Where the objects of all namespaces are."""
+        """The URL path of its objects in all namespaces."""
         base = "/api/v1" if self.version == "v1" else f"/apis/{self.version}"
         return f"{base}/{self.name}"
 
 
 def discover(api: Api) -> dict[tuple[str, str], Served]:
-    """All resources by version and kind, out of the legacy documents as old clients read them."""
+    """All resources by version and kind, from the legacy discovery documents."""
     groups = api("GET", "/apis")["groups"]
     paths = {"v1": "/api/v1"} | {
         version["groupVersion"]: f"/apis/{version['groupVersion']}"

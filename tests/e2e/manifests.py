@@ -1,4 +1,4 @@
-"""Manifests that the end-to-end tests share, as a user would write them."""
+"""Manifests for several end-to-end tests, as a user would write them."""
 
 POD = """
 apiVersion: v1

@@ -1,4 +1,4 @@
-"""An ordinary kopf operator, as its users write them: a deployment for each Memcached.
+"""An ordinary kopf operator that creates a Deployment for each Memcached.
 
 Run by `kopf run`; knows nothing of this project.
 """
@@ -9,13 +9,13 @@ import kubernetes
 
 @kopf.on.startup()
 def log_in(**_):
-    """Use what KUBECONFIG names."""
+    """Use the credentials of KUBECONFIG."""
     kubernetes.config.load_kube_config()
 
 
 @kopf.on.create("memcacheds.example.dev")
 def create(spec, name, namespace, **_):
-    """Make the deployment, owned by the object."""
+    """Create the Deployment, owned by the object."""
     labels = {"app": name}
     deployment = {
         "apiVersion": "apps/v1",
@@ -37,7 +37,7 @@ def create(spec, name, namespace, **_):
 
 @kopf.on.update("memcacheds.example.dev", field="spec.size")
 def resize(new, name, namespace, **_):
-    """Scale it."""
+    """Scale the Deployment."""
     body = {"spec": {"replicas": new}}
     kubernetes.client.AppsV1Api().patch_namespaced_deployment_scale(name, namespace, body)
     return {"replicas": new}
@@ -45,4 +45,4 @@ def resize(new, name, namespace, **_):
 
 @kopf.on.delete("memcacheds.example.dev")
 def leave(**_):
-    """Makes kopf hold the object with its finalizer until it has seen the end."""
+    """Makes kopf add its finalizer, so that it sees the deletion."""

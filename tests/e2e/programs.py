@@ -1,4 +1,4 @@
-"""A real server process, and the real programs that talk to it."""
+"""A real server process, and real client programs."""
 
 import base64
 import http.client
@@ -34,7 +34,7 @@ class Server:
 
 
 def start(folder: Path, *arguments: str) -> Server:
-    """Run the command in a process of its own and wait until it is ready."""
+    """Run `kapiserver serve` in a process of its own, and wait until it is ready."""
     kubeconfig = folder / "kubeconfig"
     kubeconfig.unlink(missing_ok=True)
     command = [
@@ -94,20 +94,20 @@ def _is_ready(server: Server) -> bool:
 
 
 def stop(server: Server) -> int:
-    """End the process as an init system would; returns its exit code."""
+    """Send SIGTERM, as an init system does; return the exit code."""
     server.process.send_signal(signal.SIGTERM)
     return server.process.wait(60)
 
 
 def generations(name: str) -> list[Path]:
-    """The newest kubectl (or helm) and the oldest; the machine's own where those are missing."""
+    """The newest and the oldest kubectl (or helm), or the one on PATH."""
     fetched = [path for path in (TOOLS / name, TOOLS / "oldest" / name) if path.exists()]
     on_path = shutil.which(name)
     return fetched or ([Path(on_path)] if on_path else [])
 
 
 def kubectls() -> list[Path]:
-    """Each kubectl there is, the newest first."""
+    """Every kubectl, the newest first."""
     return generations("kubectl")
 
 
@@ -119,7 +119,7 @@ def run(
     fails: bool = False,
     **environment: str,
 ) -> str:
-    """Run kubectl (or helm); returns what it printed. Asserts that it succeeds, or fails."""
+    """Run kubectl (or helm) and return its output; assert that it succeeds, or fails."""
     home = {"KUBECONFIG": str(server.kubeconfig), "HOME": str(server.folder)}
     process = subprocess.run(
         [program, *arguments],

@@ -1,4 +1,4 @@
-"""The Python clients that people use, unmodified: create, list, watch, delete with each."""
+"""Python clients, unmodified: create, list, watch and delete with each."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,20 +8,20 @@ import pytest
 
 from tests.e2e.programs import Server
 
-# Some clients leave sockets to the garbage collector.
+# Some clients do not close their sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture
 def kubeconfig(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The server's kubeconfig, where clients look for it."""
+    """Sets KUBECONFIG to the server's kubeconfig."""
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
     return str(server.kubeconfig)
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # The clients' own deprecations are not ours to fail on.
+    # Deprecation warnings of the clients must not fail the tests.
     import warnings
 
     with warnings.catch_warnings():
@@ -30,7 +30,7 @@ def _quiet() -> Iterator[None]:
 
 
 def test_kubernetes(kubeconfig: str, namespace: str) -> None:
-    """The official client."""
+    """The official client works."""
     with _quiet():
         from kubernetes import client, config, watch
 
@@ -62,7 +62,7 @@ def test_kubernetes(kubeconfig: str, namespace: str) -> None:
 
 
 def test_kubernetes_dynamic(kubeconfig: str, namespace: str) -> None:
-    """The official client's dynamic part, which lives on discovery."""
+    """The official client's dynamic client, which uses discovery, works."""
     with _quiet():
         from kubernetes import config, dynamic
 
@@ -91,7 +91,7 @@ def test_kubernetes_dynamic(kubeconfig: str, namespace: str) -> None:
 
 
 def test_kubernetes_asyncio(kubeconfig: str, namespace: str) -> None:
-    """kubernetes-asyncio."""
+    """kubernetes-asyncio works."""
 
     async def work() -> None:
         from kubernetes_asyncio import client, config, watch
@@ -120,7 +120,7 @@ def test_kubernetes_asyncio(kubeconfig: str, namespace: str) -> None:
 
 
 def test_lightkube(kubeconfig: str, namespace: str) -> None:
-    """lightkube."""
+    """lightkube works."""
     with _quiet():
         from lightkube import Client, KubeConfig
         from lightkube.models.meta_v1 import ObjectMeta
@@ -138,7 +138,7 @@ def test_lightkube(kubeconfig: str, namespace: str) -> None:
 
 
 def test_kr8s(kubeconfig: str, namespace: str) -> None:
-    """kr8s."""
+    """kr8s works."""
 
     async def work() -> None:
         import kr8s.asyncio

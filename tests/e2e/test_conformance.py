@@ -1,6 +1,6 @@
-"""What Kubernetes' conformance tests ask of an API server, beyond the operations that every kind
-has (test_every_kind.py) and what they ask of pods (test_pods.py): each test here is named for one
-of theirs, and does what it does."""
+"""Kubernetes' conformance tests of the API server, without those for every kind
+(test_every_kind.py) and for pods (test_pods.py). Each test does what the conformance tests named in
+its docstring do."""
 
 import itertools
 
@@ -324,7 +324,7 @@ def test_scale(api: Api, namespace: str, version: str, kind: str, resource: str)
     assert scaled_object["metadata"]["generation"] == generation + 2
 
 
-# --- what else has a life of its own
+# --- other kinds
 
 
 def test_priority_class(api: Api) -> None:

@@ -1,5 +1,5 @@
-"""What Kubernetes' conformance tests ask of the loops beside an API server that need no running
-pod: each test here is named for one of theirs, and follows a watch where they poll."""
+"""Kubernetes' conformance tests of controllers that need no running pod. Each test does what the
+conformance tests named in its docstring do, and uses a watch where they poll."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ ROOT = "kube-root-ca.crt"
 
 
 def wait_until(api: Api, path: str, name: str, condition: Callable[[Any], object]) -> Any:
-    """The object of that name, once it is as wanted."""
+    """Watch an object until the condition is true; return it."""
     with api.watch(f"{path}?fieldSelector=metadata.name={name}") as stream:
         while True:
             (event,) = events(stream, 1)
@@ -21,7 +21,7 @@ def wait_until(api: Api, path: str, name: str, condition: Callable[[Any], object
 
 
 def until_gone(api: Api, path: str, selector: str) -> None:
-    """Wait until nothing is selected any more; nothing new may come."""
+    """Wait until no object is selected."""
     listing = api("GET", f"{path}?{selector}")
     remaining = {item["metadata"]["name"] for item in listing["items"]}
     rv = listing["metadata"]["resourceVersion"]
@@ -103,7 +103,7 @@ COUNTED: list[tuple[str, str, Tree, Tree]] = [
 
 
 def _quota(api: Api, core: str, name: str, hard: Tree, **spec: object) -> Tree:
-    """Create a quota, and wait until it is counted; what is used so far."""
+    """Create a quota, and wait until its status is set; return the used amounts."""
     path = f"{core}/resourcequotas"
     api("POST", path, {**meta(name), "spec": {"hard": hard, **spec}})
     quota = wait_until(api, path, name, lambda quota_read: quota_read["status"].get("hard") == hard)

@@ -1,4 +1,4 @@
-"""Controllers of several servers over one etcd: one server runs them, whoever that is."""
+"""Controllers of several servers over one etcd: one server runs them."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{LEASE.namespace}/leases/{LEA
 
 @pytest.fixture(scope="module")
 def etcd() -> Iterator[Member]:
-    """A member that all tests of this module share."""
+    """A member that the tests of this module share."""
     member = Member()
     member.start()
     member.wait()
@@ -26,12 +26,12 @@ def etcd() -> Iterator[Member]:
 
 
 def holder(server: Server) -> str:
-    """The process that the lease names."""
+    """The process id of the Lease's holder."""
     return call(server, "GET", LEASES)["spec"]["holderIdentity"].split("_")[-2]
 
 
 def collects(server: Server, *, within: float) -> None:
-    """What an owner had goes after it, in time."""
+    """Check that the dependents of a deleted owner are deleted in time."""
     owner = {"metadata": {"name": "owner"}}
     created = call(server, "POST", CONFIGMAPS, owner, status=201)["metadata"]
     reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": created["uid"]}
@@ -45,7 +45,7 @@ def collects(server: Server, *, within: float) -> None:
 
 
 def test_leader_ends(tmp_path: Path, etcd: Member) -> None:
-    """The first server collects garbage; when it ends, the other does so within seconds."""
+    """The first server collects garbage; when it ends, the other one does so within seconds."""
     with serving(tmp_path / "other", etcd, "/ends") as first:
         collects(first, within=60)
         with serving(tmp_path / "one", etcd, "/ends") as second:
@@ -59,7 +59,8 @@ def test_leader_ends(tmp_path: Path, etcd: Member) -> None:
 
 @pytest.mark.slow
 def test_leader_dies(tmp_path: Path, etcd: Member) -> None:
-    """When the first server is killed, the other collects garbage once the lease has run out."""
+    """When the first server is killed, the other one collects garbage after the lease has
+    expired."""
     first = start(tmp_path, f"--etcd-servers={etcd.url}", "--etcd-prefix=/dies")
     try:
         with serving(tmp_path / "other", etcd, "/dies") as second:

@@ -1,4 +1,4 @@
-"""curl (here: the standard library's HTTP client) sees negotiation, protobuf and CBOR."""
+"""Content negotiation, Protobuf and CBOR, as curl sees them (with Python's HTTP client)."""
 
 import http.client
 import json
@@ -11,7 +11,7 @@ from tests.e2e.programs import Server
 
 
 class Curl:
-    """Requests with the admin's client certificate."""
+    """Sends requests with the administrator's client certificate."""
 
     def __init__(self, server: Server) -> None:
         context = ssl.create_default_context(cafile=str(server.ca_file))
@@ -22,7 +22,7 @@ class Curl:
     def __call__(
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> tuple[int, str, bytes]:
-        """Returns status, Content-Type and body."""
+        """Return status, Content-Type and body."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(method, path, body, named)
         response = self.connection.getresponse()
@@ -31,7 +31,7 @@ class Curl:
 
 @pytest.fixture
 def curl(server: Server) -> Iterator[Curl]:
-    """curl with a client certificate."""
+    """A client with the administrator's certificate."""
     new_curl = Curl(server)
     yield new_curl
     new_curl.connection.close()
@@ -41,7 +41,7 @@ CONFIGMAP = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"dat
 
 
 def test_not_acceptable(curl: Curl) -> None:
-    """An Accept that nothing satisfies is 406 with the list of what is offered."""
+    """An Accept header without a supported type is 406, with the list of supported types."""
     status, media, body = curl("GET", "/api/v1/namespaces/default", Accept="image/png")
     assert (status, media) == (406, "application/json")
     status_body = json.loads(body)
@@ -54,7 +54,7 @@ def test_not_acceptable(curl: Curl) -> None:
 
 
 def test_unsupported_media_type(curl: Curl) -> None:
-    """A Content-Type that nothing reads is 415 with the list of what is read."""
+    """A Content-Type that is not supported is 415, with the list of supported types."""
     path = "/api/v1/namespaces/default/configmaps"
     status, _, body = curl("POST", path, b"x", Content_Type="image/png")
     assert status == 415
@@ -71,7 +71,7 @@ def test_unsupported_media_type(curl: Curl) -> None:
     ],
 )
 def test_every_encoding(curl: Curl, namespace: str, media: str, prefix: bytes) -> None:
-    """An object goes out in each encoding, and what went out comes back in."""
+    """An object is returned in each encoding, and can be written back in it."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     assert curl("POST", path, CONFIGMAP, Content_Type="application/json")[0] == 201
     status, response, body = curl("GET", f"{path}/c", Accept=media)

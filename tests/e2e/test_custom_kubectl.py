@@ -1,4 +1,4 @@
-"""kubectl and custom kinds: install one, wait for it, work with its objects, remove it."""
+"""kubectl with a custom kind: install it, wait for it, use its objects, remove it."""
 
 import json
 import re
@@ -64,7 +64,7 @@ def test_from_the_definition_to_its_end(server: Server, kubectl: Kubectl, newest
     assert kubectl("get", "ct", "-o", "wide").splitlines()[0].split()[-1] == "IMAGE"
     assert "When it comes." in kubectl("explain", "crontabs.spec.cronSpec")
     explained = kubectl("explain", "crontab")
-    # The words that conformance tests look for.
+    # The text that conformance tests expect.
     assert re.search("A task that comes again and again.*APIVersion defines", explained, re.S)
     explained = kubectl("explain", "crontab.metadata")
     assert re.search(
@@ -83,7 +83,7 @@ def test_from_the_definition_to_its_end(server: Server, kubectl: Kubectl, newest
     kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=applied)
     assert kubectl("get", "ct", "daily", "-o", "jsonpath={.spec.image}") == "mine"
     error = kubectl("apply", "-f", "-", stdin=TAB.replace("image", "imag"), fails=True)
-    assert re.search(r'unknown field "(spec\.)?imag"', error)  # the oldest reads the schema itself
+    assert re.search(r'unknown field "(spec\.)?imag"', error)  # or by kubectl 1.20
     error = kubectl("patch", "ct", "daily", "--type=merge", "-p", '{"spec":{"replicas":11}}',
                     fails=True)  # fmt: skip
     assert "should be less than or equal to 10" in error

@@ -1,4 +1,4 @@
-"""`--encryption-provider-config`, as an operator uses it: start, look into the file, rotate."""
+"""`--encryption-provider-config` as an operator uses it: start, search the file, rotate keys."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ KEYS = {name: base64.b64encode(name.encode().ljust(32)).decode() for name in ("o
 
 
 def configure(folder: Path, *providers: str) -> str:
-    """Write a configuration for secrets; the flag that names it."""
+    """Write a configuration for secrets; return the flag."""
     provider_lines = "".join(
         f"  - {provider}: {{keys: [{{name: {key}, secret: {KEYS[key]}}}]}}\n" if key
         else f"  - {provider}: {{}}\n"
@@ -47,7 +47,7 @@ def serving(folder: Path, *flags: str) -> Iterator[Server]:
 
 
 def stored(folder: Path) -> bytes:
-    """All bytes that the server keeps."""
+    """The contents of all files of the server."""
     files = (path for path in (folder / "data").rglob("*") if path.is_file())
     return b"".join(path.read_bytes() for path in files)
 
@@ -56,10 +56,9 @@ def read(server: Server, name: str, **options: Any) -> Any:
     return call(server, "GET", f"{SECRETS}/{name}", **options)
 
 
-def test_keys_of_an_operator(tmp_path: Path) -> None:
-    """What is written is nowhere on the disk; a new key reads what the old one sealed and rewrites
-    it when it is replaced by itself; without its key a secret is an internal error, and the rest
-    of the server is well."""
+def test_key_rotation(tmp_path: Path) -> None:
+    """A Secret is in plain in no file; a new key reads values of the old one, and replacing a
+    Secret rewrites it; without the key a Secret is an internal error and other requests succeed."""
     password = os.urandom(9).hex()
     data = base64.b64encode(password.encode()).decode()
     with serving(tmp_path, configure(tmp_path, "aescbc:old", "identity")) as server:
@@ -88,7 +87,7 @@ def test_keys_of_an_operator(tmp_path: Path) -> None:
 
 
 def back_up(folder: Path) -> None:
-    """Copy the store that is being served, beside it."""
+    """Back up the store while it is served."""
     data = folder / "data"
     command = [sys.executable, "-m", "kapiserver.cli", "storage", "backup"]
     subprocess.run([*command, "--data-dir", data, data / "backup"], cwd=ROOT, check=True)
@@ -128,7 +127,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("flags", "message"), REFUSED)
-def test_flags_that_are_refused(flags: list[str], message: str) -> None:
-    """A server with such flags does not start, and says why."""
+def test_invalid_flags(flags: list[str], message: str) -> None:
+    """A server with invalid flags does not start, and prints the reason."""
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         asyncio.run(build_app(config_of(parser().parse_args(["serve", *flags]))))

@@ -1,4 +1,4 @@
-"""Several servers over one etcd: what one writes, the others show."""
+"""Several servers over one etcd."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ from tests.storage.etcd_server import PATIENT, Member, free_port, program, progr
 
 @pytest.fixture(scope="module")
 def etcd() -> Iterator[Member]:
-    """A member that all tests of this module share."""
+    """A member that the tests of this module share."""
     member = Member()
     member.start()
     member.wait()
@@ -39,7 +39,7 @@ def etcd() -> Iterator[Member]:
 
 @pytest.fixture
 def prefix(request: pytest.FixtureRequest) -> str:
-    """Where the servers of a test keep their keys."""
+    """The etcd prefix of one test's servers."""
     return f"/{request.node.name}"
 
 
@@ -54,7 +54,7 @@ def two(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Ser
 
 
 def test_reads_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> None:
-    """A write on one server is seen at once by get and list on the other."""
+    """A write on one server is visible to get and list on the other at once."""
     first, second = two
     created = create(first, "a")
     assert call(second, "GET", f"{CONFIGMAPS}/a") == created
@@ -69,10 +69,10 @@ def test_reads_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> No
 
 
 def test_watches_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> None:
-    """A watch on one server shows each write of the other, with the writer's revision."""
+    """A watch on one server delivers each write of the other, with its revision."""
     first, second = two
     start_revision = call(second, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
-    only = "fieldSelector=metadata.name=a"  # the cluster's CA may be published just now
+    only = "fieldSelector=metadata.name=a"  # kube-root-ca.crt may be created meanwhile
     query = f"watch=1&resourceVersion={start_revision}&{only}&timeoutSeconds={ENDS_WITHIN}"
     with open_response(second, "GET", f"{CONFIGMAPS}?{query}") as stream:
         created = create(first, "a")
@@ -85,7 +85,7 @@ def test_watches_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> 
 
 
 def test_a_list_goes_on_at_the_other_server(two: tuple[Server, Server]) -> None:
-    """A continue token of one server is good for the other, at the state of the first page."""
+    """A continue token of one server works on the other, at the revision of the first page."""
     first_server, second = two
     for name in "abc":
         create(first_server, name)
@@ -99,8 +99,8 @@ def test_a_list_goes_on_at_the_other_server(two: tuple[Server, Server]) -> None:
 
 
 def test_a_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> None:
-    """What was written before and during a restart of a server is there after it, and watches go
-    on where they were."""
+    """Objects written before and during a restart of a server exist after it, and watches
+    resume."""
     with serving(tmp_path / "one", etcd, prefix) as first:
         with serving(tmp_path / "other", etcd, prefix) as second:
             created_before = create(second, "before")
@@ -121,7 +121,7 @@ def test_a_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> N
 
 def test_a_rolling_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """While servers restart one after another under load, every acknowledged write is kept, and a
-    watch that goes on at the next server sees each event once."""
+    watch that switches servers gets each event once."""
     ports = {name: free_port() for name in ("one", "other")}
 
     def starting(name: str) -> AbstractContextManager[Server]:
@@ -145,12 +145,12 @@ def test_a_rolling_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: s
 
 
 def test_one_leader(two: tuple[Server, Server]) -> None:
-    """Of candidates at several servers that take a Lease at once, one gets it each time."""
+    """Of several candidates that take a Lease at once, exactly one succeeds each time."""
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     lease = {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "nobody"}}
 
     def attempt(operation: Callable[[Server, str], bool], round_number: int) -> list[str]:
-        """Who of all that ask at once is told that it has got it."""
+        """The candidate that succeeded, of all that try at once."""
         candidates = {f"candidate-{round_number}-{number}": two[number % 2] for number in range(6)}
         with ThreadPoolExecutor(6) as threads:
             outcomes = threads.map(
@@ -183,8 +183,8 @@ def test_one_leader(two: tuple[Server, Server]) -> None:
 
 @pytest.mark.slow
 def test_a_hung_etcd(tmp_path: Path) -> None:
-    """While etcd hangs, /readyz is red and requests fail, all in bounded time; afterwards nothing
-    is lost or shown twice."""
+    """While etcd hangs, /readyz fails and requests fail within a bounded time; afterwards nothing
+    is lost or delivered twice."""
     member = Member()
     member.start()
     member.wait()
@@ -218,8 +218,8 @@ def test_a_hung_etcd(tmp_path: Path) -> None:
 
 
 def test_an_etcd_without_space(tmp_path: Path) -> None:
-    """Writes to a full etcd fail in its words, and what is there can be read, in a server that
-    starts meanwhile too."""
+    """Writes to a full etcd fail with its message, and reads succeed, also on a server that starts
+    later."""
     member = Member(flags=["--quota-backend-bytes=4000000"])
     member.start()
     member.wait()
@@ -240,7 +240,7 @@ def test_an_etcd_without_space(tmp_path: Path) -> None:
 
 
 def test_prefixes_are_apart(tmp_path: Path, etcd: Member, prefix: str) -> None:
-    """Servers with different prefixes share an etcd and see nothing of each other."""
+    """Servers with different prefixes share an etcd and do not see each other's objects."""
     with (
         serving(tmp_path / "one", etcd, f"{prefix}/one") as first,
         serving(tmp_path / "other", etcd, f"{prefix}/other") as second,
@@ -250,7 +250,7 @@ def test_prefixes_are_apart(tmp_path: Path, etcd: Member, prefix: str) -> None:
 
 
 def test_servers_with_different_cas_do_not_fight(tmp_path: Path, etcd: Member, prefix: str) -> None:
-    """Servers that publish different CAs change each namespace's at a bounded rate."""
+    """Servers that publish different CAs update each namespace's ConfigMap at a bounded rate."""
     own = f"--cert-dir={tmp_path / 'own'}"
     with (
         serving(tmp_path / "one", etcd, prefix) as first,
@@ -262,8 +262,8 @@ def test_servers_with_different_cas_do_not_fight(tmp_path: Path, etcd: Member, p
 
 
 def test_tls(tmp_path: Path) -> None:
-    """A server reaches an etcd that asks for client certificates, by --etcd-cafile, -certfile and
-    -keyfile; without them it does not start."""
+    """A server connects to an etcd that requires client certificates with --etcd-cafile, -certfile
+    and -keyfile; without them it does not start."""
     if version(programs()[0]) < "3.5":
         pytest.skip("this etcd's gateway shows the server's certificate as a client's")
     etcd_credentials = ensure_certificates(Config(), tmp_path / "etcd")
@@ -273,7 +273,7 @@ def test_tls(tmp_path: Path) -> None:
             f"--key-file={etcd_credentials.serving.key}",
             f"--trusted-ca-file={etcd_credentials.ca}",
             "--client-cert-auth",
-            f"--client-cert-file={etcd_credentials.admin.certificate}",  # etcd's gateway calls etcd
+            f"--client-cert-file={etcd_credentials.admin.certificate}",  # for etcd's gateway
             f"--client-key-file={etcd_credentials.admin.key}",
         )
     )
@@ -295,8 +295,8 @@ def test_tls(tmp_path: Path) -> None:
 
 
 def test_users_and_passwords(tmp_path: Path) -> None:
-    """A server gets into an etcd that asks for a password by --etcd-username and
-    --etcd-password-file, and is refused with etcd's words without them."""
+    """A server logs in to etcd with --etcd-username and --etcd-password-file; without them it fails
+    with etcd's message."""
     member = Member()
     member.start()
     member.wait()
@@ -321,9 +321,8 @@ def test_users_and_passwords(tmp_path: Path) -> None:
         member.remove()
 
 
-def test_an_object_that_etcd_will_not_take(tmp_path: Path, etcd: Member, prefix: str) -> None:
-    """An object beyond etcd's limit for a request is 413 with etcd's words, not a server's
-    failure."""
+def test_an_object_beyond_etcds_limit(tmp_path: Path, etcd: Member, prefix: str) -> None:
+    """An object beyond etcd's request limit is 413 with etcd's message."""
     with serving(tmp_path / "one", etcd, prefix) as first:
         variable = {"name": "A", "value": "x" * 2_000_000}
         container = {"name": "c", "image": "i", "env": [variable]}

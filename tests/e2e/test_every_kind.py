@@ -1,5 +1,5 @@
-"""Every kind that is served, from outside: the operations that Kubernetes' conformance tests ask
-of each ("should support ... API operations"), and the same object in every encoding."""
+"""Every kind that is served, over HTTP: the operations of Kubernetes' conformance tests for each
+kind ("should support ... API operations"), and the same object in every encoding."""
 
 import base64
 import copy
@@ -62,16 +62,16 @@ SECOND_NAMES = {
     "IPAddress": "192.168.7.8",
     "StorageVersion": "apps.replicasets",
 }
-"""Of kinds whose names are not free; the others' second object is called two."""
+"""Names of second objects of kinds whose names are restricted; the default is "two"."""
 WATCHED_OVER = {"CustomResourceDefinition", "PodDisruptionBudget", "ResourceQuota"}
-"""Whose status controllers write."""
+"""Kinds whose status is written by controllers."""
 RANDOM = {
     "PersistentVolume": ["status"],
     "Service": ["spec"],
     "Pod": ["spec"],
     "Job": ["spec", "labels"],
 }
-"""What holds addresses, ports, names, uids or times that are chosen anew for each object."""
+"""Fields with addresses, ports, names, uids or times, which differ for each object."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """Another one, in which hardly a controller changes what clients wrote."""
+    """A server with only one controller, so that objects keep what clients wrote."""
     controllers_flag = "--controllers=root-ca-certificate-publisher-controller"
     server = start(
         tmp_path_factory.mktemp("still"), "--runtime-config", "api/all=true", controllers_flag
@@ -110,7 +110,7 @@ def served(api: Api) -> dict[tuple[str, str], Served]:
 
 
 def test_every_kind_has_an_object(served: dict[tuple[str, str], Served]) -> None:
-    """No kind is forgotten here: whatever can be updated has its object in the table."""
+    """Every kind that can be updated has an object in the table."""
     kinds_with_objects = {(obj["apiVersion"].partition("/")[0], obj["kind"]) for obj in OBJECTS}
     for (version, kind), resource in served.items():
         assert (
@@ -137,8 +137,8 @@ def _labelled(obj: Tree) -> Tree:
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
 def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) -> None:
-    """Create, get, list here and everywhere, watch, patch, update, /status, delete and
-    deletecollection, as each "should support API operations" of the conformance tests does."""
+    """Create, get, list, watch, patch, update, /status, delete and deletecollection work as in the
+    conformance tests "should support API operations"."""
     resource = served[obj["apiVersion"], obj["kind"]]
     assert {"create", "get", "list", "watch", "patch", "update", "delete"} <= resource.verbs
     path = resource.path(NAMESPACE)
@@ -182,7 +182,7 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
         assert updated["metadata"]["annotations"]["updated"] == "true"
         assert ("ADDED", two["metadata"]["name"]) in _until(stream, "MODIFIED", updated)
         if "status" in resource.subresources:
-            # Where a controller has its say, what is written does not last.
+            # Controllers overwrite the status of these kinds.
             _status(
                 api, f"{path}/{name}", None if obj["kind"] in WATCHED_OVER else obj.get("status")
             )
@@ -200,7 +200,7 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
 
 
 def _until(stream: HTTPResponse, type_: str, obj: Tree) -> list[tuple[str, str]]:
-    """What a watch shows until an object has got that far: the very change, or its end."""
+    """The events of a watch up to the given change or deletion of an object."""
     shown_events = []
     while True:
         event = events(stream, 1)[0]
@@ -215,7 +215,7 @@ def _until(stream: HTTPResponse, type_: str, obj: Tree) -> list[tuple[str, str]]
 
 
 def _put(api: Api, path: str, changed: Callable[[Tree], Tree]) -> Tree:
-    """Read, change and write back, again where a controller came between."""
+    """Read, change and write an object; repeat on a conflict."""
     while True:
         response = api.request("PUT", path, changed(api("GET", path)))
         if response.status != 409:
@@ -224,7 +224,8 @@ def _put(api: Api, path: str, changed: Callable[[Tree], Tree]) -> Tree:
 
 
 def _holds(stored: object, sent_value: object) -> None:
-    """Whatever was sent is there; what has been added is the server's business."""
+    """Assert that the stored value contains the value that was sent; additional fields are
+    allowed."""
     if isinstance(sent_value, dict) and isinstance(stored, dict):
         for key, value in sent_value.items():
             _holds(stored.get(key), value)
@@ -253,11 +254,10 @@ def _status(api: Api, path: str, status: Tree | None) -> None:
 
 
 def _cells(api: Api, path: str) -> dict[str, object]:
-    """The cells of an object's row, as `kubectl get -o wide` asks for it; what differs from run
-    to run is left out."""
+    """The cells of an object's table row, without those that differ between runs."""
     table = api("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     (row,) = table["rows"]
-    # An address has one cell more than columns, in Kubernetes too.
+    # IPAddress has one cell more than columns, in Kubernetes too.
     cells = zip(
         (column_definition["name"] for column_definition in table["columnDefinitions"]),
         row["cells"],
@@ -268,8 +268,8 @@ def _cells(api: Api, path: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
 def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree) -> None:
-    """An object made from any encoding is the same object, and reads the same in all of them:
-    alone, in a list and in a watch."""
+    """An object created from any encoding is the same, and reads the same in all of them: alone, in
+    a list and in a watch."""
     path = served[obj["apiVersion"], obj["kind"]].path(NAMESPACE)
     dry = [
         _timeless(_made(still, f"{path}?dryRun=All&fieldValidation=Strict", obj, form))
@@ -294,7 +294,8 @@ def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree)
 
 
 def _make_second(api: Api, path: str, obj: Tree) -> str:
-    """Make sure that the second object is there, and rests; its name."""
+    """Create the second object unless it exists, and wait until it no longer changes; return its
+    name."""
     name: str = _second(obj)["metadata"]["name"]
     api.request("POST", path, _second(obj))
     if obj["kind"] == "CustomResourceDefinition":
@@ -305,14 +306,14 @@ def _make_second(api: Api, path: str, obj: Tree) -> str:
 
 
 def _unversioned(listing: Any) -> Tree:
-    """A list without its version, which the writes of the server itself move."""
+    """A list without its resourceVersion, which other writes change."""
     return {**listing, "metadata": {**listing["metadata"], "resourceVersion": ""}}
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
 def test_writes_in_cbor(still: Api, served: dict[tuple[str, str], Served], obj: Tree) -> None:
-    """Update, patch, apply, scale, delete and deletecollection in CBOR do what they do in JSON
-    (KEP-4222); dry, so that others find what they look for."""
+    """Update, patch, apply, scale, delete and deletecollection have the same result in CBOR as in
+    JSON (KEP-4222); all are dry runs, for the sake of the other tests."""
     resource = served[obj["apiVersion"], obj["kind"]]
     path = resource.path(NAMESPACE)
     name = _make_second(still, path, obj)
@@ -353,7 +354,7 @@ def test_writes_in_cbor(still: Api, served: dict[tuple[str, str], Served], obj: 
 
 
 def _timeless(tree: object) -> object:
-    """An answer without the times at which it was made, the store's included."""
+    """A response without timestamps."""
     if isinstance(tree, dict):
         return {name: _timeless(item) for name, item in tree.items() if name not in TIMES}
     return [_timeless(item) for item in tree] if isinstance(tree, list) else tree
@@ -372,8 +373,8 @@ def _made(api: Api, path: str, obj: Tree, form: str) -> Tree:
 
 
 def _through(form: str, data: bytes) -> object:
-    """What is left of an object in JSON on its way through an encoding: in Protobuf the claims of
-    a stateful set do not name their kind."""
+    """An object in JSON after conversion through an encoding; Protobuf drops the kinds of a
+    StatefulSet's claims."""
     if form != "protobuf":
         return json.loads(data)
     encoded = recode(data, "json", form, codecs=CODECS)
@@ -381,7 +382,8 @@ def _through(form: str, data: bytes) -> object:
 
 
 def _read(form: str, data: bytes) -> object:
-    """By other people's decoders, but for Protobuf: tests/codecs compares that with Google's."""
+    """Decode with other libraries, except Protobuf, which tests/codecs compares with Google's
+    decoder."""
     if form == "yaml":
         return yaml.load(data, _Text)
     if form == "cbor":
@@ -390,7 +392,7 @@ def _read(form: str, data: bytes) -> object:
 
 
 class _Text(yaml.SafeLoader):
-    """Leaves timestamps alone."""
+    """A YAML loader that leaves timestamps as text."""
 
     yaml_implicit_resolvers = {
         first: [(tag, form) for tag, form in rows if not tag.endswith(":timestamp")]
@@ -410,7 +412,7 @@ def _text(value: object) -> object:
 
 
 def _watched(api: Api, path: str, name: str, form: str) -> object:
-    """The first object that a watch of one name shows, in an encoding."""
+    """The first object of a watch of one name, in an encoding."""
     with api.watch(f"{path}?fieldSelector=metadata.name={name}", accept=STREAMS[form]) as stream:
         if form == "json":
             return events(stream, 1)[0]["object"]
@@ -454,7 +456,8 @@ META_ALONE = '"spec.x" is not a known field selector: only "metadata.name", "met
 
 
 def test_field_selectors(api: Api, served: dict[tuple[str, str], Served]) -> None:
-    """Every kind is listed and watched by its own fields; other fields are refused in words."""
+    """Every kind can be listed and watched by its field selectors; other fields are refused with a
+    message."""
     for (_, kind), resource in served.items():
         if "watch" not in resource.verbs:
             continue
@@ -468,8 +471,8 @@ def test_field_selectors(api: Api, served: dict[tuple[str, str], Served]) -> Non
 
 
 def _select(api: Api, path: str, field: str) -> None:
-    """List and watch those that have no value of a field, and all others; once more where the
-    server's own loops came between."""
+    """List and watch objects without a value of a field, and all others; repeat if a controller
+    wrote meanwhile."""
     previous = None
     while (all_names := _names(api, path)) != previous:
         previous = all_names
@@ -487,7 +490,7 @@ def _names(api: Api, path: str) -> list[str]:
 
 
 def test_other_versions(api: Api, served: dict[tuple[str, str], Served]) -> None:
-    """An object read in any other version, and written back as it was read, has not changed."""
+    """An object that is read in another version and written back is unchanged."""
     seen_versions = set()
     for obj in OBJECTS:
         group = obj["apiVersion"].rpartition("/")[0]
@@ -505,7 +508,7 @@ def test_other_versions(api: Api, served: dict[tuple[str, str], Served]) -> None
         for other_resource in other_resources:
             there = f"{other_resource.path(NAMESPACE)}/{name}"
             api("PUT", there, api("GET", there))
-            if obj["kind"] != "HorizontalPodAutoscaler":  # its CPU metric moves to the end
+            if obj["kind"] != "HorizontalPodAutoscaler":  # v1 reorders its metrics
                 assert api("GET", path) == created, other_resource
             seen_versions.add(other_resource.version)
     assert len(seen_versions) == 10

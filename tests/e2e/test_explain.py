@@ -1,4 +1,4 @@
-"""kubectl explains every kind, out of the OpenAPI documents of both versions."""
+"""kubectl explain for every kind, with OpenAPI v2 and v3."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.e2e.programs import Kubectl
 
 
 def _resources(kubectl: Kubectl) -> list[tuple[str, str]]:
-    """Names of resources and their group-versions."""
+    """The names of resources and their group-versions."""
     resources = []
     for line in kubectl("api-resources", "--no-headers").splitlines():
         columns = line.split()
@@ -17,7 +17,7 @@ def _resources(kubectl: Kubectl) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 def test_every_kind(kubectl: Kubectl) -> None:
-    """Each resource of the server is explained with all its fields, each kind with a sentence."""
+    """Each resource is explained with all its fields, and each kind has a description."""
     resources = _resources(kubectl)
     assert len(resources) > 60
     for name, version in resources:
@@ -38,13 +38,13 @@ FIELDS = [
 
 @pytest.mark.parametrize("path", FIELDS)
 def test_fields(kubectl: Kubectl, path: str) -> None:
-    """A field says what it is for."""
+    """A field has a description."""
     _check(kubectl("explain", path), path)
 
 
 @pytest.mark.parametrize("path", FIELDS)
 def test_fields_of_version_two(newest: Kubectl, path: str) -> None:
-    """The older document says the same."""
+    """OpenAPI v2 has the same description."""
     _check(newest("explain", path, "--output", "plaintext-openapiv2"), path)
 
 

@@ -1,4 +1,4 @@
-"""A server whose disk takes no more."""
+"""A server on a full disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
     pytest.skip("limits of other processes are Linux's", allow_module_level=True)
 
 ROOM = 1_000_000
-"""Bytes that a file of the server may have."""
+"""Size limit of the server's files, in bytes."""
 
 
 def limit_files(pid: int, size: int) -> None:
@@ -26,9 +26,9 @@ def limit_files(pid: int, size: int) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """Without space writes are answered with a Status that says so, reads go on, and /readyz is
-    red; with space again all goes on without a restart. What was acknowledged is there, then and
-    after a restart."""
+    """On a full disk writes are 500 with a Status, reads succeed and /readyz fails; with space
+    again everything works without a restart, and acknowledged writes exist, also after a
+    restart."""
     server = start(tmp_path)
     try:
         create(server, "before")

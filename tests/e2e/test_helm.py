@@ -1,4 +1,4 @@
-"""A real helm installs, changes, takes back and removes a chart; its releases are secrets."""
+"""A real helm installs, upgrades, rolls back and uninstalls a chart."""
 
 import json
 from collections.abc import Callable
@@ -49,7 +49,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chart of a config map, a service and, unless told otherwise, a deployment."""
+    """A chart with a ConfigMap, a Service and, unless disabled, a Deployment."""
     folder = tmp_path_factory.mktemp("chart")
     (folder / "templates").mkdir()
     (folder / "Chart.yaml").write_text(CHART)
@@ -70,7 +70,7 @@ def helm(helm_program: Path, server: Server, namespace: str) -> Helm:
 
 
 def test_life_of_a_release(helm: Helm, newest: Kubectl, chart: Path) -> None:
-    """A release is installed, upgraded, rolled back, told of and uninstalled."""
+    """A release is installed, upgraded, rolled back, listed and uninstalled."""
     assert "Say hello." in helm("install", "one", str(chart))
     data = ("get", "configmap", "one-settings", "-o", "jsonpath={.data.greeting}{.data.revision}")
     assert newest(*data) == "hello1"
@@ -101,8 +101,8 @@ def test_life_of_a_release(helm: Helm, newest: Kubectl, chart: Path) -> None:
 
 @pytest.mark.slow
 def test_waits(helm: Helm, newest: Kubectl, chart: Path) -> None:
-    """What needs no controller is ready at once; a deployment that nobody runs is not, and the
-    release that waited for it failed."""
+    """`--wait` succeeds for objects that need no controller, and fails for a Deployment, which
+    nothing runs here."""
     wait_flags = ("--wait", "--timeout", "20s")
     helm("upgrade", "--install", "one", str(chart), "--set", "deployed=false", *wait_flags)
     helm("uninstall", "one", *wait_flags)
@@ -115,7 +115,7 @@ def test_waits(helm: Helm, newest: Kubectl, chart: Path) -> None:
 
 @pytest.mark.slow
 def test_template_and_dry_run(helm: Helm, newest: Kubectl, chart: Path) -> None:
-    """What a chart renders can be applied; a dry run stores nothing."""
+    """A rendered chart can be applied; a dry run stores nothing."""
     rendered = helm("template", "one", str(chart))
     newest("apply", "-f", "-", stdin=rendered)
     newest("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=rendered)

@@ -1,4 +1,5 @@
-"""Objects of every kind with values that nobody expects: refused or taken, never a 500."""
+"""Objects of every kind with unexpected values: the server accepts or refuses them, never with a
+500."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ NUMBERS = [0, 1, -1, 2, 100, 65535, 65536, 2**31 - 1, -(2**31), 2**63 - 1, -(2**
 
 
 def values(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The path of each value below the head of an object."""
+    """The path of each value below the top level of an object."""
     parts = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for key, value in parts:
         if path or key not in ("kind", "apiVersion", "metadata"):
@@ -34,7 +35,7 @@ def values(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
 
 
 def spoil(rng: random.Random, obj: Any) -> Any:
-    """A copy in which some values are gone, empty, twice there or of another sense."""
+    """A copy in which some values are missing, empty, duplicated or of another type."""
     obj = copy.deepcopy(obj)
     for _ in range(rng.choice((1, 1, 2, 3, 8))):
         paths = list(values(obj))
@@ -71,8 +72,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 1500), pytest.param(2, 30_000, marks=pytest.mark.slow)]
 )
-def test_never_an_error_of_the_server(server: Server, seed: int, count: int) -> None:
-    """Create, replace, patch and apply of spoilt objects, of what is there and of what is not."""
+def test_no_internal_errors(server: Server, seed: int, count: int) -> None:
+    """Create, replace, patch and apply of spoilt objects, for existing and absent names, are never
+    a 500."""
     rng, api = random.Random(seed), Api(server)
     kinds = discover(api)
     targets = [(kinds[of], obj) for obj in objects() if (of := _kind(obj)) in kinds]

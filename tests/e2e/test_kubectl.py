@@ -1,4 +1,4 @@
-"""A real kubectl, unmodified, does its daily work."""
+"""A real, unmodified kubectl in daily use."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def test_the_oldest(server: Server, namespace: str) -> None:
 
 
 def test_create_get_in_every_output(kubectl: Kubectl) -> None:
-    """A created pod shows in the table, wide, as JSON, as YAML, by name and by JSONPath."""
+    """A created pod is shown as a table, wide, as JSON, as YAML, by name and by JSONPath."""
     assert kubectl("create", "-f", "-", stdin=POD) == "pod/web created\n"
     header, row = kubectl("get", "pods").splitlines()
     assert header.split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
@@ -41,7 +41,8 @@ def test_create_get_in_every_output(kubectl: Kubectl) -> None:
 
 
 def test_create_is_validated(kubectl: Kubectl) -> None:
-    """An unknown field is refused before the create, and a broken rule by it, naming the field."""
+    """An unknown field is refused before the create, and an invalid value by it, with the field's
+    name."""
     unknown = kubectl("create", "-f", "-", stdin=POD.replace("image:", "imagee:"), fails=True)
     assert re.search(r'unknown field ".*imagee"', unknown)
     broken = kubectl("create", "-f", "-", stdin=POD.replace("name: web", "name: Web_"), fails=True)
@@ -66,7 +67,7 @@ def test_describe(kubectl: Kubectl) -> None:
 
 
 def test_label_annotate_patch(kubectl: Kubectl) -> None:
-    """Labels and annotations come and go; all three patch types change an object."""
+    """Labels and annotations are added and removed; all three patch types change an object."""
     kubectl("create", "-f", "-", stdin=POD)
     kubectl("label", "pod", "web", "tier=front")
     assert kubectl("get", "pods", "-l", "tier=front", "-o", "name") == "pod/web\n"
@@ -89,7 +90,7 @@ def test_label_annotate_patch(kubectl: Kubectl) -> None:
 
 
 def test_edit_by_replace(kubectl: Kubectl) -> None:
-    """replace takes back what get wrote; a stale copy is refused."""
+    """replace accepts the output of get; a stale copy is refused."""
     kubectl("create", "configmap", "settings", "--from-literal=a=1")
     stale_text = kubectl("get", "configmap", "settings", "-o", "yaml")
     kubectl("replace", "-f", "-", stdin=stale_text.replace('a: "1"', 'a: "2"'))
@@ -101,7 +102,7 @@ def test_edit_by_replace(kubectl: Kubectl) -> None:
 
 
 def test_apply(kubectl: Kubectl) -> None:
-    """Client-side apply creates, leaves alone and changes, with a strategic merge patch."""
+    """Client-side apply creates, keeps and changes objects, with a strategic merge patch."""
     assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/shop created\n"
     assert kubectl("apply", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/shop unchanged\n"
     changed = DEPLOYMENT.replace("1.27", "1.28")
@@ -132,7 +133,7 @@ def test_scale_and_restart(kubectl: Kubectl) -> None:
 
 
 def test_delete(kubectl: Kubectl) -> None:
-    """delete takes an object, a list by label, and says when there is none."""
+    """delete removes an object and a selection by label, and reports an absent one."""
     for name in ("a", "b", "c"):
         kubectl("create", "configmap", name)
         kubectl("label", "configmap", name, "set=one")
@@ -143,7 +144,7 @@ def test_delete(kubectl: Kubectl) -> None:
 
 
 def test_chunks(kubectl: Kubectl) -> None:
-    """A list in chunks of two is the whole list, in order."""
+    """A list in chunks of two is complete and in order."""
     names = [f"item-{number}" for number in range(7)]
     for name in names:
         kubectl("create", "configmap", name)
@@ -162,7 +163,7 @@ def test_field_selectors_and_sorting(kubectl: Kubectl) -> None:
 
 
 def test_watch(server: Server, kubectl: Kubectl, kubectl_program: Path, namespace: str) -> None:
-    """get --watch shows what is there, then what changes."""
+    """get --watch prints the existing objects, then changes."""
     kubectl("create", "configmap", "first")
     command = [kubectl_program, "--kubeconfig", server.kubeconfig, "-n", namespace]
     events = ["--watch", "--no-headers", "--output-watch-events"]
@@ -200,6 +201,6 @@ def test_watch(server: Server, kubectl: Kubectl, kubectl_program: Path, namespac
     ],
     ids=" ".join,
 )
-def test_asks_about_the_server(kubectl: Kubectl, arguments: tuple[str, ...]) -> None:
-    """What kubectl asks to learn about the server is answered."""
+def test_server_information(kubectl: Kubectl, arguments: tuple[str, ...]) -> None:
+    """Commands that print information about the server work."""
     kubectl(*arguments)

@@ -1,4 +1,4 @@
-"""A real kubectl applies, compares, edits and replaces: configurations kept in files."""
+"""A real kubectl applies, compares, edits and replaces manifests in files."""
 
 import json
 import shlex
@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.manifests import CONFIG_MAP, DEPLOYMENT, POD, SECRET
 from tests.e2e.programs import Kubectl
 
-# Dry runs of kubectl 1.20 look for parameters where no server since 1.27 writes them.
+# kubectl 1.20 looks for the dryRun parameter where no server since 1.27 declares it.
 
 LATER = DEPLOYMENT.replace("1.27", "1.28")
 IMAGE = "jsonpath={.spec.template.spec.containers[0].image}"
@@ -26,7 +26,7 @@ configMapGenerator:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two files, one of them with two documents, and a kustomization beside them."""
+    """Two files, one with two documents, and a kustomization."""
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "pod.yaml").write_text(POD)
     (tmp_path / "files" / "both.yaml").write_text(f"{CONFIG_MAP}---{SECRET}")
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def editor(tmp_path: Path) -> dict[str, str]:
-    """An editor that replaces nginx:1.27 by nginx:1.30, as the environment names it."""
+    """Environment variables with an editor that replaces nginx:1.27 by nginx:1.30."""
     script = tmp_path / "editor.py"
     script.write_text(
         "import pathlib, sys\n"
@@ -49,7 +49,7 @@ def editor(tmp_path: Path) -> dict[str, str]:
 
 
 def managers(kubectl: Kubectl, name: str) -> set[tuple[str, str]]:
-    """Who owns fields of an object, and by which operation."""
+    """The managers of an object's fields, with their operation."""
     obj = json.loads(kubectl("get", name, "-o", "json", "--show-managed-fields"))
     return {
         (managed_field["manager"], managed_field["operation"])
@@ -58,7 +58,7 @@ def managers(kubectl: Kubectl, name: str) -> set[tuple[str, str]]:
 
 
 def test_files_and_folders(kubectl: Kubectl, folder: Path) -> None:
-    """A folder is applied as a whole, leaves all as it is the second time, and is deleted."""
+    """A folder is applied, applied again without a change, and deleted."""
     files = ("-f", str(folder / "files"))
     names = ("configmap/settings", "secret/keys", "pod/web")
     assert kubectl("apply", *files).splitlines() == [f"{name} created" for name in names]
@@ -71,7 +71,7 @@ def test_files_and_folders(kubectl: Kubectl, folder: Path) -> None:
 
 @pytest.mark.slow
 def test_kustomize(kubectl: Kubectl, folder: Path) -> None:
-    """A kustomization is applied, from both sides, and deleted."""
+    """A kustomization is applied client-side and server-side, and deleted."""
     output = kubectl("apply", "-k", str(folder / "kustomize"))
     assert "deployment.apps/made-shop created" in output
     kubectl("apply", "-k", str(folder / "kustomize"), "--server-side", "--force-conflicts")
@@ -81,7 +81,7 @@ def test_kustomize(kubectl: Kubectl, folder: Path) -> None:
 
 
 def test_dry_runs(newest: Kubectl) -> None:
-    """A dry run on either side says what would happen and stores nothing."""
+    """Client and server dry runs print the result and store nothing."""
     for side, suffix in (("client", "(dry run)"), ("server", "(server dry run)")):
         created = newest("apply", f"--dry-run={side}", "-f", "-", stdin=DEPLOYMENT)
         assert created == f"deployment.apps/shop created {suffix}\n"
@@ -96,7 +96,8 @@ def test_dry_runs(newest: Kubectl) -> None:
 
 
 def test_diff(newest: Kubectl) -> None:
-    """diff shows what applying would change, from both sides, and nothing where nothing does."""
+    """diff shows what apply would change, client-side and server-side, and nothing if nothing would
+    change."""
     assert "+kind: Deployment" in newest("diff", "-f", "-", stdin=DEPLOYMENT, fails=True)
     newest("apply", "-f", "-", stdin=DEPLOYMENT)
     assert newest("diff", "-f", "-", stdin=DEPLOYMENT) == ""
@@ -107,7 +108,8 @@ def test_diff(newest: Kubectl) -> None:
 
 
 def test_server_side(kubectl: Kubectl, newest: Kubectl) -> None:
-    """Server-side apply creates, changes, refuses what another owns, and takes it by force."""
+    """Server-side apply creates and changes an object, conflicts with another manager, and wins
+    with force."""
     apply = ("apply", "--server-side", "-f", "-")
     assert kubectl(*apply, stdin=DEPLOYMENT) == "deployment.apps/shop serverside-applied\n"
     kubectl(*apply, stdin=LATER)
@@ -126,7 +128,7 @@ def test_server_side(kubectl: Kubectl, newest: Kubectl) -> None:
 
 
 def test_from_one_side_to_the_other(newest: Kubectl) -> None:
-    """What was applied from the client's side is taken over by server-side apply, and goes on."""
+    """Server-side apply takes over an object of client-side apply."""
     newest("apply", "-f", "-", stdin=DEPLOYMENT)
     assert managers(newest, "deployment/shop") == {("kubectl-client-side-apply", "Update")}
     newest("apply", "--server-side", "-f", "-", stdin=LATER)
@@ -154,7 +156,7 @@ def test_last_applied(kubectl: Kubectl, tmp_path: Path, editor: dict[str, str]) 
 
 
 def test_prune(kubectl: Kubectl) -> None:
-    """What was applied with a label once and is so no more goes."""
+    """apply --prune deletes objects that are no longer in the manifests."""
     second_map = CONFIG_MAP.replace("name: settings", "name: other")
     flag = "--prune-allowlist" if "allowlist" in kubectl("apply", "--help") else "--prune-whitelist"
     prune = ("apply", "-f", "-", "--prune", "-l", "set=one", f"{flag}=core/v1/ConfigMap")
@@ -164,7 +166,7 @@ def test_prune(kubectl: Kubectl) -> None:
 
 
 def test_apply_sets(newest: Kubectl) -> None:
-    """What a set held once and holds no more goes."""
+    """apply with an ApplySet deletes objects that are no longer in the set."""
     second_map = CONFIG_MAP.replace("name: settings", "name: other")
     apply = ("apply", "--server-side", "-f", "-", "--prune", "--applyset=mine")
     newest(*apply, stdin=f"{CONFIG_MAP}---{second_map}", KUBECTL_APPLYSET="true")
@@ -173,7 +175,7 @@ def test_apply_sets(newest: Kubectl) -> None:
 
 
 def test_edit(kubectl: Kubectl, editor: dict[str, str]) -> None:
-    """What an editor changed is stored; nothing changed is nothing done; nonsense is refused."""
+    """edit stores the editor's change, does nothing without a change, and refuses invalid input."""
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     assert kubectl("edit", "deployment", "shop", **editor) == "deployment.apps/shop edited\n"
     assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.30"
@@ -189,7 +191,7 @@ def test_edit(kubectl: Kubectl, editor: dict[str, str]) -> None:
 
 @pytest.mark.slow
 def test_replace(kubectl: Kubectl, tmp_path: Path) -> None:
-    """replace puts an object in another's place; with --force, after deleting that."""
+    """replace overwrites an object; with --force it deletes it first."""
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     uid = "jsonpath={.metadata.uid}"
     first = kubectl("get", "deployment", "shop", "-o", uid)

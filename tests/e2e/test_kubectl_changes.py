@@ -1,4 +1,4 @@
-"""A real kubectl changes one thing at a time: set, scale, rollout, expose, patch, nodes."""
+"""A real kubectl changes single things: set, scale, rollout, expose, patch, nodes."""
 
 import json
 
@@ -25,7 +25,7 @@ spec:
       containers:
       - {{name: main, image: "nginx:1.2{revision}"}}
 """
-"""What a deployment controller would make for a revision."""
+"""The ReplicaSet that a deployment controller would create for a revision."""
 
 FINISHED = {
     "status": {
@@ -36,18 +36,18 @@ FINISHED = {
         "availableReplicas": 2,
     }
 }
-"""What a deployment controller would say when all pods run."""
+"""The status that a deployment controller would write when all pods run."""
 
 
 @pytest.fixture
 def shop(kubectl: Kubectl) -> Kubectl:
-    """kubectl, with a deployment made by it."""
+    """kubectl, with the Deployment shop created."""
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     return kubectl
 
 
 def deployment(kubectl: Kubectl) -> dict:
-    """The deployment as it is."""
+    """The current Deployment."""
     return json.loads(kubectl("get", "deployment", "shop", "-o", "json"))
 
 
@@ -81,7 +81,8 @@ def test_set_selector_and_subject(kubectl: Kubectl) -> None:
 
 
 def test_patches(shop: Kubectl) -> None:
-    """A strategic patch merges containers by name; one that cannot be applied is refused."""
+    """A strategic merge patch merges containers by name; a patch that cannot be applied is
+    refused."""
     side = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "x"}]}}}}
     shop("patch", "deployment", "shop", "-p", json.dumps(side))
     side["spec"]["template"]["spec"]["containers"] = [{"$patch": "delete", "name": "main"}]
@@ -95,7 +96,7 @@ def test_patches(shop: Kubectl) -> None:
 
 
 def test_rollout(shop: Kubectl) -> None:
-    """Revisions are shown and gone back to; a rollout pauses, resumes, and is waited for."""
+    """A rollout shows its history, is undone, paused, resumed, and waited for."""
     uid = deployment(shop)["metadata"]["uid"]
     sets = [REPLICA_SET.format(revision=number, uid=uid) for number in (1, 2)]
     shop("create", "-f", "-", stdin="---".join(sets))
@@ -115,7 +116,7 @@ def test_rollout(shop: Kubectl) -> None:
 
 
 def test_statuses(newest: Kubectl) -> None:
-    """What a controller would say is written to the status, and waited for."""
+    """A status written like a controller's is stored, and can be waited for."""
     newest("create", "-f", "-", stdin=DEPLOYMENT)
     status = ("--subresource=status", "--type=merge", "-p", json.dumps(FINISHED))
     newest("patch", "deployment", "shop", *status)
@@ -134,7 +135,7 @@ def test_statuses(newest: Kubectl) -> None:
 
 
 def test_expose_and_autoscale(shop: Kubectl) -> None:
-    """expose makes services of deployments and pods, autoscale an autoscaler, run a pod."""
+    """expose creates Services for deployments and pods, autoscale an autoscaler, run a pod."""
     shop("expose", "deployment", "shop", "--port=80", "--target-port=8080")
     selector = "jsonpath={.spec.selector.app}:{.spec.ports[0].targetPort}"
     assert shop("get", "service", "shop", "-o", selector) == "shop:8080"
@@ -146,7 +147,7 @@ def test_expose_and_autoscale(shop: Kubectl) -> None:
 
 
 def test_nodes(kubectl: Kubectl, namespace: str) -> None:
-    """A node is labelled, tainted, cordoned and drained; what has no controller needs force."""
+    """A node is labelled, tainted, cordoned and drained; pods without a controller need --force."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": namespace}}
     kubectl("create", "-f", "-", stdin=json.dumps(node))
     kubectl("taint", "node", namespace, "busy=yes:NoSchedule")

@@ -1,4 +1,4 @@
-"""A real kubectl makes objects of what its arguments say, asks for tokens and certificates."""
+"""A real kubectl creates objects from its arguments, and requests tokens and certificates."""
 
 import base64
 import json
@@ -40,18 +40,18 @@ OF_THE_CLUSTER = (
 )
 
 
-# kubectl 1.20 makes cron jobs and budgets of API versions that are gone.
+# kubectl 1.20 creates cron jobs and budgets in API versions that were removed.
 LATER = ("cronjob", "job k", "poddisruptionbudget")
 
 
 def is_newest(kubectl: Kubectl) -> bool:
-    """Whether this kubectl knows today's API versions."""
+    """Whether this kubectl knows the current API versions."""
     return "--subresource" in kubectl("patch", "--help")
 
 
 @pytest.mark.slow
 def test_generators(server: Server, kubectl: Kubectl, namespace: str) -> None:
-    """create makes every kind of object that it has a generator for."""
+    """create works for every kind that kubectl has a generator for."""
     newest = is_newest(kubectl)
     values = {"folder": server.folder, "name": f"{namespace}-{'new' if newest else 'old'}"}
     for line in (*GENERATORS, *OF_THE_CLUSTER):
@@ -67,7 +67,7 @@ def test_generators(server: Server, kubectl: Kubectl, namespace: str) -> None:
 
 
 def test_run(kubectl: Kubectl) -> None:
-    """run makes a pod as told; admission gives it a token, a priority and tolerations."""
+    """run creates a pod; admission adds a token, a priority and tolerations."""
     kubectl("run", "one", "--image=nginx", "--labels=a=b", "--env=A=1", "--", "sleep", "1")
     pod = json.loads(kubectl("get", "pod", "one", "-o", "json"))
     (container,) = pod["spec"]["containers"]
@@ -80,7 +80,7 @@ def test_run(kubectl: Kubectl) -> None:
 
 
 def test_tokens(newest: Kubectl) -> None:
-    """A token of a service account is made, and says whose it is."""
+    """A token of a service account can be created, and identifies it."""
     newest("create", "serviceaccount", "clerk")
     token = newest("create", "token", "clerk", "--duration=10m", "--audience=shop")
     payload = token.split(".")[1]
@@ -93,7 +93,7 @@ def test_tokens(newest: Kubectl) -> None:
 
 @pytest.fixture
 def request_of_jane() -> str:
-    """A request for a client's certificate, as base64 of PEM."""
+    """A certificate signing request, as base64 of PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "jane")])
     request = x509.CertificateSigningRequestBuilder().subject_name(name).sign(key, hashes.SHA256())
@@ -102,7 +102,7 @@ def request_of_jane() -> str:
 
 @pytest.mark.slow
 def test_certificates(kubectl: Kubectl, namespace: str, request_of_jane: str) -> None:
-    """A request for a certificate is approved, and cannot be denied after that."""
+    """A CertificateSigningRequest is approved, and cannot be denied after that."""
     manifest = {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
@@ -124,7 +124,7 @@ def test_certificates(kubectl: Kubectl, namespace: str, request_of_jane: str) ->
 
 
 def test_raw(kubectl: Kubectl, namespace: str) -> None:
-    """Requests may be written out."""
+    """create, replace, get and delete with --raw send requests to a path."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     manifest = json.dumps({"metadata": {"name": "raw"}})
     created = json.loads(kubectl("create", "--raw", path, "-f", "-", stdin=manifest))
@@ -136,6 +136,6 @@ def test_raw(kubectl: Kubectl, namespace: str) -> None:
 
 
 def test_save_config(kubectl: Kubectl, tmp_path: Path) -> None:
-    """What is created with its configuration can be applied later without a warning."""
+    """An object created with --save-config can be applied later without a warning."""
     kubectl("create", "--save-config", "-f", "-", stdin=CONFIG_MAP)
     assert kubectl("apply", "-f", "-", stdin=CONFIG_MAP) == "configmap/settings unchanged\n"

@@ -1,4 +1,5 @@
-"""A real kubectl asks in every form, deletes in every way, and is told clearly what is not here."""
+"""A real kubectl reads in every output form and deletes in every way; requests that need a kubelet
+fail with a clear message."""
 
 import json
 import re
@@ -26,7 +27,7 @@ metadata:
 
 @pytest.fixture
 def maps(kubectl: Kubectl) -> Kubectl:
-    """kubectl, with three config maps of two sets."""
+    """kubectl, with three ConfigMaps in two sets."""
     items = [
         {
             "apiVersion": "v1",
@@ -66,20 +67,20 @@ def test_outputs(maps: Kubectl) -> None:
 
 
 def test_all_namespaces(maps: Kubectl, namespace: str) -> None:
-    """get -A shows where objects are; several kinds are shown apart."""
+    """get -A has a column with the namespace; several kinds are printed apart."""
     rows = [line.split() for line in maps("get", "configmaps,secrets", "-A").splitlines()]
     assert [namespace, "configmap/a", "1"] in [row[:3] for row in rows]
 
 
 def test_managed_fields(newest: Kubectl) -> None:
-    """Owners of fields are shown to who asks for them only."""
+    """managedFields are shown only with --show-managed-fields."""
     newest("create", "configmap", "a", "--from-literal=b=c")
     get = ("get", "configmap", "a", "-o", "yaml")
     assert "managedFields" not in newest(*get)
     assert "manager: kubectl-create" in newest(*get, "--show-managed-fields")
 
 
-QUESTIONS = {
+COMMANDS = {
     ("explain", "cronjob.spec.jobTemplate"): "CronJob",
     ("explain", "hpa.spec", "--api-version=autoscaling/v1"): "targetCPUUtilizationPercentage",
     ("api-resources", "--api-group=apps", "-o", "name"): "deployments.apps",
@@ -93,19 +94,19 @@ QUESTIONS = {
 }
 
 
-def test_questions(kubectl: Kubectl) -> None:
-    """What the server is, has and allows is answered."""
-    for arguments, expected in QUESTIONS.items():
+def test_server_information(kubectl: Kubectl) -> None:
+    """Commands about versions, resources and permissions work."""
+    for arguments, expected in COMMANDS.items():
         assert expected in kubectl(*arguments), arguments
 
 
 def test_who_am_i(newest: Kubectl) -> None:
-    """The server says who asks."""
+    """auth whoami prints the user."""
     assert "system:masters" in newest("auth", "whoami")
 
 
 def test_reconcile(kubectl: Kubectl, namespace: str) -> None:
-    """auth reconcile makes a role and gives one what it lacks."""
+    """auth reconcile creates a role and adds missing rules."""
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
@@ -121,7 +122,7 @@ def test_reconcile(kubectl: Kubectl, namespace: str) -> None:
 
 @pytest.mark.parametrize("policy", ["background", "foreground", "orphan"])
 def test_cascades(kubectl: Kubectl, newest: Kubectl, policy: str) -> None:
-    """Dependents go with their owner, before it, or stay."""
+    """With --cascade dependents are deleted after their owner, before it, or not at all."""
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     uid = kubectl("get", "deployment", "shop", "-o", "jsonpath={.metadata.uid}")
     kubectl("create", "-f", "-", stdin=OWNED.format(uid=uid))
@@ -134,14 +135,14 @@ def test_cascades(kubectl: Kubectl, newest: Kubectl, policy: str) -> None:
 
 
 def test_delete_all(maps: Kubectl) -> None:
-    """delete takes a set, then all there are."""
+    """delete removes a selection, then all objects."""
     assert maps("delete", "configmaps", "-l", "set=x").count("deleted") == 2
     maps("delete", "configmaps", "--all")
     assert maps("get", "configmaps", "-l", "set", "-o", "name") == ""
 
 
 def test_delete_namespace(kubectl: Kubectl, namespace: str) -> None:
-    """Deleting a namespace returns when it is gone with all that was in it."""
+    """delete namespace returns when the namespace and its objects are deleted."""
     kubectl("create", "-f", "-", stdin=f"{POD}---{DEPLOYMENT}")
     kubectl("create", "configmap", "held")
     kubectl("delete", "namespace", namespace, "--timeout=60s")
@@ -159,8 +160,8 @@ NOTHING_RUNS = {
 }
 
 
-def test_nothing_runs(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
-    """What needs a running pod is refused, and says that no kubelet is attached."""
+def test_no_kubelet(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
+    """Commands that need a running pod fail because no kubelet is attached."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": namespace}}
     kubectl("create", "-f", "-", stdin=json.dumps(node))
     bound = POD.replace("spec:", f"spec:\n  nodeName: {namespace}")
@@ -172,7 +173,7 @@ def test_nothing_runs(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
 
 @contextmanager
 def proxy(server: Server, program: Path, *arguments: str) -> Iterator[str]:
-    """A running `kubectl proxy`; the first line it wrote."""
+    """A running `kubectl proxy`, and the first line of its output."""
     home = {"KUBECONFIG": str(server.kubeconfig), "HOME": str(server.folder)}
     command = [program, "proxy", *arguments]
     with subprocess.Popen(command, env=home, stdout=subprocess.PIPE, text=True) as process:

@@ -1,7 +1,7 @@
-"""Concurrent clients of one store, through HTTP: every object is one register.
+"""Concurrent clients of one store over HTTP: every object is a linearizable register.
 
-Clients read, list, create, replace and delete a few objects through all servers of a store at
-once; what they were told is checked by tests/linearizability.py.
+Clients read, list, create, replace and delete a few objects through all servers of a store at once.
+tests/linearizability.py checks the history of their calls.
 """
 
 import contextlib
@@ -26,18 +26,18 @@ from tests.storage.etcd_server import Member, free_port, shared_etcd
 KEYS = ("a", "b", "c")
 MAPS = "/api/v1/namespaces/default/configmaps"
 WANTED = {"get", "create", "put", "delete"}
-"""What must have succeeded in a run that is worth checking."""
+"""The kinds of calls that must have succeeded before a run is checked."""
 PATIENCE = 60.0
 _prefixes = itertools.count(1)
 
 
-class Unheard(Exception):
-    """Nobody knows what became of the call."""
+class NoResponse(Exception):
+    """The outcome of a call is unknown."""
 
 
 @dataclass
 class Client:
-    """One client with a connection to a server of its choice, and what it was told."""
+    """A client with a connection to one server at a time, and its history."""
 
     name: str
     ports: Sequence[Callable[[], int]]
@@ -48,7 +48,7 @@ class Client:
     writes: int = 0
 
     def step(self) -> None:
-        """One call of some kind to some server."""
+        """Send one random call to a random server."""
         if self.connection is None or self.chance.random() < 0.2:
             self.leave()
             port = self.chance.choice(self.ports)()
@@ -66,7 +66,7 @@ class Client:
         called, returned, code, page = self._call("GET", MAPS + limit)
         items = {item["metadata"]["name"]: item for item in page.get("items", ())}
         if code == 200 and limit and "continue" in page["metadata"]:
-            # The rest is of the same moment, whenever it is read.
+            # The next page has the revision of the first, whenever it is read.
             token = page["metadata"]["continue"]
             _, _, code, next_page = self._call("GET", f"{MAPS}{limit}0&continue={token}")
             items |= {item["metadata"]["name"]: item for item in next_page.get("items", ())}
@@ -81,12 +81,12 @@ class Client:
         self._note(key, "create", body["data"]["v"], *self._call("POST", MAPS, body))
 
     def replace(self, key: str) -> None:
-        """Only what this client has seen last."""
+        """Replace the version that this client saw last."""
         if key in self.known:
             self._put(key, self._value(), self.known[key])
 
     def overwrite(self, key: str) -> None:
-        """Whatever is there, at times by what may be there already."""
+        """Replace any version, at times with the value that may be stored already."""
         self._put(key, self.chance.choice(("same", self._value())), None)
 
     def delete(self, key: str) -> None:
@@ -111,7 +111,8 @@ class Client:
         return {"metadata": {"name": key}, "data": {"v": value}}
 
     def _call(self, method: str, path: str, body: Any = None) -> tuple[float, float, int, Any]:
-        """When it was called, when it returned, status (0: unheard) and answer."""
+        """The times of the call and of its return, the status (0 without a response) and the
+        body."""
         content = None if body is None else json.dumps(body)
         called = time.monotonic()
         try:
@@ -158,8 +159,8 @@ class Client:
 def run_clients(
     ports: Sequence[Callable[[], int]], count: int, seconds: float, disturb: Callable[[], None]
 ) -> dict[str, list[Operation]]:
-    """Let clients work for some time while something happens, and on a busy machine until the
-    run is worth checking; the history of each object."""
+    """Run clients while something happens, and on a busy machine until the run is worth checking;
+    return the history of each object."""
     clients = [Client(f"c{number}", ports, random.Random(number)) for number in range(count)]
     deadline = time.monotonic() + seconds
     failed: list[BaseException] = []
@@ -170,7 +171,7 @@ def run_clients(
                 _succeeded(clients) >= WANTED or time.monotonic() > deadline + PATIENCE
             ):
                 client.step()
-                if client.connection is None:  # its server is away
+                if client.connection is None:  # the server is restarting
                     time.sleep(0.01)
         except BaseException as error:
             failed.append(error)
@@ -194,7 +195,7 @@ def run_clients(
 
 
 def _succeeded(clients: Sequence[Client]) -> set[str]:
-    """The kinds of calls that have been answered with success."""
+    """The kinds of calls that have succeeded."""
     operations = (
         operation
         for client in clients
@@ -209,7 +210,7 @@ def _succeeded(clients: Sequence[Client]) -> set[str]:
 
 
 def check(histories: dict[str, list[Operation]]) -> None:
-    """Each object was a register."""
+    """Assert that the history of each object is linearizable."""
     for key, history in histories.items():
         text = "\n".join(map(str, sorted(history, key=lambda operation: operation.called)))
         assert linearizable(history, register, None), f"no order explains {key}:\n{text}"
@@ -217,7 +218,7 @@ def check(histories: dict[str, list[Operation]]) -> None:
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., Server]]:
-    """Starts servers, and ends those that are left."""
+    """Starts servers, and stops them at the end."""
     with ExitStack() as stack:
 
         def start(**settings: Any) -> Server:
@@ -236,7 +237,7 @@ def over_etcd(*members: Member) -> dict[str, str]:
 
 
 def no_faults() -> None:
-    """Nothing happens."""
+    """Does nothing."""
 
 
 def port_of(server: Server) -> Callable[[], int]:
@@ -244,13 +245,13 @@ def port_of(server: Server) -> Callable[[], int]:
 
 
 def test_one_server_over_sqlite(start: Callable[..., Server], tmp_path: Path) -> None:
-    """The objects of one server over a file are linearizable."""
+    """Objects of one server over SQLite are linearizable."""
     server = start(storage=f"sqlite:{tmp_path / 'store.db'}")
     check(run_clients([port_of(server)], 6, 1.0, no_faults))
 
 
 def test_two_servers_over_etcd(start: Callable[..., Server]) -> None:
-    """The objects of two servers over one etcd are linearizable, whichever a client asks."""
+    """Objects of two servers over one etcd are linearizable, whichever server a client uses."""
     settings = over_etcd(shared_etcd())
     servers = [start(**settings), start(**settings)]
     check(run_clients([port_of(server) for server in servers], 6, 2.0, no_faults))
@@ -258,7 +259,7 @@ def test_two_servers_over_etcd(start: Callable[..., Server]) -> None:
 
 @pytest.mark.parametrize("backend", ["sqlite", "etcd"])
 def test_while_servers_restart(backend: str, start: Callable[..., Server], tmp_path: Path) -> None:
-    """They are so too while servers are ended and started anew."""
+    """Objects are linearizable while servers restart."""
     if backend == "sqlite":
         settings, count = {"storage": f"sqlite:{tmp_path / 'store.db'}"}, 1
     else:
@@ -278,7 +279,7 @@ def test_while_servers_restart(backend: str, start: Callable[..., Server], tmp_p
 
 @pytest.mark.slow
 def test_while_leaders_change(start: Callable[..., Server]) -> None:
-    """They are so too while the leader of a cluster of three is killed, again and again."""
+    """Objects are linearizable while the leader of a cluster of three is killed repeatedly."""
     peers = {name: free_port() for name in ("one", "two", "three")}
     members = [Member(name, peers) for name in peers]
     with contextlib.ExitStack() as stack:
@@ -303,7 +304,8 @@ def test_while_leaders_change(start: Callable[..., Server]) -> None:
 
 @pytest.mark.slow
 def test_for_longer(start: Callable[..., Server]) -> None:
-    """Two servers over one etcd, more clients, for half a minute."""
+    """Objects of two servers over one etcd are linearizable with more clients, for half a
+    minute."""
     settings = over_etcd(shared_etcd())
     servers = [start(**settings), start(**settings)]
     check(run_clients([port_of(server) for server in servers], 12, 30, no_faults))

@@ -1,4 +1,4 @@
-"""A real operator: kopf runs unmodified."""
+"""A real operator: kopf, unmodified."""
 
 import os
 import re
@@ -48,7 +48,7 @@ spec: {size: 2}
 
 @pytest.fixture
 def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
-    """A running operator; call it to wait until its log says something."""
+    """A running operator; returns a function that waits for a line in its log."""
     command = [sys.executable, "-m", "kopf", "run", "--verbose", "-n", namespace, str(OPERATOR)]
     operator = subprocess.Popen(
         command,
@@ -73,7 +73,7 @@ def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
 
 
 def test_kopf(newest: Kubectl, kopf: Callable[[str], None]) -> None:
-    """A kopf operator makes, scales and, by way of ownership, deletes what belongs to an object."""
+    """A kopf operator creates, scales and, through owner references, deletes a Deployment."""
     newest("apply", "-f", "-", stdin=DEFINITION)
     kopf("Starting the watch-stream for memcacheds.v1.example.dev")
     newest("apply", "-f", "-", stdin=MEMCACHED)

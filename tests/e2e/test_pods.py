@@ -1,5 +1,5 @@
-"""What Kubernetes' conformance tests ask of an API server about pods that are only created: each
-test here is named for one of theirs, and does what it does."""
+"""Kubernetes' conformance tests of pods that need not run. Each test does what the conformance
+tests named in its docstring do."""
 
 import pytest
 

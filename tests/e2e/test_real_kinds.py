@@ -1,8 +1,8 @@
-"""Custom kinds of real projects, from definition to end, with kubectl: Gateway API, Envoy Gateway,
-Calico, volume snapshots, Dask.
+"""CustomResourceDefinitions of real projects with kubectl: Gateway API, Envoy Gateway, Calico,
+volume snapshots, Dask.
 
-One life for all kinds of a server, as in a cluster; each step is one call of kubectl for all of
-them. What is expected comes from the definitions themselves and from the table `real_kinds.yaml`.
+All kinds are on one server, as in a cluster; each step is one call of kubectl for all of them. The
+expectations are derived from the definitions and from the table `real_kinds.yaml`.
 """
 
 import json
@@ -24,12 +24,12 @@ FILES = [
 ]
 TABLE = yaml.load(Path(__file__).with_name("real_kinds.yaml").read_bytes(), yaml.CSafeLoader)
 CALICO = "crd.projectcalico.org"
-"""The group of half of all kinds, which are left to the slow tests."""
+"""The group with half of all kinds, which only the slow tests use."""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """A server of this test's own: so many kinds would slow down the others."""
+    """A server of one test, because so many kinds would slow down the others."""
     running = start(tmp_path)
     yield running
     stop(running)
@@ -44,9 +44,9 @@ def kubectl(server: Server) -> Kubectl:
 @pytest.mark.skipif(not FILES, reason="the packages with definitions were not to be had")
 @pytest.mark.parametrize("is_calico", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_kinds_of_real_projects(server: Server, kubectl: Kubectl, is_calico: bool) -> None:
-    """Definitions are established, explained and shown with their columns; what is valid is
-    created, defaulted, applied and applied again without a change; what is not is refused in
-    kube-apiserver's words; no change to what may not change; all goes with the definitions."""
+    """Definitions are established, explained and listed with their columns; valid objects are
+    created, defaulted and applied without a second change; invalid objects and forbidden changes
+    are refused with kube-apiserver's messages; everything is deleted with the definitions."""
     files = [file for file in FILES if (CALICO in file.name) is is_calico]
     rows = [row for row in TABLE if (_kind(row["object"])[0] == CALICO) is is_calico]
     kinds = [yaml.load(file.read_bytes(), yaml.CSafeLoader) for file in files]
@@ -62,8 +62,8 @@ def test_kinds_of_real_projects(server: Server, kubectl: Kubectl, is_calico: boo
     _are_shown(kubectl, kinds)
     _are_explained(kubectl, kinds)
     _are_kept(kubectl, kinds, rows, objects)
-    _strangers_are_refused(kubectl, objects)
-    _what_is_wrong_is_refused(kubectl, rows, objects)
+    _unknown_fields_are_refused(kubectl, objects)
+    _invalid_objects_are_refused(kubectl, rows, objects)
     _changes_are_refused(kubectl, rows, objects)
     kubectl("delete", *named)
     assert kubectl("get", "crd", "-o", "name") == ""
@@ -98,7 +98,7 @@ def _newest(definition: Tree) -> Tree:
 
 
 def _are_served(kubectl: Kubectl, kinds: list[Tree]) -> None:
-    """Discovery tells of each kind with its version, scope, short names and categories."""
+    """Check that discovery has each kind with its version, scope, short names and categories."""
     versions = {}
     for line in kubectl("api-resources", "--no-headers").splitlines():
         *names, version, is_namespaced, kind = line.split()
@@ -111,7 +111,7 @@ def _are_served(kubectl: Kubectl, kinds: list[Tree]) -> None:
 
 
 def _are_shown(kubectl: Kubectl, kinds: list[Tree]) -> None:
-    """Lists have the definition's columns: of priority 0, and all where they are asked for."""
+    """Check the columns of lists: those of priority 0, and all of them with -o wide."""
     for wide, arguments in ((False, ()), (True, ("-o", "wide"))):
         names = ",".join(definition["metadata"]["name"] for definition in kinds)
         tables = kubectl("get", names, *arguments).strip().split("\n\n")
@@ -127,7 +127,8 @@ def _are_shown(kubectl: Kubectl, kinds: list[Tree]) -> None:
 
 
 def _are_explained(kubectl: Kubectl, kinds: list[Tree]) -> None:
-    """`explain` tells a kind of each group, and its spec, in the words of the definition."""
+    """Check that `explain` has the definition's description of a kind of each group and of its
+    spec."""
     for definition in {kind["spec"]["group"]: kind for kind in kinds}.values():
         name, schema = definition["metadata"]["name"], _newest(definition)["schema"]
         output = kubectl("explain", f"{name}.spec")
@@ -142,21 +143,21 @@ def _words(text: str) -> str:
 
 
 def _are_kept(kubectl: Kubectl, kinds: list[Tree], rows: list[Tree], objects: list[Tree]) -> None:
-    """Objects have what they were made of and what is set by default; the same applied by the
-    server, once and again, changes nothing but who manages it, where it can be applied at all."""
+    """Check that objects have their fields and defaults, and that server-side apply of the same
+    object changes nothing but managedFields."""
     names = ",".join(definition["metadata"]["name"] for definition in kinds)
-    before_apply = _found(kubectl("get", names, "-o", "json"))
+    before_apply = _by_kind(kubectl("get", names, "-o", "json"))
     for row, tree in zip(rows, objects, strict=True):
         assert _has(before_apply[_kind(tree)], tree), tree
         assert _has(before_apply[_kind(tree)], row.get("filled", {})), tree
     unapplied = {_kind(row["object"]): row["unapplied"] for row in rows if "unapplied" in row}
     config = _stream(item for item in objects if _kind(item) not in unapplied)
-    # Lists that are one value, made with defaults in their items, are taken over.
+    # An atomic list whose items were defaulted conflicts, and is taken over by force.
     output = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=config)
     assert output.count(" serverside-applied\n") == len(objects) - len(unapplied)
-    after_apply = _found(kubectl("get", names, "-o", "json", "--show-managed-fields"))
+    after_apply = _by_kind(kubectl("get", names, "-o", "json", "--show-managed-fields"))
     kubectl("apply", "--server-side", "-f", "-", stdin=config)
-    assert _found(kubectl("get", names, "-o", "json", "--show-managed-fields")) == after_apply
+    assert _by_kind(kubectl("get", names, "-o", "json", "--show-managed-fields")) == after_apply
     for kind, tree in after_apply.items():
         managers = [
             managed_field["manager"] for managed_field in tree["metadata"].pop("managedFields", ())
@@ -170,7 +171,7 @@ def _are_kept(kubectl: Kubectl, kinds: list[Tree], rows: list[Tree], objects: li
             assert unapplied[_kind(tree)] in output
 
 
-def _found(text: str) -> dict[tuple[str, str], Tree]:
+def _by_kind(text: str) -> dict[tuple[str, str], Tree]:
     return {_kind(item): item for item in json.loads(text)["items"]}
 
 
@@ -182,8 +183,8 @@ def _has(tree: Any, part: Any) -> bool:
     return bool(tree == part)
 
 
-def _strangers_are_refused(kubectl: Kubectl, objects: list[Tree]) -> None:
-    """A field that no definition knows is refused, by name."""
+def _unknown_fields_are_refused(kubectl: Kubectl, objects: list[Tree]) -> None:
+    """Check that an unknown field is refused by name."""
     strangers = [_merged(item, {"metadata": {"name": "odd"}, "stranger": 1}) for item in objects]
     output = kubectl("create", "-f", "-", stdin=_stream(strangers), fails=True)
     for tree in objects:
@@ -194,8 +195,8 @@ def _strangers_are_refused(kubectl: Kubectl, objects: list[Tree]) -> None:
         )
 
 
-def _what_is_wrong_is_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]) -> None:
-    """Each wrong object is refused with all that is wrong with it, word by word."""
+def _invalid_objects_are_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]) -> None:
+    """Check that each invalid object is refused with the exact message."""
     bad_objects, expected = [], []
     for row, tree in zip(rows, objects, strict=True):
         for index, case in enumerate(row["wrong"]):
@@ -213,7 +214,7 @@ def _what_is_wrong_is_refused(kubectl: Kubectl, rows: list[Tree], objects: list[
 
 
 def _changes_are_refused(kubectl: Kubectl, rows: list[Tree], objects: list[Tree]) -> None:
-    """What a definition says may not change is not changed, by rules about the former value."""
+    """Check that rules with oldSelf refuse changes."""
     for row, tree in zip(rows, objects, strict=True):
         for case in row.get("changes", ()):
             group, kind = _kind(tree)

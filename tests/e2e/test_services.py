@@ -1,4 +1,4 @@
-"""Services of a cluster: addresses from several servers, who its servers are, and tokens."""
+"""Services of a cluster of two servers, the `kubernetes` Service, tokens, and drain."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 
 @pytest.fixture(scope="module")
 def etcd() -> Iterator[Member]:
-    """A member that all tests of this module share."""
+    """A member that the tests of this module share."""
     member = Member()
     member.start()
     member.wait()
@@ -32,7 +32,7 @@ def etcd() -> Iterator[Member]:
 
 
 def eventually(read: Callable[[], Any], is_expected: Callable[[Any], bool]) -> Any:
-    """What a loop of a server does in its own time; at most a minute."""
+    """Call `read` until its result is as expected, for at most a minute."""
     deadline = time.monotonic() + 60
     while not is_expected(response := read()):
         assert time.monotonic() < deadline, response
@@ -49,8 +49,8 @@ def port_of(server: Server) -> int:
 
 
 def test_servers_share_addresses_and_endpoints(tmp_path: Path, etcd: Member) -> None:
-    """Services made by two servers at once have addresses and node ports of their own; the service
-    `kubernetes` lists both servers, and the one that ended no more."""
+    """Services created by two servers at once have different addresses and node ports; the Service
+    `kubernetes` lists both servers, and only one after the other has stopped."""
     with serving(tmp_path / "one", etcd, "/shared") as first:
         with serving(tmp_path / "other", etcd, "/shared") as second:
 
@@ -79,7 +79,7 @@ def test_servers_share_addresses_and_endpoints(tmp_path: Path, etcd: Member) -> 
 
 
 def test_cluster_info(kubectl: Kubectl) -> None:
-    """kubectl finds the cluster and its service."""
+    """kubectl cluster-info finds the server and its Service."""
     assert "Kubernetes control plane" in kubectl("cluster-info")
     arguments = (
         "-n",
@@ -94,7 +94,7 @@ def test_cluster_info(kubectl: Kubectl) -> None:
 
 
 def test_token(server: Server, newest: Kubectl, namespace: str) -> None:
-    """A token of a service account is who it says, until the account is gone."""
+    """A token of a service account authenticates it until the account is deleted."""
     newest("create", "serviceaccount", "robot")
     token = newest("create", "token", "robot").strip()
 
@@ -119,7 +119,7 @@ def test_token(server: Server, newest: Kubectl, namespace: str) -> None:
 
 
 def test_drain(kubectl: Kubectl, namespace: str) -> None:
-    """kubectl drain evicts what runs on a node."""
+    """kubectl drain evicts the pods of a node."""
     node: Any = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": namespace}}
     kubectl("create", "-f", "-", stdin=json.dumps(node))
     pod = {

@@ -1,4 +1,4 @@
-"""A thousand clients of one server process over a SQLite file, while it is copied and compacted."""
+"""A thousand clients of one server process over a SQLite file, during backups and compactions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACE = "/api/v1/namespaces/default/configmaps"
 
 
 class Client:
-    """One keep-alive connection of plain HTTP; asks again when it is told to come back later."""
+    """A keep-alive connection without TLS; retries after a 429."""
 
     def __init__(self, port: int, statuses: collections.Counter[int]) -> None:
         self._port = port
@@ -56,7 +56,7 @@ class Client:
 
 
 async def live(port: int, number: int, statuses: collections.Counter[int]) -> None:
-    """Create, read, list, change and delete."""
+    """Create, read, list, update and delete an object."""
     name = f"client-{number}"
     body = {"metadata": {"name": name, "labels": {"turn": "1"}}, "data": {"x": "x" * 1000}}
     async with Client(port, statuses) as client:
@@ -73,8 +73,8 @@ async def live(port: int, number: int, statuses: collections.Counter[int]) -> No
 
 @pytest.mark.slow
 def test_a_thousand_clients(tmp_path: Path) -> None:
-    """1,000 clients at once write, read and delete while the file is copied and history is
-    forgotten: all succeed, the write-ahead log stays bounded, and the file is sound."""
+    """1,000 concurrent clients write, read and delete during backups and compactions: all succeed,
+    the write-ahead log stays bounded, and the file passes the check."""
     from tests.storage.etcd_server import free_port
 
     port = free_port()
@@ -101,7 +101,7 @@ def test_a_thousand_clients(tmp_path: Path) -> None:
                 await asyncio.gather(*(live(port, number, statuses) for number in range(CLIENTS)))
             async with Client(port, statuses) as client:
                 page = await client.request("GET", f"{PLACE}?limit=1")
-                # and the cluster's CA
+                # kube-root-ca.crt
                 assert page["metadata"]["remainingItemCount"] == CLIENTS // 2
         finally:
             finished.set()

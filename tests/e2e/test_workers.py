@@ -18,7 +18,7 @@ WORKERS = 2
 
 @pytest.fixture
 def etcd() -> Iterator[Member]:
-    """A member of this test's own."""
+    """A member of one test."""
     member = Member()
     member.start()
     member.wait()
@@ -34,13 +34,13 @@ def multi_worker_server(tmp_path: Path, etcd: Member) -> Iterator[Server]:
 
 
 def workers(server: Server) -> list[int]:
-    """The ids of a server's worker processes."""
+    """The process ids of a server's workers."""
     pid = server.process.pid
     return [int(item) for item in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def wait_for_workers(server: Server, *, but: int = 0) -> None:
-    """Return when all workers are there and answer, without the one that died."""
+    """Return when all workers answer, without the process `but`."""
     deadline = time.monotonic() + ENDS_WITHIN
     while time.monotonic() < deadline:
         pids = workers(server)
@@ -57,7 +57,8 @@ def _listening(server: Server) -> int:
 
 
 def test_workers_are_one_server(multi_worker_server: Server, tmp_path: Path) -> None:
-    """kubectl and parallel clients see one server, ready when all of it is, and a stop ends it."""
+    """kubectl and parallel clients see one server, which is ready when all workers are, and SIGTERM
+    stops all of them."""
     wait_for_workers(multi_worker_server)
     program = kubectls()[0]
     run(program, multi_worker_server, "create", "configmap", "mine", "--from-literal=a=b")
@@ -75,8 +76,8 @@ def test_workers_are_one_server(multi_worker_server: Server, tmp_path: Path) -> 
 
 
 def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:
-    """When a worker is killed under load, acknowledged writes are kept, a watch that goes on
-    elsewhere sees each event once, and there is a new worker."""
+    """When a worker is killed under load, acknowledged writes are kept, a watch that reconnects
+    gets each event once, and a new worker starts."""
     start_revision = call(multi_worker_server, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
     load = Load([multi_worker_server.url], multi_worker_server, start_revision)
     with load.running(writers=3):
@@ -87,7 +88,7 @@ def test_a_worker_that_dies_is_replaced(multi_worker_server: Server) -> None:
 
 
 def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None:
-    """Workers whose supervisor was killed stop by themselves."""
+    """Workers stop when their supervisor is killed."""
     multi_worker_server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
     pids = workers(multi_worker_server)
     multi_worker_server.process.kill()
@@ -101,8 +102,8 @@ def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None
 def test_workers_that_cannot_start(
     tmp_path: Path, multi_worker_server: Server, etcd: Member
 ) -> None:
-    """Over the embedded store, on a port that is taken and without their etcd, workers are refused
-    with a reason."""
+    """Workers fail to start with a reason over the embedded store, on a used port, and without
+    etcd."""
     port = multi_worker_server.url.rpartition(":")[2]
     unreachable_etcd = f"--etcd-servers=http://127.0.0.1:{free_port()}"
     for flags, message in (
@@ -115,7 +116,7 @@ def test_workers_that_cannot_start(
 
 
 def test_ctrl_c(tmp_path: Path, etcd: Member) -> None:
-    """The SIGINT of a terminal, which all processes get, ends the server cleanly."""
+    """SIGINT to all processes, as a terminal sends it, stops the server with exit code 0."""
     multi_worker_server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
     for pid in (*workers(multi_worker_server), multi_worker_server.process.pid):
         os.kill(pid, signal.SIGINT)

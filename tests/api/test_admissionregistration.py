@@ -217,7 +217,7 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Webhooks, policies and bindings keep to their rules."""
+    """New webhook configurations, policies and bindings are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
@@ -230,15 +230,15 @@ def test_new(name, base, path, value, messages):
         ("webhooks", VALIDATING["webhooks"] * 2),
     ],
 )
-def test_what_was_wrong_is_borne(path, value):
-    """What is wrong with webhooks from before it was refused does not keep them from changing."""
+def test_old_errors_are_tolerated(path, value):
+    """An update may keep webhooks that are invalid under newer rules."""
     old = changed(VALIDATING, path, value)
     assert strategy(V).validate_update(changed(old, "webhooks/0/timeoutSeconds", 5), old) == []
     assert strategy(V).validate_update(changed(old), VALIDATING)
 
 
-def test_trusted_conditions():
-    """Match conditions that stay are not looked into again."""
+def test_unchanged_match_conditions():
+    """Unchanged match conditions are not compiled again."""
     conditions = [{"name": "a", "expression": "nothing"}]
     old = changed(POLICY, "spec/matchConditions", conditions)
     new = changed(old, "spec/failurePolicy", "Ignore")
@@ -247,7 +247,7 @@ def test_trusted_conditions():
 
 
 def test_defaults():
-    """What is not said of a webhook is filled in, in declared order."""
+    """Webhooks get defaults, in declared order."""
     (webhook,) = MUTATING["webhooks"]
     assert webhook["rules"] == [{**RULE, "scope": "*"}]
     assert webhook["clientConfig"]["service"]["port"] == 443
@@ -260,7 +260,7 @@ def test_defaults():
 
 
 def test_generations():
-    """What webhooks do counts, what they are called does not."""
+    """Changes of webhooks increment the generation, changes of metadata do not."""
     old = changed(VALIDATING)
     strategy(V).prepare_for_create(old)
     for path, value, generation in (
@@ -273,12 +273,12 @@ def test_generations():
 
 
 def test_cells():
-    """How many webhooks and expressions, and which parameters."""
+    """Columns show the number of webhooks, the parameter kind and the parameter reference."""
     assert cells(V, VALIDATING)["Webhooks"] == 1
     assert (cells(P, POLICY)["Validations"], cells(P, POLICY)["ParamKind"]) == (1, "<unset>")
-    for reference, shown in (
+    for reference, expected in (
         ({"name": "a"}, "*/a"),
         ({"name": "a", "namespace": "n"}, "n/a"),
         ({"selector": {"matchLabels": {"a": "b"}}}, "a=b"),
     ):
-        assert cells(B, changed(BINDING, "spec/paramRef", reference))["ParamRef"] == shown
+        assert cells(B, changed(BINDING, "spec/paramRef", reference))["ParamRef"] == expected

@@ -1,5 +1,5 @@
-"""Rules, defaults, generations and cells of replica sets, stateful sets and daemon sets, and of
-the core group's elders of them."""
+"""Validation, defaults, generations and columns of the apps group, and of replication controllers
+and pod templates."""
 
 import copy
 from datetime import UTC, datetime
@@ -250,7 +250,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "path", "value", "messages"), CASES)
 def test_rules(name, path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     base = copy.deepcopy(OBJECTS[name])
     if (name, path) == (RC, "spec/template"):
         del base["spec"]["selector"]
@@ -274,15 +274,15 @@ UPDATES = [
 
 @pytest.mark.parametrize(("name", "path", "messages"), UPDATES)
 def test_selectors_stay(name, path, messages):
-    """A selector does not change once it is there, though it fits the template."""
+    """Selectors are immutable, even if the new one matches the template."""
     old = defaulted(OBJECTS[name])
     new = changed(old, path, {"matchLabels": {"c": "d"}})
     new["spec"]["template"]["metadata"]["labels"] = {"c": "d"}
     assert texts(strategy(name).validate_update(new, old)) == messages
 
 
-def test_past_states_stay():
-    """The data of a controller revision never changes."""
+def test_revision_data_is_immutable():
+    """The data of a controller revision is immutable."""
     old = OBJECTS["controllerrevisions"]
     new = changed(old, "data", {"a": 2})
     assert texts(strategy("controllerrevisions").validate_update(new, old)) == [
@@ -307,8 +307,8 @@ STATUSES = [
 
 
 @pytest.mark.parametrize(("name", "status", "names"), STATUSES)
-def test_counts_of_pods(name, status, names):
-    """No controller reports more of some pods than of all."""
+def test_status_count_limits(name, status, names):
+    """Counts of a status cannot exceed the number of replicas."""
     small, big = names
     old = defaulted(OBJECTS[name])
     new = {**old, "status": status}
@@ -318,8 +318,8 @@ def test_counts_of_pods(name, status, names):
 
 
 @pytest.mark.parametrize("name", [RS, DEPLOY])
-def test_ending_pods(name):
-    """Fewer than none cannot be ending."""
+def test_terminating_replicas(name):
+    """terminatingReplicas cannot be negative."""
     old = defaulted(OBJECTS[name])
     new = {**old, "status": {"replicas": 0, "terminatingReplicas": -1}}
     assert texts(strategy(f"{name}/status").validate_update(new, old)) == [
@@ -327,8 +327,8 @@ def test_ending_pods(name):
     ]
 
 
-def test_collisions_count_up():
-    """The number of collisions never goes down, nor below zero."""
+def test_collision_count():
+    """collisionCount cannot decrease or be negative."""
     old = {**defaulted(OBJECTS[DS]), "status": {"collisionCount": 2}}
     new = {**old, "status": {"collisionCount": -1, "numberReady": -1}}
     assert texts(strategy("daemonsets/status").validate_update(new, old)) == [
@@ -363,53 +363,56 @@ DEFAULTS = [
 
 @pytest.mark.parametrize(("name", "field", "value"), DEFAULTS)
 def test_defaults(name, field, value):
-    """What is left out is filled in."""
+    """Missing fields get their defaults."""
     assert defaulted(OBJECTS[name])["spec"][field] == value
 
 
 def test_rolling_updates_without_settings():
-    """A stateful set that names its strategy gets no settings for it."""
+    """A stateful set with an explicit strategy type gets no default rollingUpdate."""
     obj = defaulted(changed(OBJECTS[STS], "spec/updateStrategy", {"type": "RollingUpdate"}))
     assert obj["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
 
 
 def test_generation_of_a_template():
-    """Daemon sets count the changes of their template in an annotation, whatever clients say."""
+    """Daemon sets count changes of their template in an annotation, which clients cannot set."""
     key = "deprecated.daemonset.template.generation"
-    found = strategy(DS)
+    kind_strategy = strategy(DS)
     old = defaulted(OBJECTS[DS])
-    found.prepare_for_create(old)
+    kind_strategy.prepare_for_create(old)
     assert old["metadata"]["annotations"] == {key: "1"}
-    same = changed(old, "metadata/annotations", {key: "7", "a": "b"})
-    found.prepare_for_update(same, old)
-    assert same["metadata"]["annotations"] == {"a": "b", key: "1"}
-    assert same["metadata"]["generation"] == 1
-    other = changed(old, "spec/template/spec/containers/0/image", "x:2")
-    found.prepare_for_update(other, old)
-    assert (other["metadata"]["annotations"][key], other["metadata"]["generation"]) == ("2", 2)
-    strategy("daemonsets/status").prepare_for_update(same, other)
-    assert same["metadata"]["annotations"][key] == "2"
+    annotated = changed(old, "metadata/annotations", {key: "7", "a": "b"})
+    kind_strategy.prepare_for_update(annotated, old)
+    assert annotated["metadata"]["annotations"] == {"a": "b", key: "1"}
+    assert annotated["metadata"]["generation"] == 1
+    reimaged = changed(old, "spec/template/spec/containers/0/image", "x:2")
+    kind_strategy.prepare_for_update(reimaged, old)
+    assert (reimaged["metadata"]["annotations"][key], reimaged["metadata"]["generation"]) == (
+        "2",
+        2,
+    )
+    strategy("daemonsets/status").prepare_for_update(annotated, reimaged)
+    assert annotated["metadata"]["annotations"][key] == "2"
 
 
 def test_generations_of_a_pod_template():
-    """They count the changes of the template, and nothing else."""
-    found = strategy("podtemplates")
+    """The generation of a pod template counts changes of its template only."""
+    kind_strategy = strategy("podtemplates")
     old = defaulted(OBJECTS["podtemplates"])
-    found.prepare_for_create(old)
+    kind_strategy.prepare_for_create(old)
     for path, value, generation in (
         ("metadata/labels", {"a": "b"}, 1),
         ("template/spec/hostNetwork", True, 2),
     ):
         new = changed(old, path, value)
-        found.prepare_for_update(new, old)
+        kind_strategy.prepare_for_update(new, old)
         assert new["metadata"]["generation"] == generation
 
 
 def test_warnings():
-    """Names that make bad host names, and histories without an end, are told of."""
-    named = changed(defaulted(OBJECTS[RS]), "metadata/name", "a.b")
-    assert "a DNS label is recommended" in strategy(RS).warnings(named, None)[0]
-    assert strategy(RS).warnings(named, named) == []
+    """Names that are no DNS labels, and a negative history limit, give warnings."""
+    renamed = changed(defaulted(OBJECTS[RS]), "metadata/name", "a.b")
+    assert "a DNS label is recommended" in strategy(RS).warnings(renamed, None)[0]
+    assert strategy(RS).warnings(renamed, renamed) == []
     endless = changed(defaulted(OBJECTS[STS]), "spec/revisionHistoryLimit", -1)
     assert strategy(STS).warnings(endless, endless) == [
         "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= "
@@ -420,8 +423,8 @@ def test_warnings():
 
 def _cells(name, obj):
     columns = SCHEME.columns(resource(name).group, resource(name).kind)
-    found = columns.cells(obj, NOW)
-    return dict(zip((column.name for column in columns.columns), found, strict=True))
+    row = columns.cells(obj, NOW)
+    return dict(zip((column.name for column in columns.columns), row, strict=True))
 
 
 CREATED = {"name": "x", "namespace": "n", "creationTimestamp": "2025-12-31T23:59:00Z"}
@@ -463,23 +466,25 @@ CELLS = [
 
 @pytest.mark.parametrize(("name", "status", "cells"), CELLS)
 def test_cells(name, status, cells):
-    """Tables count the pods there are, of those that are wanted."""
+    """Columns show current and desired numbers of pods."""
     obj = {**defaulted(OBJECTS[name]), "metadata": CREATED, "status": status}
     assert _cells(name, obj) == {"Name": "x", "Age": "60s", **cells}
 
 
 def test_cells_of_a_revision():
-    """A table names whose past state it is."""
+    """Columns show the controller of a revision."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "s", "controller": True}
     obj = OBJECTS["controllerrevisions"]
     assert _cells("controllerrevisions", obj)["Controller"] == "<none>"
     for version, controller in (("apps/v1", "statefulset.apps/s"), ("v1", "statefulset/s")):
-        owned = changed(obj, "metadata/ownerReferences", [{**owner, "apiVersion": version}])
-        assert _cells("controllerrevisions", owned)["Controller"] == controller
+        owned_revision = changed(
+            obj, "metadata/ownerReferences", [{**owner, "apiVersion": version}]
+        )
+        assert _cells("controllerrevisions", owned_revision)["Controller"] == controller
 
 
 def test_cells_of_a_pod_template():
-    """A table shows what its pods run, without asking for more."""
+    """Columns show containers and images of a pod template."""
     assert _cells("podtemplates", OBJECTS["podtemplates"]) == {
         "Name": "x",
         **PODS,

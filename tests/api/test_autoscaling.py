@@ -1,4 +1,4 @@
-"""Rules of horizontal pod autoscalers, in the hub version."""
+"""Validation of horizontal pod autoscalers, in the hub version."""
 
 import pytest
 
@@ -21,9 +21,9 @@ TYPES = 'supported values: "ContainerResource", "External", "Object", "Pods", "R
 
 
 def behavior(**rules):
-    """How fast it scales up."""
-    one = {"type": "Pods", "value": 1, "periodSeconds": 15}
-    return {"scaleUp": {"policies": [one], **rules}}
+    """Return an autoscaler's behavior with these fields in scaleUp."""
+    policy = {"type": "Pods", "value": 1, "periodSeconds": 15}
+    return {"scaleUp": {"policies": [policy], **rules}}
 
 
 CASES = [
@@ -177,28 +177,28 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_rules(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(AUTOSCALER, path, value))
     assert refused("horizontalpodautoscalers", obj) == messages
 
 
 def test_reports():
-    """What is observed is not negative."""
+    """Observed generations cannot be negative."""
     old = defaulted(AUTOSCALER)
     condition = {"type": "a", "status": "True", "observedGeneration": -1}
     new = changed(old, "status/conditions", [condition])
     new["status"]["desiredReplicas"] = -1
-    found = strategy("horizontalpodautoscalers/status").validate_update(new, old)
-    assert [str(error.path) for error in found] == [
+    errors = strategy("horizontalpodautoscalers/status").validate_update(new, old)
+    assert [str(error.path) for error in errors] == [
         "status.conditions[0].observedGeneration",
         "status.desiredReplicas",
     ]
 
 
 def test_old_targets():
-    """A target without a group, where it was one before, may stay."""
+    """A target without a group may stay if it had none before."""
     old = defaulted(changed(AUTOSCALER, "spec/scaleTargetRef/apiVersion", GONE))
     new = changed(old, "spec/maxReplicas", 7)
-    found = strategy("horizontalpodautoscalers")
-    assert texts(found.validate_update(new, old)) == []
-    assert len(found.validate_update(new, defaulted(AUTOSCALER))) == 1
+    kind_strategy = strategy("horizontalpodautoscalers")
+    assert texts(kind_strategy.validate_update(new, old)) == []
+    assert len(kind_strategy.validate_update(new, defaulted(AUTOSCALER))) == 1

@@ -1,4 +1,4 @@
-"""Rules, defaults and generated selectors of jobs."""
+"""Validation, defaults and generated selectors of jobs."""
 
 import pytest
 
@@ -23,7 +23,7 @@ RESTART = "spec/template/spec/restartPolicy"
 
 
 def test_generated_selector():
-    """A job selects its own pods by labels that the server makes."""
+    """A job selects its pods by generated labels."""
     obj = created(JOB)
     assert obj["spec"]["selector"] == {
         "matchLabels": {"batch.kubernetes.io/controller-uid": "u"},
@@ -34,7 +34,7 @@ def test_generated_selector():
 
 
 def test_scheduling():
-    """What a feature that is off says of a job is dropped, unless the job has it from before."""
+    """The field of a disabled feature is dropped, unless the old job has it."""
     policy = {"schedulingPolicy": {"basic": {}}}
     assert "scheduling" not in created(job(scheduling=policy))["spec"]
     old = changed(created(JOB), "spec/scheduling", policy)
@@ -48,7 +48,7 @@ def test_scheduling():
 
 
 def test_manual_selector():
-    """Who says so brings a selector, which must select the pods."""
+    """With manualSelector, the client's selector must match the template."""
     obj = created(job(manualSelector=True))
     assert "selector" not in obj["spec"]
     assert texts(strategy("jobs").validate(obj)) == [
@@ -62,15 +62,15 @@ def test_manual_selector():
 
 
 def test_labels_of_another_job():
-    """Labels that the server would make may be given, but no others in their place."""
+    """A client may set the generated labels, but not to other values."""
     template = {**POD, "metadata": {"labels": {"job-name": "other"}}}
-    (found,) = texts(strategy("jobs").validate(created(job(template=template))))
-    assert found.startswith("spec.template.metadata.labels[job-name]: Invalid value: {")
-    assert found.endswith(": must be 'j'")
+    (messages,) = texts(strategy("jobs").validate(created(job(template=template))))
+    assert messages.startswith("spec.template.metadata.labels[job-name]: Invalid value: {")
+    assert messages.endswith(": must be 'j'")
 
 
 def test_older_jobs():
-    """A job from before the labels with a prefix needs none of them later, but those it had."""
+    """Jobs that were stored without prefixed labels stay valid without them."""
     old = created(JOB)
     for key in ("batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"):
         del old["spec"]["template"]["metadata"]["labels"][key]
@@ -179,7 +179,7 @@ JOBS = [
 
 @pytest.mark.parametrize(("spec", "messages"), JOBS)
 def test_jobs(spec, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     assert texts(strategy("jobs").validate(created(job(**spec)))) == messages
 
 
@@ -198,14 +198,14 @@ RESTARTS = [
 
 @pytest.mark.parametrize(("policy", "spec", "message"), RESTARTS)
 def test_restart_policy(policy, spec, message):
-    """Pods of a job come to an end."""
+    """Pods of a job may not have restartPolicy Always."""
     obj = created(changed(job(**spec), RESTART, policy))
-    found = [
+    messages = [
         text
         for text in texts(strategy("jobs").validate(obj))
         if message is None or text.endswith(message)
     ]
-    assert found == ([f"spec.template.spec.restartPolicy: {message}"] if message else [])
+    assert messages == ([f"spec.template.spec.restartPolicy: {message}"] if message else [])
 
 
 RULE = "spec.podFailurePolicy.rules[0]"
@@ -264,13 +264,13 @@ FAILURES = [
 
 @pytest.mark.parametrize(("rule", "messages"), FAILURES)
 def test_pod_failure_policy(rule, messages):
-    """Each rule of a failure policy looks at exit codes or at conditions."""
+    """Each rule of a pod failure policy has either exit codes or conditions."""
     obj = created(job(podFailurePolicy={"rules": [rule]}))
     assert texts(strategy("jobs").validate(obj)) == messages
 
 
 def test_hosts_of_indexed_jobs():
-    """The last pod of an indexed job must still have a host name."""
+    """The last pod of an indexed job must have a valid host name."""
     name = "j" * 62
     obj = created(changed(job(**INDEXED), "metadata/name", name))
     assert texts(strategy("jobs").validate(obj)) == [
@@ -280,7 +280,7 @@ def test_hosts_of_indexed_jobs():
 
 
 def updated(path, value, *, old):
-    """The distinct messages against one change."""
+    """Return the distinct messages about an update of one field."""
     new = changed(old, path, value)
     return list(dict.fromkeys(texts(strategy("jobs").validate_update(new, old))))
 
@@ -295,16 +295,16 @@ FIXED = [
 
 
 @pytest.mark.parametrize(("path", "value", "messages"), FIXED)
-def test_what_stays(path, value, messages):
-    """A job may run more or fewer pods at once, or none, and little else changes."""
+def test_immutable_fields(path, value, messages):
+    """Parallelism and suspension of a job are mutable, most other fields are not."""
     assert updated(path, value, old=created(JOB)) == messages
 
 
 def test_elastic_jobs():
-    """Indexed jobs grow, all at once."""
+    """Indexed jobs may change completions together with parallelism."""
     old = created(job(**INDEXED, parallelism=3))
-    both = changed(old, "spec/parallelism", 5)
-    assert updated("spec/completions", 5, old=both) == []
+    scaled = changed(old, "spec/parallelism", 5)
+    assert updated("spec/completions", 5, old=scaled) == []
     assert updated("spec/completions", 5, old=old) == [
         "spec.completions: Invalid value: 5: can only be modified in tandem with spec.parallelism"
     ]
@@ -320,26 +320,25 @@ TEMPLATES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "may"), TEMPLATES)
-def test_templates_of_suspended_jobs(path, value, may):
-    """While a job is suspended and has no pods, where they will run and what they will get may
-    change."""
+@pytest.mark.parametrize(("path", "value", "is_mutable"), TEMPLATES)
+def test_templates_of_suspended_jobs(path, value, is_mutable):
+    """Scheduling constraints and resources are mutable while a job is suspended and has no pods."""
     path = f"spec/template/spec/{path}"
     suspended = created(job(suspend=True))
-    assert bool(updated(path, value, old=suspended)) is not may
+    assert bool(updated(path, value, old=suspended)) is not is_mutable
     running = created(JOB)
     assert updated(path, value, old=running)
     started = {"startTime": "2026-01-01T00:00:00Z"}
     assert updated(path, value, old={**suspended, "status": started})
     resting = {**started, "conditions": [{"type": "Suspended", "status": "True"}]}
-    assert bool(updated(path, value, old={**suspended, "status": resting})) is not may
-    if not may:
+    assert bool(updated(path, value, old={**suspended, "status": resting})) is not is_mutable
+    if not is_mutable:
         (message,) = updated(path, value, old=suspended)
         assert message.startswith("spec.template.spec: Invalid value: ")
 
 
 def test_defaults():
-    """What is left out of a job depends on what is not."""
+    """Defaults of a job depend on its other fields."""
     assert {
         name: defaulted(JOB)["spec"][name]
         for name in ("completions", "parallelism", "backoffLimit", "podReplacementPolicy")
@@ -359,7 +358,7 @@ def test_defaults():
 
 
 def test_warnings():
-    """Names that make bad host names, and jobs too big to be tracked, are told of."""
+    """Names that are no DNS labels, and very large jobs, give warnings."""
     obj = created(changed(JOB, "metadata/name", "a.b"))
     assert "a DNS label is recommended" in strategy("jobs").warnings(obj, None)[0]
     huge = created(job(**{**MANY, "maxFailedIndexes": 5}))
@@ -369,9 +368,9 @@ def test_warnings():
 
 
 def test_selectable_fields():
-    """Jobs are selected by how many of their pods succeeded."""
+    """status.successful is a selectable field of jobs."""
     fields = SCHEME.field_extractor(
-        next(one for one in SCHEME.resources("batch") if one.name == "jobs")
+        next(resource for resource in SCHEME.resources("batch") if resource.name == "jobs")
     )
     assert fields(JOB)["status.successful"] == "0"
     assert fields({**JOB, "status": {"succeeded": 2}})["status.successful"] == "2"

@@ -1,4 +1,4 @@
-"""The certificates group: signing requests and bundles of trusted certificates."""
+"""The certificates group: signing requests and trust bundles."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -18,13 +18,13 @@ NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
 
 
 def _request():
-    made = x509.CertificateSigningRequestBuilder().subject_name(NAME).sign(KEY, hashes.SHA256())
-    return made.public_bytes(Encoding.PEM).decode()
+    request = x509.CertificateSigningRequestBuilder().subject_name(NAME).sign(KEY, hashes.SHA256())
+    return request.public_bytes(Encoding.PEM).decode()
 
 
 def _certificate(*, ca):
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    made = x509.CertificateBuilder(
+    builder = x509.CertificateBuilder(
         issuer_name=NAME,
         subject_name=NAME,
         public_key=KEY.public_key(),
@@ -32,7 +32,7 @@ def _certificate(*, ca):
         not_valid_before=start,
         not_valid_after=start + timedelta(days=1),
     ).add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-    return made.sign(KEY, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+    return builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
 
 
 def _encoded(text):
@@ -113,43 +113,46 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Each kind keeps to its rules."""
+    """New objects of each kind are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
 def _updated(name, new, old):
-    found = strategy(name)
-    found.prepare_for_update(new, old)
+    kind_strategy = strategy(name)
+    kind_strategy.prepare_for_update(new, old)
     return refused(name, new, old)
 
 
 def test_only_metadata_changes():
-    """An update of a request leaves what was asked for and what was decided."""
+    """An update of a signing request changes its metadata only."""
     new = changed(changed(REQUEST, "spec/usages", ["any"]), "status/conditions", [APPROVED])
     assert _updated("certificatesigningrequests", new, REQUEST) == []
     assert (new["spec"], new["status"]) == (REQUEST["spec"], REQUEST["status"])
 
 
 def test_decisions():
-    """A decision is made by way of approval, once, and one only."""
+    """A request is approved or denied once, through /approval."""
     name = "certificatesigningrequests/approval"
     new = changed(REQUEST, "status", {"conditions": [APPROVED], "certificate": "AA=="})
     assert _updated(name, new, REQUEST) == []
     assert new["status"] == {"conditions": [APPROVED]}
-    both = changed(REQUEST, "status/conditions", [APPROVED, DENIED])
-    assert _updated(name, both, REQUEST) == [
+    contradictory = changed(REQUEST, "status/conditions", [APPROVED, DENIED])
+    assert _updated(name, contradictory, REQUEST) == [
         'status.conditions: Invalid value: "{conditions[{\\"type\\": \\"Approved\\"}], '
         'conditions[{\\"type\\": \\"Denied\\"}]}": must specify at most one of: '
         '`conditions[{"type": "Approved"}]`, `conditions[{"type": "Denied"}]`'
     ]
-    assert _updated(name, changed(both, "status/conditions/0/reason", "Other"), both) == []
+    assert (
+        _updated(name, changed(contradictory, "status/conditions/0/reason", "Other"), contradictory)
+        == []
+    )
     assert _updated(name, changed(REQUEST), new) == [
         'status.conditions: Forbidden: updates may not remove a condition of type "Approved"'
     ]
 
 
 def test_signers_do_not_decide():
-    """The status is the signer's, the decision is not."""
+    """Status updates of the signer cannot change decisions."""
     name = "certificatesigningrequests/status"
     new = changed(REQUEST, "status/conditions", [APPROVED])
     assert _updated(name, new, REQUEST) == [
@@ -163,14 +166,14 @@ def test_signers_do_not_decide():
     assert _updated(name, undecided, new) == [
         'status.conditions: Forbidden: updates may not remove a condition of type "Approved"'
     ]
-    again = changed(signed, "status/certificate", _encoded(AUTHORITY))
-    assert _updated(name, again, signed) == [
+    reissued = changed(signed, "status/certificate", _encoded(AUTHORITY))
+    assert _updated(name, reissued, signed) == [
         "status.certificate: Forbidden: updates may not modify existing certificate content"
     ]
 
 
 def test_certificates_are_certificates():
-    """A signer answers with certificates."""
+    """The issued certificate must be a PEM certificate."""
     new = changed(REQUEST, "status/certificate", _encoded(_request()))
     assert _updated("certificatesigningrequests/status", new, REQUEST) == [
         'status.certificate: Invalid value: "<certificate data>": only CERTIFICATE PEM blocks are '
@@ -196,16 +199,16 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("path", "value", "messages"), KEPT)
-def test_what_is_stored_may_stay(path, value, messages):
-    """What an older server let through does not keep the rest of a request from changing."""
+def test_stored_errors_are_tolerated(path, value, messages):
+    """An update may keep fields that are invalid under newer rules."""
     old = changed(REQUEST, path, value)
     for name in ("", "/status", "/approval"):
-        found = _updated(f"certificatesigningrequests{name}", changed(old), old)
-        assert found == messages, name
+        errors = _updated(f"certificatesigningrequests{name}", changed(old), old)
+        assert errors == messages, name
 
 
-def test_old_certificates_may_be_mended():
-    """A certificate that never was one is no reason to refuse the next, but it does not change."""
+def test_invalid_stored_certificates():
+    """An invalid stored certificate does not block updates, but it cannot be replaced."""
     old = changed(REQUEST, "status/certificate", "AA==")
     new = changed(REQUEST, "status/certificate", _encoded(LEAF))
     assert _updated("certificatesigningrequests/status", new, old) == [
@@ -213,16 +216,16 @@ def test_old_certificates_may_be_mended():
     ]
 
 
-def test_failures_stay():
-    """What has failed has failed."""
+def test_failures_are_final():
+    """A Failed condition cannot be removed."""
     old = changed(REQUEST, "status/conditions", [{**APPROVED, "type": "Failed"}])
     assert _updated("certificatesigningrequests/status", changed(REQUEST), old) == [
         'status.conditions: Forbidden: updates may not remove a condition of type "Failed"'
     ]
 
 
-def test_certificates_of_no_version():
-    """A certificate in a version that does not exist is no anchor, and no failure either."""
+def test_certificates_of_unknown_versions():
+    """A certificate with an unknown X.509 version is reported as invalid."""
     (block,) = pem.parse_blocks(AUTHORITY)
     content = block.content.replace(b"\xa0\x03\x02\x01\x02", b"\xa0\x03\x02\x01\x09", 1)
     lines = base64.encodebytes(content).decode()
@@ -234,7 +237,7 @@ def test_certificates_of_no_version():
 
 
 def test_cells():
-    """Who signs, who asked, what was decided."""
+    """Columns show the signer, the requesting user and the decision."""
     obj = changed(REQUEST, "status", {"conditions": [APPROVED], "certificate": "AA=="})
-    found = cells("certificatesigningrequests", obj)
-    assert list(found.values())[2:] == ["example.com/signer", "me", "<none>", "Approved,Issued"]
+    row = cells("certificatesigningrequests", obj)
+    assert list(row.values())[2:] == ["example.com/signer", "me", "<none>", "Approved,Issued"]

@@ -42,12 +42,12 @@ def test_durations(seconds, text):
 
 def cells(name, obj):
     columns = SCHEME.columns(resource(name).group, resource(name).kind)
-    found = columns.cells(obj, NOW)
-    return dict(zip((column.name for column in columns.columns), found, strict=True))
+    row = columns.cells(obj, NOW)
+    return dict(zip((column.name for column in columns.columns), row, strict=True))
 
 
-def _running(**more):
-    return {"name": "c", "ready": True, "state": {"running": {}}, **more}
+def _running(**fields):
+    return {"name": "c", "ready": True, "state": {"running": {}}, **fields}
 
 
 def _ago(seconds):
@@ -129,8 +129,8 @@ PODS = [
 def test_pods(status, spec, ready, state, restarts):
     """A pod's status, ready containers and restarts."""
     pod = {"metadata": {"name": "p"}, "spec": {**POD["spec"], **spec}, "status": status}
-    found = cells("pods", pod)
-    assert (found["Ready"], found["Status"], found["Restarts"]) == (ready, state, restarts)
+    row = cells("pods", pod)
+    assert (row["Ready"], row["Status"], row["Restarts"]) == (ready, state, restarts)
 
 
 def test_terminating_pod():
@@ -164,17 +164,17 @@ SERVICES = [
 
 @pytest.mark.parametrize(("spec", "expected"), SERVICES)
 def test_services(spec, expected):
-    """Addresses and ports of a service."""
+    """Columns show addresses and ports of a service."""
     service = defaulted(SERVICE)
     service["spec"].update(spec)
-    found = cells("services", service)
-    assert {name: found[name] for name in expected} == expected
+    row = cells("services", service)
+    assert {name: row[name] for name in expected} == expected
 
 
 def test_deployments():
-    """Replicas, images and the selector of a deployment."""
-    found = cells("deployments", defaulted(DEPLOYMENT))
-    assert (found["Ready"], found["Images"], found["Selector"]) == ("0/1", "nginx:1", "a=b")
+    """Columns show replicas, images and the selector of a deployment."""
+    row = cells("deployments", defaulted(DEPLOYMENT))
+    assert (row["Ready"], row["Images"], row["Selector"]) == ("0/1", "nginx:1", "a=b")
 
 
 METRICS = [
@@ -197,12 +197,12 @@ def test_autoscalers(metrics, text):
     obj = defaulted(AUTOSCALER)
     if metrics is not None:
         obj["spec"]["metrics"] = metrics
-    found = cells("horizontalpodautoscalers", obj)
-    assert (found["Reference"], found["Targets"]) == ("Deployment/d", text)
+    row = cells("horizontalpodautoscalers", obj)
+    assert (row["Reference"], row["Targets"]) == ("Deployment/d", text)
 
 
 def test_nodes():
-    """Readiness, roles and addresses of a node."""
+    """Columns show status, roles and addresses of a node."""
     node = {
         "metadata": {
             "name": "n",
@@ -214,9 +214,9 @@ def test_nodes():
             "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
         },
     }
-    found = cells("nodes", node)
-    assert (found["Status"], found["Roles"]) == ("Ready,SchedulingDisabled", "a,b")
-    assert (found["Internal-IP"], found["External-IP"]) == ("10.0.0.1", "<none>")
+    row = cells("nodes", node)
+    assert (row["Status"], row["Roles"]) == ("Ready,SchedulingDisabled", "a,b")
+    assert (row["Internal-IP"], row["External-IP"]) == ("10.0.0.1", "<none>")
 
 
 def test_events():
@@ -229,7 +229,7 @@ def test_events():
         "message": " it broke\n",
         "source": {"component": "kubelet", "host": "n"},
     }
-    found = cells("events", event)
-    assert (found["Last Seen"], found["First Seen"], found["Count"]) == ("10s", "100s", 1)
-    assert (found["Object"], found["Message"]) == ("pod/p", "it broke")
-    assert found["Source"] == "kubelet, n"
+    row = cells("events", event)
+    assert (row["Last Seen"], row["First Seen"], row["Count"]) == ("10s", "100s", 1)
+    assert (row["Object"], row["Message"]) == ("pod/p", "it broke")
+    assert row["Source"] == "kubelet, n"

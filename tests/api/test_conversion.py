@@ -373,8 +373,8 @@ def test_v1_round_trips_through_the_hub(given: Tree) -> None:
 
 
 def _annotations(obj: Tree) -> dict[str, str]:
-    found: dict[str, str] = Scheme().convert(obj, V1)["metadata"]["annotations"]
-    return found
+    annotations: dict[str, str] = Scheme().convert(obj, V1)["metadata"]["annotations"]
+    return annotations
 
 
 @pytest.mark.parametrize(("two", "one"), METRICS)
@@ -443,7 +443,7 @@ def test_annotations_are_dropped_in_v2() -> None:
 
 def test_lists_convert_item_by_item() -> None:
     """A list kind converts as its items do."""
-    items = [{k: v for k, v in one.items() if k != "apiVersion"} for one in V1_OBJECTS]
+    items = [{k: v for k, v in name.items() if k != "apiVersion"} for name in V1_OBJECTS]
     given = {
         "kind": "HorizontalPodAutoscalerList",
         "apiVersion": "autoscaling/v1",
@@ -452,4 +452,4 @@ def test_lists_convert_item_by_item() -> None:
     }
     found = Scheme().convert(given, V2)
     assert found["metadata"] == {"resourceVersion": "7"}
-    assert [one["spec"]["metrics"] for one in found["items"]] == [[cpu(30)], [cpu(30)], [cpu(80)]]
+    assert [item["spec"]["metrics"] for item in found["items"]] == [[cpu(30)], [cpu(30)], [cpu(80)]]

@@ -1,6 +1,5 @@
-"""Rules of nodes, namespaces, events, volumes, claims and quotas that few objects break: exact
-causes, in order.
-"""
+"""Validation of less common fields of nodes, namespaces, events, volumes, claims and quotas: exact
+causes, in order."""
 
 import base64
 
@@ -56,7 +55,7 @@ NEW_NODES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), NEW_NODES)
 def test_new_nodes(path, value, messages):
-    """A node has a network of each family at most, and taints that differ."""
+    """A node has at most one pod CIDR for each IP family, and unique taints."""
     assert texts(strategy("nodes").validate(changed(NODE, path, value))) == messages
 
 
@@ -122,13 +121,13 @@ CHANGED_NODES = [
 
 @pytest.mark.parametrize(("old", "path", "value", "messages"), CHANGED_NODES)
 def test_changed_nodes(old, path, value, messages):
-    """What the cloud and the controllers gave a node stays."""
-    found = strategy("nodes").validate_update(changed(old, path, value), old)
-    assert texts(found) == messages
+    """Pod CIDRs and the provider ID of a node are immutable once set."""
+    errors = strategy("nodes").validate_update(changed(old, path, value), old)
+    assert texts(errors) == messages
 
 
 def test_kubelet_configuration():
-    """No node gets a configuration for its kubelet any more; one that has it keeps it."""
+    """Dynamic kubelet configuration is dropped from new nodes and kept on old ones."""
     nodes, source = strategy("nodes"), {"configMap": {"name": "c"}}
     had = changed(changed(NODE, "spec/configSource", source), "status/config", {"error": "e"})
     new = changed(had)
@@ -149,7 +148,7 @@ UNKNOWN = "name is neither a standard finalizer name nor is it fully qualified"
 
 
 def test_finalizers_of_namespaces():
-    """What a namespace waits for is named like other finalizers."""
+    """Finalizers of a namespace must be standard or qualified names."""
     old = {"metadata": {"name": "x"}, "spec": {"finalizers": ["kubernetes"]}, "status": {}}
     new = changed(old, "spec/finalizers", ["kubernetes", "mine"])
     assert texts(strategy("namespaces/finalize").validate_update(new, old)) == [
@@ -171,7 +170,7 @@ EVENT = {
 }
 FIXED = "field is immutable"
 EVENTS = [
-    # field, value, causes of a new event, causes of a changed one
+    # field, value, causes on create, causes on update
     ("type", "Odd", ['type: Invalid value: "": has invalid value: Odd'], ['type: "Odd"']),
     (
         "series",
@@ -202,13 +201,13 @@ EVENTS = [
 
 @pytest.mark.parametrize(("name", "value", "new", "update"), EVENTS)
 def test_events_of_the_events_group(name, value, new, update):
-    """An event of today says when it was; afterwards only its series changes."""
+    """Events of events.k8s.io need an eventTime, and only their series is mutable."""
     event = changed(EVENT, name, value)
     assert texts(validate_new_event(event)) == new
-    kept = [
+    immutable_fields = [
         text if "Invalid value" in text or "Required" in text else _fixed(text) for text in update
     ]
-    assert texts(validate_event_update(event, EVENT)) == kept
+    assert texts(validate_event_update(event, EVENT)) == immutable_fields
 
 
 def _fixed(text):
@@ -217,7 +216,7 @@ def _fixed(text):
 
 
 def test_reporters_of_events():
-    """Each group says who reports an event in its own words."""
+    """Messages use the field name of the request's group for the reporting controller."""
     event = changed(EVENT, "reportingComponent", "")
     paths = {str(error.path) for error in strategy("events").validate(event)}
     assert paths == {"reportingComponent"}
@@ -225,7 +224,7 @@ def test_reporters_of_events():
 
 
 def test_names_of_events():
-    """Core's events are named and finalized by anything, those of the group as usual."""
+    """Core events accept any name and finalizer, events of events.k8s.io do not."""
     event = changed(changed(EVENT, "metadata/name", "A_b"), "metadata/finalizers", ["mine"])
     assert strategy("events").check_name("A_b") == []
     assert strategy("events").check_finalizers(event["metadata"]["finalizers"]) == []
@@ -251,14 +250,14 @@ DOCKER = [
 
 @pytest.mark.parametrize(("text", "details"), DOCKER)
 def test_docker_configurations(text, details):
-    """Go's own words for what is no JSON object."""
+    """Invalid JSON gives the messages of Go's decoder."""
     data = {".dockerconfigjson": base64.b64encode(text).decode()}
-    found = strategy("secrets").validate({"type": "kubernetes.io/dockerconfigjson", "data": data})
-    assert [error.detail for error in found] == details
+    errors = strategy("secrets").validate({"type": "kubernetes.io/dockerconfigjson", "data": data})
+    assert [error.detail for error in errors] == details
 
 
 def test_mountable_secrets():
-    """A new service account that limits its secrets is told of the better way; an old one not."""
+    """A service account gives a warning when it starts to restrict mountable secrets."""
     key = "kubernetes.io/enforce-mountable-secrets"
     account = {"metadata": {"name": "x", "annotations": {key: "true"}}}
     warnings = strategy("serviceaccounts").warnings
@@ -283,8 +282,8 @@ VOLUME = {
 
 
 def affinity(*keys):
-    found = [{"key": key, "operator": "In", "values": ["a"]} for key in keys]
-    return {"required": {"nodeSelectorTerms": [{"matchExpressions": found}]}}
+    requirements = [{"key": key, "operator": "In", "values": ["a"]} for key in keys]
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": requirements}]}}
 
 
 BETA, STABLE = "failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"
@@ -299,20 +298,22 @@ AFFINITIES = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "may"), AFFINITIES)
-def test_affinity_of_volumes(old, new, may):
-    """Where a volume can be used stays, but for the names of labels that became stable."""
-    before = changed(VOLUME, "spec/nodeAffinity", old)
-    found = strategy("persistentvolumes").validate_update(
-        changed(before, "spec/nodeAffinity", new), before
+@pytest.mark.parametrize(("old", "new", "is_valid"), AFFINITIES)
+def test_affinity_of_volumes(old, new, is_valid):
+    """The node affinity of a volume is immutable, except for replacing beta labels."""
+    old_volume = changed(VOLUME, "spec/nodeAffinity", old)
+    errors = strategy("persistentvolumes").validate_update(
+        changed(old_volume, "spec/nodeAffinity", new), old_volume
     )
-    assert [(str(error.path), error.detail) for error in found] == (
-        [] if may else [("nodeAffinity", f"{FIXED}, except for updating from beta label to GA")]
+    assert [(str(error.path), error.detail) for error in errors] == (
+        []
+        if is_valid
+        else [("nodeAffinity", f"{FIXED}, except for updating from beta label to GA")]
     )
 
 
 def test_mount_options():
-    """What is mounted as it is takes no options."""
+    """Some volume types accept no mount options."""
     options = "volume.beta.kubernetes.io/mount-options"
     volume = changed(VOLUME, "metadata/annotations", {options: "ro"})
     assert texts(strategy("persistentvolumes").validate(volume)) == [
@@ -349,21 +350,21 @@ SELECTORS = [
 
 @pytest.mark.parametrize(("name", "obj", "part"), SELECTORS)
 def test_selectors_of_old_servers(name, obj, part):
-    """Values that were never looked at may stay; keys were, and new objects get none."""
-    at = f"spec.{part}.matchExpressions[0]"
-    value = f'{at}.values[0]: Invalid value: "-": {names.label_value("-")[0]}'
-    key = f'{at}.key: Invalid value: "-": {names.qualified_name("-")[0]}'
+    """Invalid values of old selectors may stay, invalid keys may not."""
+    path = f"spec.{part}.matchExpressions[0]"
+    value = f'{path}.values[0]: Invalid value: "-": {names.label_value("-")[0]}'
+    key = f'{path}.key: Invalid value: "-": {names.qualified_name("-")[0]}'
     bad = changed(obj, f"spec/{part}", selecting("a", "-"))
-    found = strategy(name)
-    assert texts(found.validate(bad)) == [value]
-    assert value in texts(found.validate_update(bad, obj))
-    assert texts(found.validate_update(bad, bad)) == []
+    kind_strategy = strategy(name)
+    assert texts(kind_strategy.validate(bad)) == [value]
+    assert value in texts(kind_strategy.validate_update(bad, obj))
+    assert texts(kind_strategy.validate_update(bad, bad)) == []
     worse = changed(obj, f"spec/{part}", selecting("-", "-"))
-    assert key in texts(found.validate_update(worse, bad))
+    assert key in texts(kind_strategy.validate_update(worse, bad))
 
 
 def test_sides_of_old_policies():
-    """The other side of a policy may be what its own pods may be."""
+    """An invalid value in the old podSelector is accepted in peers of a network policy."""
     old = changed(POLICY, "spec/podSelector", selecting("a", "-"))
     new = changed(old, "spec/ingress", [{"from": [{"podSelector": selecting("a", "-")}]}])
     policies = strategy("networkpolicies")

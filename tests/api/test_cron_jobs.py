@@ -1,4 +1,4 @@
-"""Rules of cron jobs and their schedules."""
+"""Validation of cron jobs and their schedules."""
 
 import pytest
 from hypothesis import given
@@ -83,18 +83,18 @@ CRON_JOBS = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CRON_JOBS)
 def test_cron_jobs(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     obj = created(changed(CRON_JOB, path, value))
     assert refused("cronjobs", obj) == messages
 
 
 def test_old_schedules():
-    """A time zone in a schedule, and a long name, may stay where they are."""
+    """A time zone in the schedule, and a long name, may stay in an update."""
     old = created(changed(CRON_JOB, "spec/schedule", "TZ=UTC 0 * * * *"))
     old["metadata"]["name"] = LONG
-    found = strategy("cronjobs")
-    assert texts(found.validate_update(changed(old, "spec/suspend", True), old)) == []
-    assert texts(found.validate_update(changed(old, "spec/timeZone", "UTC"), old)) == [
+    kind_strategy = strategy("cronjobs")
+    assert texts(kind_strategy.validate_update(changed(old, "spec/suspend", True), old)) == []
+    assert texts(kind_strategy.validate_update(changed(old, "spec/timeZone", "UTC"), old)) == [
         'spec.schedule: Invalid value: "TZ=UTC 0 * * * *": cannot use both timeZone field and TZ '
         "or CRON_TZ in schedule"
     ]
@@ -123,18 +123,18 @@ SCHEDULES = [
 
 @pytest.mark.parametrize(("text", "message"), SCHEDULES)
 def test_schedules(text, message):
-    """Schedules are those of cron, and messages those of Kubernetes' parser."""
+    """Schedules are parsed as by cron, with the messages of Kubernetes' parser."""
     assert schedule_problems(text) == ([message] if message else [])
 
 
 @given(st.text(alphabet="0123456789*/-, @TZ=a", max_size=30))
 def test_any_schedule(text):
-    """Any text is a schedule or is told why not."""
+    """Any text is either a valid schedule or gives a message."""
     assert len(schedule_problems(text)) <= 1
 
 
 def test_warnings_of_time_zones():
-    """A time zone within the schedule is warned of whatever else is changed, or nothing."""
+    """A time zone in the schedule gives a warning on each write."""
     old = created(changed(CRON_JOB, "spec/schedule", "TZ=UTC * * * * *"))
     (warning,) = strategy("cronjobs").warnings(old, old)
     assert warning.startswith("CRON_TZ or TZ used in spec.spec.schedule is not officially")

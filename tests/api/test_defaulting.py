@@ -8,7 +8,7 @@ from kapiserver.api.types import Kind, Type, field, int32
 from tests.objects import AUTOSCALER, DEPLOYMENT, POD, SERVICE, changed, defaulted
 
 
-def at(obj, path):
+def value_at_path(obj, path):
     for step in path.split("/"):
         obj = obj[int(step)] if isinstance(obj, list) else obj.get(step)
     return obj
@@ -16,7 +16,7 @@ def at(obj, path):
 
 C = "spec/containers/0"
 CASES = [
-    # object, what the client says, what is read back
+    # object, fields of the client, fields after defaulting
     (POD, {}, {"spec/restartPolicy": "Always", "spec/dnsPolicy": "ClusterFirst"}),
     (POD, {}, {"spec/terminationGracePeriodSeconds": 30, "spec/securityContext": {}}),
     (POD, {}, {"spec/schedulerName": "default-scheduler", "spec/enableServiceLinks": True}),
@@ -92,13 +92,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("obj", "said", "read"), CASES)
-def test_defaults(obj, said, read):
+@pytest.mark.parametrize(("obj", "given_fields", "read"), CASES)
+def test_defaults(obj, given_fields, read):
     """Omitted fields get defaults; set fields are kept."""
-    for path, value in said.items():
+    for path, value in given_fields.items():
         obj = changed(obj, path, value)
-    found = defaulted(obj)
-    assert {path: at(found, path) for path in read} == read
+    stored = defaulted(obj)
+    assert {path: value_at_path(stored, path) for path in read} == read
 
 
 def test_secret_from_plain_text():
@@ -110,17 +110,17 @@ def test_secret_from_plain_text():
         "data": {"b": "Yg==", "z": "eg=="},
         "stringData": {"z": "é", "a": ""},
     }
-    found = defaulted(secret)
-    assert found["data"] == {"a": "", "b": "Yg==", "z": "w6k="}
-    assert list(found["data"]) == ["a", "b", "z"]
-    assert "stringData" not in found
-    assert found["type"] == "Opaque"
+    stored = defaulted(secret)
+    assert stored["data"] == {"a": "", "b": "Yg==", "z": "w6k="}
+    assert list(stored["data"]) == ["a", "b", "z"]
+    assert "stringData" not in stored
+    assert stored["type"] == "Opaque"
 
 
 def test_namespace_label():
     """A namespace is labelled with its name."""
-    found = defaulted({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "n"}})
-    assert found["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
+    stored = defaulted({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "n"}})
+    assert stored["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_image_tags(image, tag):
 
 
 class Leafy(Type):
-    """A type with declared defaults, which holds more of itself."""
+    """A type with declared defaults and nested objects of its own type."""
 
     count: int32 = field(1, default=7)
     flag: bool | None = field(2, default=False)
@@ -156,13 +156,13 @@ class Leafy(Type):
 
 
 class Quiet(Type):
-    """A type with nothing to do."""
+    """A type without defaults."""
 
     word: str = field(1)
 
 
 class Whole(Kind):
-    """A kind of both."""
+    """A kind with fields of both types."""
 
     quiet: Quiet = field(1)
     leafy: Leafy = field(2)
@@ -198,7 +198,7 @@ def test_absent_struct():
 
 
 def test_function_before_declaration():
-    """A type's function runs before its declared defaults."""
+    """The default function of a type runs before its declared defaults."""
 
     def function(tree):
         tree["count"] = tree.get("count") or 9

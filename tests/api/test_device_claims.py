@@ -1,4 +1,4 @@
-"""Claims of devices, templates of claims, classes, and what claims get: every rule."""
+"""Validation of resource claims, claim templates and device classes, and of claim statuses."""
 
 import pytest
 
@@ -44,7 +44,7 @@ VALID = [
 
 @pytest.mark.parametrize(("path", "value"), VALID)
 def test_valid_claims(path, value):
-    """What a claim may say."""
+    """Valid claims give no errors."""
     assert refused("resourceclaims", defaulted(changed(CLAIM, path, value))) == []
 
 
@@ -146,7 +146,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), BROKEN)
 def test_broken_claims(path, value, messages):
-    """What a claim may not say."""
+    """Invalid claims give exact messages."""
     obj = changed(CLAIM, path, value)
     if "allocationMode" not in path:
         obj = defaulted(obj)
@@ -154,14 +154,18 @@ def test_broken_claims(path, value, messages):
 
 
 def test_many_expressions_are_refused():
-    """Expressions of an object are bounded together, unless they are the same."""
+    """The total length of the different expressions of an object is limited."""
     texts_of = [f"device.driver == '{str(i) * 9000}'" for i in range(10, 26)]
     same = changed(CLAIM, f"{EXACTLY}/selectors", _selected("device.driver == 'x'") * 32)
     assert refused("resourceclaims", same) == []
-    many = changed(CLAIM, f"{EXACTLY}/selectors", [_selected(one[:9000])[0] for one in texts_of])
-    found = refused("resourceclaims", many)
-    assert len(found) == 16
-    assert all(one.endswith("Forbidden: too complex, exceeds cost limit") for one in found)
+    new = changed(
+        CLAIM, f"{EXACTLY}/selectors", [_selected(message[:9000])[0] for message in texts_of]
+    )
+    messages = refused("resourceclaims", new)
+    assert len(messages) == 16
+    assert all(
+        message.endswith("Forbidden: too complex, exceeds cost limit") for message in messages
+    )
 
 
 TEMPLATE = {
@@ -173,30 +177,30 @@ TEMPLATE = {
 
 
 def test_templates():
-    """A template keeps to the rules of claims, and of a claim's metadata sets labels alone."""
+    """A claim template has the rules of a claim, and may set labels and annotations only."""
     assert refused("resourceclaimtemplates", TEMPLATE) == []
     new = changed(changed(TEMPLATE, "spec/metadata/name", "x"), "spec/metadata/labels/a", "b c")
     new = changed(new, "spec/spec/devices/requests/0/exactly/deviceClassName", "")
-    found = refused("resourceclaimtemplates", new)
-    assert [one.partition(": ")[0] for one in found] == [
+    messages = refused("resourceclaimtemplates", new)
+    assert [message.partition(": ")[0] for message in messages] == [
         "spec.metadata.labels",
         "spec.metadata.name",
         "spec.spec.devices.requests[0].exactly.deviceClassName",
     ]
-    assert found[1] == "spec.metadata.name: Forbidden: cannot be set"
-    (kept,) = strategy("resourceclaimtemplates").validate_update(new, TEMPLATE)
-    assert (kept.path.text, kept.detail) == ("spec", "field is immutable")
+    assert messages[1] == "spec.metadata.name: Forbidden: cannot be set"
+    (error,) = strategy("resourceclaimtemplates").validate_update(new, TEMPLATE)
+    assert (error.path.text, error.detail) == ("spec", "field is immutable")
 
 
-def test_what_classes_had_is_trusted():
-    """A class keeps expressions and settings that no new class could have."""
+def test_unchanged_parts_of_classes():
+    """Unchanged expressions and configs of a class are not validated again."""
     old = changed(CLASS, "spec/selectors", _selected("device.speed"))
     long = {"opaque": {"driver": "d", "parameters": {"a": "x" * 20000}}}
     old = changed(old, "spec/config", [long])
     old = changed(old, "spec/extendedResourceName", "cpu")
     assert refused("deviceclasses", old, old) == []
-    found = refused("deviceclasses", old)
-    assert [one.partition(": ")[0] for one in found] == [
+    messages = refused("deviceclasses", old)
+    assert [message.partition(": ")[0] for message in messages] == [
         "spec.selectors[0].cel.expression",
         "spec.config[0].opaque.parameters",
         "spec.extendedResourceName",
@@ -212,15 +216,15 @@ def test_what_classes_had_is_trusted():
     ("gpu", ["a name must be a domain-prefixed path, such as 'example.com/my-prop'"]),
 ])  # fmt: skip
 def test_extended_resources_of_classes(name, words):
-    """What pods can ask for instead of a claim."""
+    """The extended resource name of a class is validated."""
     obj = changed(CLASS, "spec/extendedResourceName", name)
     assert refused("deviceclasses", obj) == [
         f'spec.extendedResourceName: Invalid value: "{name}": {text}' for text in words
     ]
 
 
-def test_features_that_are_off():
-    """Fields of features that 1.37 has off are dropped, unless the object had them."""
+def test_disabled_features():
+    """Fields of disabled features are dropped, unless the old object has them."""
     derived = [{"name": "a/b", "expression": "1"}]
     new = changed(CLAIM, f"{EXACTLY}/derivedAttributes", derived)
     strategy("resourceclaims").prepare_for_create(new)
@@ -231,8 +235,8 @@ def test_features_that_are_off():
     assert new["spec"] == old["spec"]
 
 
-def test_capitals_in_names_of_drivers():
-    """A driver's name should have no capitals."""
+def test_uppercase_driver_names():
+    """Uppercase letters in driver names give a warning."""
     opaque = {"opaque": {"driver": "GPU.example.com", "parameters": {}}}
     new = changed(CLAIM, "spec/devices/config", [opaque])
     assert strategy("resourceclaims").warnings(new, None) == [
@@ -305,8 +309,8 @@ DEVICES = [
 
 
 @pytest.mark.parametrize(("fields", "messages"), DEVICES)
-def test_what_drivers_report(fields, messages):
-    """What a driver says of a device that a claim got."""
+def test_device_statuses(fields, messages):
+    """Device statuses of a claim are validated."""
     assert _reported(**fields) == messages
 
 
@@ -338,19 +342,19 @@ RESULTS = [
 
 
 @pytest.mark.parametrize(("fields", "messages"), RESULTS)
-def test_what_schedulers_choose(fields, messages):
-    """A device that a claim gets."""
+def test_allocations(fields, messages):
+    """Allocations of a claim are validated."""
     assert _allocated(**fields) == messages
 
 
-def test_users_of_claims():
-    """A claim has users, each once; one that goes gets no more."""
+def test_consumers():
+    """Consumers of a claim are unique, and cannot be added while the claim is being deleted."""
     new = changed(ALLOCATED, "status/reservedFor", [USER, USER])
     assert refused("resourceclaims/status", new, ALLOCATED) == [
         'status.reservedFor[1]: Duplicate value: {"resource":"pods","name":"p","uid":"1"}'
     ]
-    many = [{**USER, "uid": str(i)} for i in range(257)]
-    new = changed(ALLOCATED, "status/reservedFor", many)
+    consumers = [{**USER, "uid": str(i)} for i in range(257)]
+    new = changed(ALLOCATED, "status/reservedFor", consumers)
     assert refused("resourceclaims/status", new, ALLOCATED) == [
         "status.reservedFor: Too many: 257: must have at most 256 items"
     ]
@@ -362,8 +366,8 @@ def test_users_of_claims():
     ]
 
 
-def test_reports_go_with_their_devices():
-    """A claim that gives its devices back loses what drivers said of them."""
+def test_device_statuses_of_released_devices():
+    """Device statuses are dropped with the allocation of their devices."""
     old = changed(ALLOCATED, "status/devices", [DEVICE])
     new = changed(old, "status/allocation", GONE)
     strategy("resourceclaims/status").prepare_for_update(new, old)

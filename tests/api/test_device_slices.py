@@ -1,4 +1,4 @@
-"""Slices of devices, rules that put taints on them, questions about pools: every rule."""
+"""Validation of resource slices, device taint rules and pool status requests."""
 
 import pytest
 
@@ -88,10 +88,10 @@ POLICIES = [
 
 @pytest.mark.parametrize(("obj", "messages"), POLICIES)
 def test_request_policies(obj, messages):
-    """How much of a capacity may be asked for, where claims share a device."""
+    """Request policies of capacities are validated."""
     path = f"{AT}.capacity[m].requestPolicy"
-    found = refused("resourceslices", obj)
-    assert found == [f"{path}{message}" for message in messages]
+    result = refused("resourceslices", obj)
+    assert result == [f"{path}{message}" for message in messages]
 
 
 COUNTERS = {"memory": {"value": "1Gi"}}
@@ -107,12 +107,12 @@ VALID = [
 
 @pytest.mark.parametrize(("path", "value"), VALID)
 def test_valid_slices(path, value):
-    """What a slice may say."""
+    """Valid slices give no errors."""
     assert refused("resourceslices", changed(SLICE, path, value)) == []
 
 
 def test_valid_counters():
-    """A slice may have counters instead of devices."""
+    """A slice may have shared counters instead of devices."""
     new = changed(changed(SLICE, "spec/devices"), "spec/sharedCounters",
                   [{"name": "c", "counters": COUNTERS}])  # fmt: skip
     assert refused("resourceslices", new) == []
@@ -219,7 +219,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), BROKEN)
 def test_broken_slices(path, value, messages):
-    """What a slice may not say."""
+    """Invalid slices give exact messages."""
     assert refused("resourceslices", changed(SLICE, path, value)) == messages
 
 
@@ -238,19 +238,20 @@ NODES = [
 
 @pytest.mark.parametrize(("name", "value", "messages"), NODES)
 def test_nodes_of_devices(name, value, messages):
-    """Each device says for which nodes it is, where the slice says so."""
+    """With perDeviceNodeSelection, each device must select its nodes."""
     required = (
         f"{AT}: Required value: exactly one of `nodeName`, `nodeSelector`, or `allNodes` is "
         "required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
     )
     expected = [*messages, required] if messages else []
-    found = refused("resourceslices", changed(EACH, f"{HERE}/{name}", value))
-    assert found == expected
+    result = refused("resourceslices", changed(EACH, f"{HERE}/{name}", value))
+    assert result == expected
     assert refused("resourceslices", EACH) == [required]
 
 
-def test_devices_that_stay_are_trusted():
-    """Capacities and taints that a device had are not looked at again, whatever their place."""
+def test_unchanged_devices():
+    """Unchanged capacities and taints of a device are not validated again, even if its position
+    changes."""
     old = _policy(shared=False)
     old = changed(old, f"{HERE}/taints", [{"key": "a", "effect": "Odd"}])
     old = changed(old, f"{HERE}/attributes/a", {})
@@ -259,8 +260,8 @@ def test_devices_that_stay_are_trusted():
     assert refused("resourceslices", new, old) == []
 
 
-def test_slices_stay_with_their_nodes():
-    """The node, the driver and the pool of a slice stay."""
+def test_immutable_fields():
+    """Node name, driver and pool name of a slice are immutable."""
     new = changed(changed(SLICE, "spec/nodeName"), "spec/allNodes", True)
     new = changed(changed(new, "spec/driver", "e"), "spec/pool/name", "q")
     assert refused("resourceslices", new, SLICE) == [
@@ -270,8 +271,8 @@ def test_slices_stay_with_their_nodes():
     ]
 
 
-def test_features_that_are_off():
-    """Fields of features that 1.37 has off are dropped."""
+def test_disabled_features():
+    """Fields of disabled features are dropped."""
     new = changed(SLICE, "spec/skipNodeOperations", ["*"])
     new = changed(new, "spec/partitionTypeAttribute", "a/b")
     new = changed(new, f"{HERE}/nodeAllocatableResources", {"cpu": {}})
@@ -282,7 +283,7 @@ def test_features_that_are_off():
 
 
 def test_taint_rules():
-    """A rule's taint is checked when it is new; its effect is trusted after that."""
+    """The taint of a rule is validated. An unchanged effect need not be valid."""
     odd = changed(RULE, "spec/taint/effect", "Odd")
     (error,) = refused("devicetaintrules", odd)
     assert error.startswith('spec.taint.effect: Unsupported value: "Odd"')
@@ -311,8 +312,8 @@ QUESTIONS = [
 
 
 @pytest.mark.parametrize(("path", "value", "messages"), QUESTIONS)
-def test_questions_about_pools(path, value, messages):
-    """Which pools are asked about, and how many."""
+def test_pool_status_requests(path, value, messages):
+    """Driver, pool name and limit of a pool status request are validated."""
     obj = changed(QUESTION, path, value)
     assert refused("resourcepoolstatusrequests", obj) == messages
 
@@ -349,14 +350,14 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("status", "messages"), ANSWERS)
-def test_answers(status, messages):
-    """What is told of pools."""
+def test_pool_statuses(status, messages):
+    """The status of a pool status request is validated."""
     new = changed(QUESTION, "status", status)
     assert refused("resourcepoolstatusrequests/status", new, QUESTION) == messages
 
 
-def test_answers_are_given_once():
-    """What was answered about pools stays."""
+def test_pool_status_is_immutable():
+    """The status of a pool status request is immutable once it is set."""
     old = changed(QUESTION, "status", {"poolCount": 1})
     new = changed(old, "status/poolCount", 2)
     rules = strategy("resourcepoolstatusrequests/status")

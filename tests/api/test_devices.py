@@ -1,4 +1,4 @@
-"""The resource group: claims of devices, classes, slices and taints."""
+"""The resource group: claims, device classes, slices and taints."""
 
 import pytest
 
@@ -115,12 +115,12 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Each kind keeps to its rules."""
+    """New objects of each kind are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
-def test_one_device_unless_said():
-    """A request is for one device, in old versions too."""
+def test_default_count():
+    """A request is for one device by default, in old versions, too."""
     exactly = CLAIM["spec"]["devices"]["requests"][0]["exactly"]
     assert exactly == {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
     old = {"name": "r", "deviceClassName": "gpu"}
@@ -135,8 +135,8 @@ def _status(**status):
     return refused("resourceclaims/status", new, CLAIM)
 
 
-def test_what_claims_get():
-    """A claim gets devices for its own requests, and users after that."""
+def test_claim_statuses():
+    """An allocation refers to requests of the claim, and consumers need an allocation."""
     allocation = {"devices": {"results": [GIVEN]}}
     assert _status(allocation=allocation, reservedFor=[USER]) == []
     assert _status(reservedFor=[USER]) == [
@@ -146,12 +146,12 @@ def test_what_claims_get():
     assert wrong.startswith('status.allocation.devices.results[0].request: Invalid value: "s"')
     old = changed(CLAIM, "status/allocation", allocation)
     new = changed(old, "status/allocation/devices/results", [])
-    (kept,) = refused("resourceclaims/status", new, old)
-    assert kept == ("status.allocation: Invalid value: null: field cannot be modified once set")
+    (error,) = refused("resourceclaims/status", new, old)
+    assert error == ("status.allocation: Invalid value: null: field cannot be modified once set")
 
 
-def test_what_is_kept():
-    """Wishes do not change, nor does the place of a slice."""
+def test_immutable_fields():
+    """The spec of a claim and the node of a slice are immutable."""
     new = changed(CLAIM, "spec/devices/requests", [])
     assert refused("resourceclaims", new, CLAIM) == [
         "spec: Invalid value: null: field is immutable"
@@ -171,11 +171,11 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("status", "state"), CLAIMS)
 def test_cells_of_claims(status, state):
-    """Whether a claim got its devices."""
+    """Columns show whether a claim is allocated."""
     assert cells("resourceclaims", changed(CLAIM, "status", status))["State"] == state
 
 
 def test_cells_of_slices():
-    """Where devices are, and whose."""
-    found = cells("resourceslices", SLICE)
-    assert (found["Node"], found["Driver"], found["Pool"]) == ("n", "gpu.example.com", "p")
+    """Columns show the node, the driver and the pool of a slice."""
+    row = cells("resourceslices", SLICE)
+    assert (row["Node"], row["Driver"], row["Pool"]) == ("n", "gpu.example.com", "p")

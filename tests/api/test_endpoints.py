@@ -1,4 +1,4 @@
-"""Rules, forms and cells of endpoints and of the slices that follow them."""
+"""Validation, canonical form and columns of endpoints and endpoint slices."""
 
 from datetime import UTC, datetime
 
@@ -84,7 +84,7 @@ SLICES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), SLICES)
 def test_slices(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(SLICE, path, value))
     assert refused("endpointslices", obj) == messages
 
@@ -103,7 +103,7 @@ DOMAINS = [
 
 @pytest.mark.parametrize(("text", "message"), DOMAINS)
 def test_slices_of_domains(text, message):
-    """An address may be a domain that says where it ends."""
+    """An address of type FQDN may end with a dot."""
     obj = {**defaulted(changed(SLICE, ADDRESSES, [text])), "addressType": "FQDN"}
     assert refused("endpointslices", obj) == (
         [f"endpoints[0].addresses[0]: {message}"] if message else []
@@ -111,15 +111,15 @@ def test_slices_of_domains(text, message):
 
 
 def test_type_stays():
-    """The addresses of a slice stay of their type."""
+    """The address type of a slice is immutable."""
     old = defaulted(SLICE)
     new = {**old, "addressType": "FQDN", "endpoints": []}
-    (told,) = refused("endpointslices", new, old)
-    assert told == "addressType: Invalid value: null: field is immutable"
+    (error,) = refused("endpointslices", new, old)
+    assert error == "addressType: Invalid value: null: field is immutable"
 
 
 def test_declared_rules():
-    """What types declare comes after all else; endpoints that were there before may stay."""
+    """Errors of declarative validation come last. Unchanged endpoints are not validated again."""
     ports = [{"name": "_", "protocol": "TCP"}]
     bad = {**defaulted(SLICE), "addressType": "", "endpoints": [{"addresses": []}], "ports": ports}
     name = f'ports[0].name: Invalid value: "_": {LABEL}'
@@ -140,31 +140,32 @@ GENERATIONS = [
 
 @pytest.mark.parametrize(("path", "value", "generation"), GENERATIONS)
 def test_generations(path, value, generation):
-    """All of a slice but its metadata counts, and of that its labels."""
-    found = strategy("endpointslices")
+    """Changes of content and labels increment the generation."""
+    kind_strategy = strategy("endpointslices")
     old = defaulted(SLICE)
-    found.prepare_for_create(old)
+    kind_strategy.prepare_for_create(old)
     assert old["metadata"]["generation"] == 1
     new = changed(old, path, value)
-    found.prepare_for_update(new, old)
+    kind_strategy.prepare_for_update(new, old)
     assert new["metadata"]["generation"] == generation
 
 
 def test_old_topology():
-    """The topology of beta versions is not taken any more, and kept where it is."""
-    found = strategy("endpointslices")
-    given = changed(SLICE, "endpoints/0/deprecatedTopology", {"a": "b"})
-    new = defaulted(given)
-    found.prepare_for_create(new)
+    """Deprecated topology is dropped, unless the endpoints are unchanged."""
+    kind_strategy = strategy("endpointslices")
+    old_slice = changed(SLICE, "endpoints/0/deprecatedTopology", {"a": "b"})
+    new = defaulted(old_slice)
+    kind_strategy.prepare_for_create(new)
     assert "deprecatedTopology" not in new["endpoints"][0]
-    kept = defaulted(given)
-    found.prepare_for_update(kept, given)
-    assert kept["endpoints"][0]["deprecatedTopology"] == {"a": "b"}
+    updated = defaulted(old_slice)
+    kind_strategy.prepare_for_update(updated, old_slice)
+    assert updated["endpoints"][0]["deprecatedTopology"] == {"a": "b"}
 
 
 @pytest.mark.parametrize("manager", ["me", "endpointslice-controller.k8s.io"])
 def test_warnings(manager):
-    """Addresses that could be written better are told of, but not to Kubernetes' own."""
+    """Addresses in a non-canonical form give warnings, except in slices of Kubernetes'
+    controllers."""
     obj = {**SLICE, "addressType": "IPv6", "endpoints": [{"addresses": ["2001:DB8::1"]}]}
     obj["metadata"] = {"labels": {"endpointslice.kubernetes.io/managed-by": manager}}
     assert len(strategy("endpointslices").warnings(obj, None)) == (manager == "me")
@@ -207,24 +208,24 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_endpoints(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(ENDPOINTS, path, value))
     assert refused("endpoints", obj) == messages
 
 
 def ips(*found):
-    """Addresses."""
+    """Return endpoint addresses."""
     return [{"ip": ip} for ip in found]
 
 
 def subset(addresses=(), not_ready=(), ports=()):
-    """A subset without what is empty."""
-    found = {
+    """Return a subset without its empty lists."""
+    result = {
         "addresses": ips(*addresses),
         "notReadyAddresses": ips(*not_ready),
         "ports": [{"port": port, "protocol": "TCP"} for port in ports],
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in result.items() if value}
 
 
 FORMS = [
@@ -248,34 +249,38 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(("given", "packed"), FORMS)
-def test_normal_form(given, packed):
-    """Addresses with the same ports stand together, and ports with the same addresses."""
-    obj = {**ENDPOINTS, "subsets": given}
+@pytest.mark.parametrize(("subsets", "packed"), FORMS)
+def test_canonical_form(subsets, packed):
+    """Addresses with the same ports are grouped, and ports with the same addresses."""
+    obj = {**ENDPOINTS, "subsets": subsets}
     strategy("endpoints").canonicalize(obj)
     assert obj["subsets"] == packed
     assert repack_subsets(packed) == packed
 
 
 def cells(kind, group, obj):
-    """The cells of one object by their columns."""
+    """Return the cells of an object by column name."""
     columns = SCHEME.columns(group, kind)
-    found = columns.cells(obj, NOW)
-    return dict(zip((column.name for column in columns.columns), found, strict=True))
+    row = columns.cells(obj, NOW)
+    return dict(zip((column.name for column in columns.columns), row, strict=True))
 
 
 def test_cells():
-    """Tables show the first few addresses and ports."""
-    many = ips("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")
-    for subsets, shown in (
+    """Columns show the first addresses and ports."""
+    addresses = ips("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5")
+    for subsets, expected in (
         ([], "<none>"),
         (ENDPOINTS["subsets"], "10.0.0.1:80"),
-        ([{"addresses": many}], "10.0.0.1,10.0.0.2,10.0.0.3 + 2 more..."),
+        ([{"addresses": addresses}], "10.0.0.1,10.0.0.2,10.0.0.3 + 2 more..."),
         ([subset(["2001:db8::1"], [], [80])], "[2001:db8::1]:80"),
     ):
-        assert cells("Endpoints", "", {**ENDPOINTS, "subsets": subsets})["Endpoints"] == shown
-    shown = cells("EndpointSlice", "discovery.k8s.io", SLICE)
-    assert (shown["AddressType"], shown["Ports"], shown["Endpoints"]) == ("IPv4", "80", "10.0.0.1")
+        assert cells("Endpoints", "", {**ENDPOINTS, "subsets": subsets})["Endpoints"] == expected
+    expected = cells("EndpointSlice", "discovery.k8s.io", SLICE)
+    assert (expected["AddressType"], expected["Ports"], expected["Endpoints"]) == (
+        "IPv4",
+        "80",
+        "10.0.0.1",
+    )
     empty = {**SLICE, "endpoints": None, "ports": [{"name": "a"}, {}]}
-    shown = cells("EndpointSlice", "discovery.k8s.io", empty)
-    assert (shown["Ports"], shown["Endpoints"]) == ("a,*", "<unset>")
+    expected = cells("EndpointSlice", "discovery.k8s.io", empty)
+    assert (expected["Ports"], expected["Endpoints"]) == ("a,*", "<unset>")

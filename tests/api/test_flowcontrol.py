@@ -1,4 +1,4 @@
-"""The flowcontrol group: schemas and levels."""
+"""The flowcontrol group: flow schemas and priority levels."""
 
 import copy
 
@@ -111,13 +111,13 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Schemas and levels keep to their rules."""
+    """New flow schemas and priority levels are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
 @pytest.mark.parametrize("name", ["exempt", "catch-all"])
 def test_mandatory(name):
-    """What is always there is valid, needs no defaults and stays as it is."""
+    """Mandatory objects are valid, complete and immutable."""
     for plural, kind, specs in (
         ("flowschemas", "FlowSchema", MANDATORY_FLOW_SCHEMAS),
         ("prioritylevelconfigurations", "PriorityLevelConfiguration", MANDATORY_PRIORITY_LEVELS),
@@ -132,11 +132,11 @@ def test_mandatory(name):
 
 
 def test_cells():
-    """Levels, precedence, queues."""
+    """Columns show priority levels, precedence and queues."""
     assert [cell for column, cell in cells("flowschemas", SCHEMA).items() if column != "Age"] == [
         "s", "l", 1000, "<none>", "?",
     ]  # fmt: skip
-    found = cells("prioritylevelconfigurations", LEVEL)
-    assert [cell for column, cell in found.items() if column != "Age"] == [
+    row = cells("prioritylevelconfigurations", LEVEL)
+    assert [cell for column, cell in row.items() if column != "Age"] == [
         "l", "Limited", 30, 64, 8, 50,
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is reported of jobs, and how tables show it."""
+"""Validation of job statuses, and columns of jobs and cron jobs."""
 
 from datetime import UTC, datetime
 
@@ -161,27 +161,27 @@ REPORTS = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "before", "status", "messages"), REPORTS)
-def test_reports(spec, before, status, messages):
-    """Whoever runs a job reports what makes sense, and takes no end back."""
-    old = {**created(job(**spec)), "status": before}
+@pytest.mark.parametrize(("spec", "old_status", "status", "messages"), REPORTS)
+def test_reports(spec, old_status, status, messages):
+    """Job statuses are validated, and final states cannot be reverted."""
+    old = {**created(job(**spec)), "status": old_status}
     new = {**old, "status": status}
     assert texts(strategy("jobs/status").validate_update(new, old)) == messages
 
 
 @given(st.sets(st.integers(0, 40)), st.sets(st.integers(0, 40)))
-def test_sets_of_indexes(some, others):
-    """Sets of indexes are read as they are written, and the first in common is found."""
-    text = ",".join(map(str, sorted(some)))
-    assert parse_intervals(text, 41) == [(index, index) for index in sorted(some)]
-    rows = [parse_intervals(",".join(map(str, sorted(one))), 41) for one in (some, others)]
-    assert first_common(*rows) == min(some & others, default=None)
+def test_sets_of_indexes(left, right):
+    """Sets of indexes are parsed, and their first common index is found."""
+    text = ",".join(map(str, sorted(left)))
+    assert parse_intervals(text, 41) == [(index, index) for index in sorted(left)]
+    rows = [parse_intervals(",".join(map(str, sorted(indexes))), 41) for indexes in (left, right)]
+    assert first_common(*rows) == min(left & right, default=None)
 
 
 def _cells(obj):
     columns = SCHEME.columns("batch", obj["kind"])
-    found = columns.cells(obj, NOW)
-    return dict(zip((column.name for column in columns.columns), found, strict=True))
+    row = columns.cells(obj, NOW)
+    return dict(zip((column.name for column in columns.columns), row, strict=True))
 
 
 STATES = [
@@ -195,8 +195,8 @@ STATES = [
 
 
 @pytest.mark.parametrize(("metadata", "status", "state"), STATES)
-def test_state_in_a_word(metadata, status, state):
-    """A table says how a job stands."""
+def test_status_column(metadata, status, state):
+    """A column shows the state of a job."""
     obj = {**JOB, "metadata": {**JOB["metadata"], **metadata}, "status": status}
     assert _cells(obj)["Status"] == state
 
@@ -210,19 +210,19 @@ COMPLETIONS = [
 
 @pytest.mark.parametrize(("spec", "text"), COMPLETIONS)
 def test_completions(spec, text):
-    """A table counts the pods that succeeded, of those that must."""
+    """A column shows succeeded pods and required completions."""
     assert _cells({**job(**spec), "status": {"succeeded": 1}})["Completions"] == text
 
 
 def test_durations():
-    """A table shows how long a job took, or has been taking."""
+    """A column shows the duration of finished and running jobs."""
     assert _cells(JOB)["Duration"] == ""
     assert _cells({**JOB, "status": {"startTime": START}})["Duration"] == "60m"
     assert _cells({**JOB, "status": DONE})["Duration"] == "60s"
 
 
 def test_cells_of_a_cron_job():
-    """A table shows when jobs were last due and are."""
+    """Columns show the last schedule and the number of active jobs."""
     obj = defaulted(CRON_JOB)
     cells = {
         "Schedule": "*/5 * * * *",
@@ -234,7 +234,7 @@ def test_cells_of_a_cron_job():
         "Images": "busybox:1",
         "Selector": "<none>",
     }
-    found = _cells(obj)
-    assert {name: found[name] for name in cells} == cells
+    row = _cells(obj)
+    assert {name: row[name] for name in cells} == cells
     busy = _cells({**obj, "status": {"active": [{}], "lastScheduleTime": START}})
     assert (busy["Active"], busy["Last Schedule"]) == (1, "60m")

@@ -1,4 +1,4 @@
-"""Rules, defaults and cells of ingresses, network policies and the addresses of services."""
+"""Validation, defaults and columns of the networking group."""
 
 from datetime import UTC, datetime
 
@@ -43,12 +43,12 @@ RANGE = "must be between 1 and 65535, inclusive"
 
 
 def port(**fields):
-    """The rules of a policy with one port."""
+    """Return the rules of a policy with one port."""
     return [{"ports": [fields]}]
 
 
 def peer(**fields):
-    """The rules of a policy with one other side."""
+    """Return the rules of a policy with one peer."""
     return [{"from": [fields]}]
 
 
@@ -313,7 +313,7 @@ CASES = [
 
 @pytest.mark.parametrize(("name", "path", "value", "messages"), CASES)
 def test_rules(name, path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(OBJECTS[name], path, value))
     strategy(name).prepare_for_create(obj)
     assert refused(name, obj) == messages
@@ -351,15 +351,15 @@ UPDATES = [
 
 
 @pytest.mark.parametrize(("name", "path", "value", "messages"), UPDATES)
-def test_what_stays(name, path, value, messages):
-    """Who serves a class, who has an address and a range are settled at the start."""
+def test_immutable_fields(name, path, value, messages):
+    """The controller of a class, the parent of an address and service CIDRs are immutable."""
     old = defaulted(OBJECTS[name])
     new = changed(old, path, value)
     assert refused(name, new, old) == messages
 
 
 def test_names_of_addresses():
-    """An address is its own name, in one spelling."""
+    """The name of an IPAddress is the canonical text of the address."""
     assert strategy("ipaddresses").check_name("10.0.0.1") == []
     assert strategy("ipaddresses").check_name("2001:DB8::1") == [
         'must be in canonical form ("2001:db8::1")'
@@ -370,22 +370,22 @@ CLASS_KEY = "kubernetes.io/ingress.class"
 
 
 def test_class_annotation():
-    """The old way to name a class is told of, and must not contradict the new one."""
+    """The class annotation gives a warning, and must match the field."""
     obj = changed(OBJECTS[ING], "metadata/annotations", {CLASS_KEY: "a"})
     assert strategy(ING).warnings(obj, None) == [
         f"annotation \"{CLASS_KEY}\" is deprecated, please use 'spec.ingressClassName' instead"
     ]
     assert strategy(ING).warnings(obj, obj) == []
-    both = changed(obj, "spec/ingressClassName", "b")
-    assert strategy(ING).warnings(both, None) == []
-    assert refused(ING, both) == [
+    contradictory = changed(obj, "spec/ingressClassName", "b")
+    assert strategy(ING).warnings(contradictory, None) == []
+    assert refused(ING, contradictory) == [
         f'annotations.{CLASS_KEY}: Invalid value: "a": must match `ingressClassName` when both '
         "are specified"
     ]
 
 
 def test_old_ingresses():
-    """Names of secrets and rules of wildcards that were wrong before may stay so."""
+    """Invalid secret names and wildcard rules of an old ingress may stay."""
     wrong = changed(OBJECTS[ING], "spec/tls", [{"secretName": "_"}])
     assert refused(ING, wrong, wrong) == []
     assert len(strategy(ING).validate_update(wrong, OBJECTS[ING])) == 1
@@ -394,13 +394,13 @@ def test_old_ingresses():
 
 
 def test_status_of_an_ingress():
-    """Addresses are addresses, and host names are none."""
-    found = [{"ip": "x"}, {"hostname": "10.0.0.1"}, {"ip": "2001:DB8::1"}]
-    new = changed(OBJECTS[ING], "status/loadBalancer", {"ingress": found})
+    """Addresses and host names in the status are validated."""
+    entries = [{"ip": "x"}, {"hostname": "10.0.0.1"}, {"ip": "2001:DB8::1"}]
+    new = changed(OBJECTS[ING], "status/loadBalancer", {"ingress": entries})
     status, wrong = strategy(f"{ING}/status"), "status.loadBalancer.ingress[1].hostname"
     for old, expected in (
         (OBJECTS[ING], ["status.loadBalancer.ingress[0].ip", wrong]),
-        (new, [wrong]),  # addresses that were there before may stay
+        (new, [wrong]),  # old addresses may stay
     ):
         messages = texts(status.validate_update(new, old))
         assert [text.split(": ")[0] for text in messages] == expected
@@ -410,10 +410,10 @@ def test_status_of_an_ingress():
 
 
 def test_warnings_of_policies():
-    """Networks that could be written better are told of."""
+    """CIDRs in a non-canonical form give warnings."""
     rules = [{"to": [{"ipBlock": {"cidr": "2001:DB8::/32"}}]}]
-    (found,) = strategy(NP).warnings(changed(OBJECTS[NP], "spec/egress", rules), None)
-    assert found.startswith("spec.egress[0].to[0].ipBlock.cidr: IPv6 CIDR value")
+    (kind_strategy,) = strategy(NP).warnings(changed(OBJECTS[NP], "spec/egress", rules), None)
+    assert kind_strategy.startswith("spec.egress[0].to[0].ipBlock.cidr: IPv6 CIDR value")
 
 
 GENERATIONS = [
@@ -425,7 +425,7 @@ GENERATIONS = [
 
 @pytest.mark.parametrize(("name", "path", "value"), GENERATIONS)
 def test_generations(name, path, value):
-    """Changes of the spec are counted, with a status and without."""
+    """Changes of the spec increment the generation."""
     old = defaulted(OBJECTS[name])
     strategy(name).prepare_for_create(old)
     for changes, generation in ((path, 2), ("metadata/labels", 1)):
@@ -435,11 +435,11 @@ def test_generations(name, path, value):
 
 
 def test_defaults():
-    """What is left out is filled in."""
+    """Missing fields get their defaults."""
     assert defaulted(OBJECTS[NP])["spec"]["policyTypes"] == ["Ingress"]
-    both = defaulted(changed(OBJECTS[NP], "spec/egress", [{"ports": [{"port": 80}]}]))
-    assert both["spec"]["policyTypes"] == ["Ingress", "Egress"]
-    assert both["spec"]["egress"][0]["ports"][0]["protocol"] == "TCP"
+    egress_policy = defaulted(changed(OBJECTS[NP], "spec/egress", [{"ports": [{"port": 80}]}]))
+    assert egress_policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert egress_policy["spec"]["egress"][0]["ports"][0]["protocol"] == "TCP"
     parameters = changed(OBJECTS[CLASS], "spec/parameters", {"kind": "k", "name": "n"})
     assert defaulted(parameters)["spec"]["parameters"]["scope"] == "Cluster"
 
@@ -487,9 +487,9 @@ CELLS = [
 
 @pytest.mark.parametrize(("name", "change", "cells"), CELLS)
 def test_cells(name, change, cells):
-    """Tables show where things lead, and who serves them."""
+    """Columns show backends, classes and addresses."""
     kind = resource(name).kind
     columns = SCHEME.columns("networking.k8s.io", kind)
-    found = columns.cells({**OBJECTS[name], **change}, NOW)
-    shown = dict(zip((column.name for column in columns.columns), found, strict=True))
-    assert {key: shown[key] for key in cells} == cells
+    row = columns.cells({**OBJECTS[name], **change}, NOW)
+    cells_by_name = dict(zip((column.name for column in columns.columns), row, strict=True))
+    assert {key: cells_by_name[key] for key in cells} == cells

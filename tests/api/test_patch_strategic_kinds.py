@@ -109,13 +109,13 @@ def two_way(old: Tree, new: Tree, shape: Shape | None) -> Tree:
     """The patch from one object to the other, as kubectl's CreateTwoWayMergePatch makes it."""
     patch: Tree = {name: None for name in old if name not in new}
     for name, value in new.items():
-        rule, before = rule_of(shape, name), old.get(name)
-        if value == before:
+        rule, old_name = rule_of(shape, name), old.get(name)
+        if value == old_name:
             continue
-        if isinstance(value, dict) and isinstance(before, dict):
-            patch[name] = _of_objects(before, value, rule)
-        elif isinstance(value, list) and isinstance(before, list) and rule.key is not None:
-            patch |= _of_lists(name, before, value, rule)
+        if isinstance(value, dict) and isinstance(old_name, dict):
+            patch[name] = _of_objects(old_name, value, rule)
+        elif isinstance(value, list) and isinstance(old_name, list) and rule.key is not None:
+            patch |= _of_lists(name, old_name, value, rule)
         else:
             patch[name] = value
     return patch

@@ -1,4 +1,4 @@
-"""Requests of pods for certificates: who asks with which key, and how it ends."""
+"""Validation of pod certificate requests and of issued certificates."""
 
 import base64
 from datetime import UTC, datetime, timedelta
@@ -23,9 +23,9 @@ def _text(content):
 
 
 def _stub(key):
-    made = x509.CertificateSigningRequestBuilder().subject_name(NOBODY)
+    request = x509.CertificateSigningRequestBuilder().subject_name(NOBODY)
     algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-    return made.sign(key, algorithm).public_bytes(Encoding.DER)
+    return request.sign(key, algorithm).public_bytes(Encoding.DER)
 
 
 def _pkix(key):
@@ -33,7 +33,7 @@ def _pkix(key):
 
 
 def _leaf(key=KEY, *, hours=24, names=()):
-    made = x509.CertificateBuilder(
+    builder = x509.CertificateBuilder(
         issuer_name=NOBODY,
         subject_name=NOBODY,
         public_key=key.public_key(),
@@ -42,8 +42,8 @@ def _leaf(key=KEY, *, hours=24, names=()):
         not_valid_after=START + timedelta(hours=hours),
     )
     if names:
-        made = made.add_extension(x509.SubjectAlternativeName(names), critical=True)
-    return made.sign(KEY, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=True)
+    return builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.PEM).decode()
 
 
 STUB = _stub(KEY)
@@ -107,9 +107,9 @@ NEW = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), NEW)
 def test_new(path, value, messages):
-    """Who asks is named, and the key is one that signers know."""
-    found = strategy("podcertificaterequests").validate(changed(POD, path, value))
-    assert texts(found) == messages
+    """Names, UIDs and keys of new requests are validated."""
+    errors = strategy("podcertificaterequests").validate(changed(POD, path, value))
+    assert texts(errors) == messages
 
 
 def _proof(key, uid=b"1"):
@@ -140,8 +140,8 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("key", "messages"), PAIRS)
-def test_pairs(key, messages):
-    """v1beta1 knows a key and its proof instead of a request."""
+def test_public_keys_and_proofs(key, messages):
+    """In v1beta1, a request may have a public key and a proof of possession."""
     spec = {"pkixPublicKey": _text(_pkix(key)), "proofOfPossession": _text(_proof(key))}
     new = changed(POD, "spec", {**POD["spec"], **spec, "stubPKCS10Request": ""})
     rules = strategy("podcertificaterequests")
@@ -153,12 +153,12 @@ def test_pairs(key, messages):
         ]
 
 
-def test_keys_that_sign_nothing():
-    """Not every key can be shown to be somebody's."""
+def test_unsupported_keys():
+    """Keys that cannot sign are rejected."""
     spec = {"pkixPublicKey": _text(_pkix(UNKNOWN)), "proofOfPossession": "AA=="}
     new = changed(POD, "spec", {**POD["spec"], **spec, "stubPKCS10Request": ""})
-    found = texts(strategy("podcertificaterequests").validate(new))
-    assert found == _shown(spec["pkixPublicKey"], KINDS)
+    messages = texts(strategy("podcertificaterequests").validate(new))
+    assert messages == _shown(spec["pkixPublicKey"], KINDS)
 
 
 CONDITION = {
@@ -175,13 +175,13 @@ def _time(hours):
 
 
 def _issued(chain=None, **others):
-    given = {
+    fields = {
         "conditions": [ISSUED],
         "certificateChain": _leaf() if chain is None else chain,
         "notBefore": _time(0), "beginRefreshAt": _time(12), "notAfter": _time(24),
         **others,
     }  # fmt: skip
-    return {name: value for name, value in given.items() if value is not GONE}
+    return {name: value for name, value in fields.items() if value is not GONE}
 
 
 def _told(new, old):
@@ -192,8 +192,8 @@ def _told(new, old):
 
 
 def _wrong(chain, detail):
-    shown = chain.replace("\n", "\\n")
-    return (_issued(chain), [f'status.certificateChain: Invalid value: "{shown}": {detail}'])
+    quoted_chain = chain.replace("\n", "\\n")
+    return (_issued(chain), [f'status.certificateChain: Invalid value: "{quoted_chain}": {detail}'])
 
 
 KEY_BLOCK = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"
@@ -281,13 +281,13 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("status", "messages"), ENDS)
-def test_ends(status, messages):
-    """A request ends in one of three ways, and a certificate is the one that was asked for."""
+def test_final_states(status, messages):
+    """A request is issued, denied or failed, and the certificate must match the request."""
     assert _told(status, {}) == messages
 
 
-def test_ends_are_final():
-    """What was said is not taken back."""
+def test_final_states_are_immutable():
+    """A final status is immutable."""
     denied = {"conditions": [DENIED]}
     assert _told(denied, denied) == []
     for status in ({}, _issued()):
@@ -298,12 +298,12 @@ def test_ends_are_final():
 
 
 def test_specs_stay():
-    """What was asked for does not change."""
+    """The spec is immutable."""
     new = changed(POD, "spec/podUID", "4")
-    (found,) = strategy("podcertificaterequests").validate_update(new, POD)
-    assert (str(found.path), found.detail) == ("spec", "field is immutable")
+    (errors,) = strategy("podcertificaterequests").validate_update(new, POD)
+    assert (str(errors.path), errors.detail) == ("spec", "field is immutable")
 
 
 def test_cells():
-    """Nothing is said yet."""
+    """A new request is Pending."""
     assert cells("podcertificaterequests", POD)["State"] == "Pending"

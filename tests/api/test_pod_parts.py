@@ -1,4 +1,4 @@
-"""Rules of parts of pods as kube-apiserver tells them: names, files, annotations, updates."""
+"""Validation of parts of pods: names, files, annotations, updates."""
 
 import pytest
 
@@ -18,13 +18,13 @@ SUBDOMAIN = (
 )
 
 
-def variable(source, **more):
-    """The environment of a container, with one variable from this source."""
-    return [{"name": "A", "valueFrom": source, **more}]
+def variable(source, **fields):
+    """Return a container's env with one variable from this source."""
+    return [{"name": "A", "valueFrom": source, **fields}]
 
 
 def from_file(**values):
-    """A variable out of a file of a volume."""
+    """Return a variable from a file in a volume."""
     return variable({"fileKeyRef": {"key": "k", "path": "p", "volumeName": "v", **values}})
 
 
@@ -130,7 +130,7 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_rules(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     pod = defaulted(changed(POD, path, value))
     assert texts(strategy("pods").validate(pod)) == messages
 
@@ -177,7 +177,7 @@ VOLUMES = [
 
 @pytest.mark.parametrize(("volumes", "messages"), VOLUMES)
 def test_volumes(volumes, messages):
-    """The same for volumes; nothing is mounted."""
+    """Each invalid field of a volume gives exactly its messages, without a mount."""
     pod = changed(changed(POD, f"{C}/volumeMounts", []), f"{C}/volumeDevices", [])
     pod = defaulted(changed(pod, "spec/volumes", volumes))
     assert texts(strategy("pods").validate(pod)) == messages
@@ -186,7 +186,7 @@ def test_volumes(volumes, messages):
 EPHEMERAL = {"name": "e", "image": "i"}
 DEBUG = "spec.ephemeralContainers"
 CANNOT = "cannot be set for an Ephemeral Container"
-ADDED = [  # what is there, and then
+ADDED = [  # old containers, new containers
     ([], [EPHEMERAL], []),
     ([], [{**EPHEMERAL, "name": NAME}], [f'{DEBUG}[0].name: Duplicate value: "{NAME}"']),
     ([], [{**EPHEMERAL, "targetContainerName": "x"}],
@@ -211,7 +211,7 @@ ADDED = [  # what is there, and then
 
 @pytest.mark.parametrize(("before", "after", "messages"), ADDED)
 def test_ephemeral_containers(before, after, messages):
-    """They are added to what runs, and stay as they are."""
+    """Ephemeral containers can be added, not changed or removed."""
     old = defaulted(changed(POD, "spec/ephemeralContainers", before))
     new = defaulted(changed(POD, "spec/ephemeralContainers", after))
     assert texts(strategy("pods/ephemeralcontainers").validate_update(new, old)) == messages
@@ -240,7 +240,7 @@ ANNOTATIONS = [
 
 @pytest.mark.parametrize(("before", "after", "messages"), ANNOTATIONS)
 def test_annotations_stay(before, after, messages):
-    """Some annotations are there from the beginning or never."""
+    """AppArmor and mirror annotations are immutable."""
     pod = defaulted(changed(POD, "spec/nodeName", "n"))
     old = changed(pod, "metadata/annotations", before)
     new = changed(pod, "metadata/annotations", after)
@@ -248,7 +248,7 @@ def test_annotations_stay(before, after, messages):
 
 
 def test_profiles_match():
-    """What an annotation says of a profile, the field says too."""
+    """Profiles in annotations and in fields must match."""
     pod = changed(POD, "metadata/annotations", {ARMOR: "localhost/p", SECCOMP: "runtime/default"})
     pod = changed(pod, "spec/securityContext", {
         "seccompProfile": {"type": "Unconfined"},
@@ -263,7 +263,7 @@ def test_profiles_match():
 
 
 def test_grace_of_old_pods():
-    """A time to end that was negative may become 1 second."""
+    """A negative grace period may become 1 second."""
     old = defaulted(POD)
     old["spec"]["terminationGracePeriodSeconds"] = -1
     new = changed(old, "spec/terminationGracePeriodSeconds", 1)
@@ -271,7 +271,7 @@ def test_grace_of_old_pods():
     (message,) = texts(strategy("pods").validate_update(changed(new, f"{C}/command", ["x"]), old))
     assert message.startswith("spec: Forbidden: pod updates may not change fields other than")
     init = {**old["spec"]["containers"][0], "name": "i"}
-    more = changed(old, "spec/initContainers", [init])
-    assert texts(strategy("pods").validate_update(more, old)) == [
+    with_init_container = changed(old, "spec/initContainers", [init])
+    assert texts(strategy("pods").validate_update(with_init_container, old)) == [
         "spec.initContainers: Forbidden: pod updates may not add or remove containers"
     ]

@@ -1,4 +1,4 @@
-"""What pods ask of their nodes, and how that may change while they run."""
+"""Validation of pod resources, and of their resize."""
 
 import copy
 
@@ -14,20 +14,20 @@ NOT_THERE = "must be one of the names in pod.spec.resourceClaims"
 
 
 def limited(**values):
-    """A resource requirement of the same requests and limits."""
+    """Return resources with equal requests and limits."""
     return {"limits": values, "requests": dict(values)}
 
 
 def claiming(*claims):
-    """A pod's spec with a resource claim, and a container that uses these."""
+    """Return a pod spec with a resource claim, and a container that uses these claims."""
     container = {**POD["spec"]["containers"][0], "resources": {"claims": list(claims)}}
     return {**POD["spec"], **CLAIMS, "containers": [container]}
 
 
-def whole(own, of_container, **other):
-    """A pod's spec with resources of the pod as a whole, and those of its container."""
-    container = {**POD["spec"]["containers"][0], "resources": of_container}
-    return {**POD["spec"], "containers": [container], "resources": own, **other}
+def pod_spec(pod_resources, container_resources, **fields):
+    """Return a pod spec with these pod-level and container resources."""
+    container = {**POD["spec"]["containers"][0], "resources": container_resources}
+    return {**POD["spec"], "containers": [container], "resources": pod_resources, **fields}
 
 
 CASES = [
@@ -60,17 +60,17 @@ CASES = [
      [f'{AT}.claims[1]: Duplicate value: "a"']),
     ("spec/resources", {"claims": []},
      [f"{WHOLE}.claims: Forbidden: claims may not be set for Resources at pod-level"]),
-    ("spec", whole(limited(cpu="1"), {}, os={"name": "windows"}),
+    ("spec", pod_spec(limited(cpu="1"), {}, os={"name": "windows"}),
      [f"{WHOLE}: Forbidden: may not be set for a windows pod"]),
-    ("spec", whole({"requests": {"cpu": "1"}}, {"requests": {"cpu": "2"}}), [
+    ("spec", pod_spec({"requests": {"cpu": "1"}}, {"requests": {"cpu": "2"}}), [
         f'{WHOLE}.requests[cpu]: Invalid value: "1": must be greater than or equal to aggregate '
         "container requests of 2"
     ]),
-    ("spec", whole({"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}), [
+    ("spec", pod_spec({"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}), [
         'spec.resources.containers[0][cpu].limits: Invalid value: "2": must be less than or equal '
         "to pod limits of 1"
     ]),
-    ("spec", whole(limited(**{"hugepages-2Mi": "2Mi", "cpu": "1"}),
+    ("spec", pod_spec(limited(**{"hugepages-2Mi": "2Mi", "cpu": "1"}),
                    limited(**{"hugepages-2Mi": "4Mi", "cpu": "1"})), [
         f'{WHOLE}.requests[hugepages-2Mi]: Invalid value: "2Mi": must be greater than or equal to '
         "aggregate container requests of 4Mi",
@@ -85,7 +85,7 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_rules(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     pod = defaulted(changed(POD, path, value))
     assert texts(strategy("pods").validate(pod)) == messages
 
@@ -100,7 +100,7 @@ OLD = defaulted(changed(POD, "spec", {
 R = f"{C}/resources"
 RUNNING = {"containerStatuses": [{"name": "c", "state": {"running": {}}}]}
 QUALITY = 'spec: Invalid value: "": Pod QOS Class may not change as a result of resizing'
-RESIZES = [  # what is changed before, and then
+RESIZES = [  # changes of the old pod, changes of the new pod
     ("", GONE, f"{R}/limits/cpu", "3", []),
     ("", GONE, f"{R}/limits/cpu", GONE,
      ["spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed"]),
@@ -157,7 +157,7 @@ RESIZES = [  # what is changed before, and then
 
 @pytest.mark.parametrize(("path", "value", "changes", "to", "messages"), RESIZES)
 def test_resizes(path, value, changes, to, messages):
-    """Nothing but cpu and memory changes, and only in some pods."""
+    """Resize changes cpu and memory only, and not of all pods."""
     old = copy.deepcopy(OLD) if value is GONE else changed(OLD, path, value)
     new = changed(old, changes, to)
     assert texts(strategy("pods/resize").validate_update(new, old)) == messages

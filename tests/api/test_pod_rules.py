@@ -1,4 +1,4 @@
-"""More rules of pods, in the words of kube-apiserver: systems, users, volumes."""
+"""Validation of pods: operating systems, users, volumes, templates, updates."""
 
 import pytest
 
@@ -10,10 +10,10 @@ OPTIONS = f"{AT}.securityContext.windowsOptions"
 
 
 def user(name, message):
-    """A case of a Windows user's name that is wrong."""
-    shown = name.replace("\\", "\\\\").replace("\n", "\\n")
+    """Return a case with an invalid Windows user name."""
+    quoted_name = name.replace("\\", "\\\\").replace("\n", "\\n")
     path = f"{C}/securityContext"
-    text = f'{OPTIONS}.runAsUserName: Invalid value: "{shown}": {message}'
+    text = f'{OPTIONS}.runAsUserName: Invalid value: "{quoted_name}": {message}'
     return (path, {"windowsOptions": {"runAsUserName": name}}, [text])
 
 
@@ -166,7 +166,7 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_rules(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     pod = defaulted(changed(POD, path, value))
     assert texts(strategy("pods").validate(pod)) == messages
 
@@ -175,7 +175,7 @@ CERTIFICATE = {"signerName": "example.com/s", "keyType": "ED25519", "keyPath": "
 
 
 def certified(projection):
-    """A volume with a certificate of the pod's own."""
+    """Return a volume with a pod certificate projection."""
     return {"projected": {"sources": [{"podCertificate": projection}]}}
 
 
@@ -242,14 +242,14 @@ VOLUMES = [
 
 @pytest.mark.parametrize(("source", "messages"), VOLUMES)
 def test_volumes(source, messages):
-    """Each place of a volume's content has its own rules."""
+    """Each invalid field of a volume source gives exactly its messages."""
     pod = defaulted(changed(POD, "spec/volumes/1", {"name": "claim", **source}))
-    found = texts(strategy("pods").validate(pod))
-    assert [text.removeprefix("spec.volumes[1].") for text in found] == messages
+    errors = texts(strategy("pods").validate(pod))
+    assert [text.removeprefix("spec.volumes[1].") for text in errors] == messages
 
 
 def test_templates():
-    """Templates are held to a little less, and name their metadata otherwise."""
+    """Some rules do not apply to templates, and the paths of their metadata differ."""
     path = "spec/template"
     padded = defaulted(changed(DEPLOYMENT, f"{path}/spec/containers/0/image", " x"))
     assert texts(strategy("deployments").validate(padded)) == []
@@ -259,25 +259,25 @@ def test_templates():
 
 
 def test_gated_pods():
-    """Where a pod may run can be narrowed while it is held back from scheduling."""
+    """Node constraints of a gated pod may only get narrower."""
     gated = changed(POD, "spec/schedulingGates", [{"name": "g"}])
     old = defaulted(changed(gated, "spec/nodeSelector", {"a": "b"}))
     narrower = changed(old, "spec/nodeSelector", {"a": "b", "c": "d"})
     assert texts(strategy("pods").validate_update(narrower, old)) == []
-    other = changed(old, "spec/nodeSelector", {"a": "c"})
-    assert texts(strategy("pods").validate_update(other, old)) == [
+    relabelled = changed(old, "spec/nodeSelector", {"a": "c"})
+    assert texts(strategy("pods").validate_update(relabelled, old)) == [
         'spec.nodeSelector: Invalid value: {"a":"c"}: only additions to spec.nodeSelector are '
         "allowed (no mutations or deletions)"
     ]
-    more = changed(old, "spec/schedulingGates", [{"name": "g"}, {"name": "h"}])
-    assert texts(strategy("pods").validate_update(more, old)) == [
+    with_gates = changed(old, "spec/schedulingGates", [{"name": "g"}, {"name": "h"}])
+    assert texts(strategy("pods").validate_update(with_gates, old)) == [
         "spec.schedulingGates[1].name: Forbidden: only deletion is allowed, but found new "
         "scheduling gate 'h'"
     ]
 
 
 def test_difference():
-    """A change that is not allowed is shown as a difference."""
+    """The message about an immutable field contains a diff."""
     old = defaulted(POD)
     new = changed(old, "spec/nodeName", "n")
     (message,) = texts(strategy("pods").validate_update(new, old))
@@ -285,7 +285,7 @@ def test_difference():
 
 
 def test_own_labels():
-    """Keys of affinity become conditions with the values that the pod's labels have."""
+    """matchLabelKeys become requirements with the values of the pod's labels."""
     term = {
         "topologyKey": "z",
         "labelSelector": {"matchLabels": {"a": "b"}},
@@ -297,10 +297,10 @@ def test_own_labels():
     pod = defaulted(changed(pod, "metadata/labels", {"hash": "1", "tenant": "t"}))
     strategy("pods").prepare_for_create(pod)
     assert texts(strategy("pods").validate(pod)) == []
-    (found,) = pod["spec"]["affinity"]["podAntiAffinity"][
+    (terms,) = pod["spec"]["affinity"]["podAntiAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]
-    assert found["labelSelector"] == {
+    assert terms["labelSelector"] == {
         "matchLabels": {"a": "b"},
         "matchExpressions": [
             {"key": "hash", "operator": "In", "values": ["1"]},

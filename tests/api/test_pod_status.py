@@ -1,4 +1,4 @@
-"""What the kubelet and the scheduler may report of a pod, in the words of kube-apiserver."""
+"""Validation of pod statuses, and their strategy."""
 
 import copy
 
@@ -12,7 +12,7 @@ EXTENDED = "status.extendedResourceClaimStatus"
 
 
 def mapped(*mappings, name="claim"):
-    """A status with a claim for extended resources."""
+    """Return a status with a claim for extended resources."""
     claim = {"requestMappings": list(mappings), "resourceClaimName": name}
     return {"extendedResourceClaimStatus": claim}
 
@@ -38,7 +38,7 @@ CASES = [
         'status.podIPs: Invalid value: [{"IP":"1.2.3.4"},{"IP":"1.2.3.4"}]: may specify no more '
         "than one IP for each IP family"
     ]),
-    ({"podIPs": [{"ip": "010.0.0.1"}]}, []),  # it was there
+    ({"podIPs": [{"ip": "010.0.0.1"}]}, []),  # an old address
     ({"podIPs": [{"ip": "010.0.0.2"}]},
      ['status.podIPs[0]: Invalid value: "010.0.0.2": must not have leading 0s']),
     ({"podIPs": [{"ip": "1.2.3.4"}, {"ip": "x"}]}, [
@@ -90,7 +90,7 @@ CASES = [
 
 @pytest.mark.parametrize(("status", "messages"), CASES)
 def test_rules(status, messages):
-    """What is reported makes sense."""
+    """Each invalid field gives exactly its messages."""
     old = defaulted(
         changed(POD, "spec/containers", [{**POD["spec"]["containers"][0], **CONTAINER}])
     )
@@ -102,11 +102,11 @@ def test_rules(status, messages):
 
 
 def rule(action, operator, *values):
-    """One rule for when a container starts again."""
+    """Return a container restart rule for one exit code."""
     return {"action": action, "exitCodes": {"operator": operator, "values": list(values)}}
 
 
-AGAIN = [  # the pod's policy, the kind of container, what it says, its exit code: does it restart
+RESTARTS = [  # pod policy, list of the container, its fields, exit code, whether it may restart
     ("Always", "containers", {}, 0, True),
     ("OnFailure", "containers", {}, 0, False),
     ("OnFailure", "containers", {}, 1, True),
@@ -131,24 +131,26 @@ AGAIN = [  # the pod's policy, the kind of container, what it says, its exit cod
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("policy", "kind", "says", "code", "restarts"), AGAIN)
-def test_restarts(policy, kind, says, code, restarts):
-    """What has ended for good does not begin again."""
-    name = {"containers": "container", "initContainers": "initContainer"}.get(kind)
+@pytest.mark.parametrize(
+    ("policy", "container_list", "container_fields", "code", "restarts"), RESTARTS
+)
+def test_restarts(policy, container_list, container_fields, code, restarts):
+    """A terminated container runs again only if its restart policy allows it."""
+    name = {"containers": "container", "initContainers": "initContainer"}.get(container_list)
     name = f"{name or 'ephemeralContainer'}Statuses"
-    old = defaulted(changed(POD, f"spec/{kind}", [{"name": "c", **says}]))
+    old = defaulted(changed(POD, f"spec/{container_list}", [{"name": "c", **container_fields}]))
     old["spec"]["restartPolicy"] = policy
     old["status"] = {name: [{"name": "c", "state": {"terminated": {"exitCode": code}}}]}
     new = changed(old, f"status/{name}/0/state", {"running": {}})
     forbidden = (
         f"status.{name}[0].state: Forbidden: may not be transitioned to non-terminated state"
     )
-    found = texts(strategy("pods/status").validate_update(new, old))
-    assert found == ([] if restarts else [forbidden])
+    messages = texts(strategy("pods/status").validate_update(new, old))
+    assert messages == ([] if restarts else [forbidden])
 
 
 def test_annotations():
-    """A write of the status does not change what annotations say of AppArmor."""
+    """A status update cannot change AppArmor annotations."""
     key = "container.apparmor.security.beta.kubernetes.io/c"
     old = defaulted(POD)
     new = changed(old, "metadata/annotations", {key: "unconfined"})
@@ -158,7 +160,7 @@ def test_annotations():
 
 
 def test_generations_stay():
-    """Reporters that do not know generations leave those that others saw."""
+    """Status updates without observed generations keep the old ones."""
     kinds = [("A", 1), ("A", 2), ("B", 3)]
     old = defaulted(POD)
     old["status"] = {
@@ -170,13 +172,13 @@ def test_generations_stay():
     new["status"]["conditions"][3]["observedGeneration"] = 9
     strategy("pods/status").prepare_for_update(new, old)
     assert new["status"]["observedGeneration"] == 3
-    found = [one.get("observedGeneration") for one in new["status"]["conditions"]]
-    assert found == [3, 1, None, 9]
+    generations = [condition.get("observedGeneration") for condition in new["status"]["conditions"]]
+    assert generations == [3, 1, None, 9]
     assert list(new["status"]) == ["observedGeneration", "conditions"]
 
 
 def test_warnings():
-    """Addresses that are written oddly are taken with a warning."""
+    """Addresses in a non-canonical form give warnings."""
     new = changed(defaulted(POD), "status", {"podIPs": [{"ip": "::01"}], "hostIPs": [{"ip": "::"}]})
     assert strategy("pods/status").warnings(new, POD) == [
         'status.podIPs[0].ip: IPv6 address "::01" should be in RFC 5952 canonical format ("::1")'

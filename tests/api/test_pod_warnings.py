@@ -1,4 +1,4 @@
-"""What clients are told of pods and templates that are valid and yet not what they want."""
+"""Warnings about valid pods and pod templates."""
 
 import pytest
 
@@ -26,12 +26,12 @@ _ENV = [
 
 
 def projected(*sources):
-    """A volume of these sources."""
+    """Return a volume with these projected sources."""
     return [{"name": "v", "projected": {"sources": list(sources)}}]
 
 
 def items(*paths):
-    """Items of a volume, at these paths."""
+    """Return volume items with these paths."""
     return {"name": "n", "items": [{"key": "k", "path": path} for path in paths]}
 
 
@@ -144,43 +144,43 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("path", "value", "wanted"), CASES)
-def test_pods_and_templates(path, value, wanted):
-    """A pod and a template say the same, each from where it stands."""
-    assert strategy("pods").warnings(changed(POD, path, value), None) == wanted
-    there = changed(DEPLOYMENT, f"spec/template/{path}", value)
-    found = strategy("deployments").warnings(there, None)
+@pytest.mark.parametrize(("path", "value", "expected"), CASES)
+def test_pods_and_templates(path, value, expected):
+    """A pod and a template give the same warnings, each with its own paths."""
+    assert strategy("pods").warnings(changed(POD, path, value), None) == expected
+    deployment = changed(DEPLOYMENT, f"spec/template/{path}", value)
+    messages = strategy("deployments").warnings(deployment, None)
     prefix = "spec.template.spec."
-    assert found == [
+    assert messages == [
         text
         if text.startswith("volume ")
         else text.replace(" spec.", " spec.template.spec.").replace("spec.", prefix, 1)
         if text.startswith("spec.")
         else f"spec.template.{text}"
-        for text in wanted
+        for text in expected
     ]
 
 
 def test_app_armor_of_templates():
-    """A template says it in fields, or is told to."""
+    """AppArmor annotations of a template give a warning if the field is missing."""
     key = "container.apparmor.security.beta.kubernetes.io/c"
-    there = changed(DEPLOYMENT, "spec/template/metadata/annotations", {key: "unconfined"})
-    there = changed(there, "spec/template/spec/containers/0/name", "c")
-    assert strategy("deployments").warnings(there, None) == [
+    deployment = changed(DEPLOYMENT, "spec/template/metadata/annotations", {key: "unconfined"})
+    deployment = changed(deployment, "spec/template/spec/containers/0/name", "c")
+    assert strategy("deployments").warnings(deployment, None) == [
         f"spec.template.metadata.annotations[{key}]: deprecated since v1.30; use the "
         '"appArmorProfile" field instead'
     ]
 
 
 def test_many_paths():
-    """Files are looked at quickly, however many there are."""
-    many = items(*(f"{number}/x" for number in range(20_000)), *["same"] * 20_000)
-    pod = changed(POD, "spec/volumes", [{"name": "v", "configMap": many}])
+    """The check of overlapping paths is fast for many files."""
+    sources = items(*(f"{number}/x" for number in range(20_000)), *["same"] * 20_000)
+    pod = changed(POD, "spec/volumes", [{"name": "v", "configMap": sources}])
     assert len(strategy("pods").warnings(pod, None)) == 1000
 
 
 def test_nodes():
-    """What nodes do not have any more."""
+    """Removed fields of nodes give warnings."""
     node = {"metadata": {"name": "n"}, "spec": {"configSource": {}, "externalID": "x"}}
     assert strategy("nodes").warnings(node, None) == [
         "spec.configSource: the feature is removed",

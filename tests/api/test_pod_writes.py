@@ -1,4 +1,4 @@
-"""What becomes of pods and templates as they are written: filled in, taken over, dropped."""
+"""Strategies and defaults of pods and templates: values that writes set, copy or drop."""
 
 import copy
 
@@ -11,16 +11,16 @@ ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 
 
 def created(pod):
-    """The pod as it is stored."""
-    found = defaulted(pod)
-    strategy("pods").prepare_for_create(found)
-    assert texts(strategy("pods").validate(found)) == []
-    strategy("pods").canonicalize(found)
-    return found
+    """Return the pod as create stores it."""
+    stored = defaulted(pod)
+    strategy("pods").prepare_for_create(stored)
+    assert texts(strategy("pods").validate(stored)) == []
+    strategy("pods").canonicalize(stored)
+    return stored
 
 
 def test_own_labels_spread():
-    """Keys of constraints become conditions with the values that the pod's labels have."""
+    """matchLabelKeys of topology spread constraints become requirements."""
     spread = {
         "maxSkew": 1,
         "topologyKey": "z",
@@ -30,8 +30,8 @@ def test_own_labels_spread():
     }
     pod = changed(POD, "metadata/labels", {"hash": "1"})
     pod = changed(pod, "spec/topologySpreadConstraints", [spread])
-    (found,) = created(pod)["spec"]["topologySpreadConstraints"]
-    assert found["labelSelector"] == {
+    (stored,) = created(pod)["spec"]["topologySpreadConstraints"]
+    assert stored["labelSelector"] == {
         "matchExpressions": [{"key": "hash", "operator": "In", "values": ["1"]}]
     }
 
@@ -48,15 +48,17 @@ PROFILES = [  # the annotation, the pod's profile, the container's, what it gets
 ]
 
 
-@pytest.mark.parametrize(("said", "of_pod", "own", "wanted", "warns"), PROFILES)
-def test_app_armor(said, of_pod, own, wanted, warns):
-    """What annotations say of AppArmor is said in fields too."""
+@pytest.mark.parametrize(
+    ("annotation", "of_pod", "container_profile", "expected", "warns"), PROFILES
+)
+def test_app_armor(annotation, of_pod, container_profile, expected, warns):
+    """AppArmor annotations of new pods are copied into fields."""
     key = f"{ARMOR}{POD['spec']['containers'][0]['name']}"
-    pod = changed(POD, "metadata/annotations", {key: said})
+    pod = changed(POD, "metadata/annotations", {key: annotation})
     if of_pod:
         pod = changed(pod, "spec/securityContext", {"appArmorProfile": of_pod})
-    if own:
-        pod = changed(pod, f"{C}/securityContext", {"appArmorProfile": own})
+    if container_profile:
+        pod = changed(pod, f"{C}/securityContext", {"appArmorProfile": container_profile})
     if warns is None:  # the two are not the same
         assert texts(strategy("pods").validate(defaulted(pod))) != []
         return
@@ -64,9 +66,9 @@ def test_app_armor(said, of_pod, own, wanted, warns):
     warnings = strategy("pods").warnings(defaulted(pod), None)
     assert warnings == ([f"metadata.annotations[{key}]: {deprecated}"] if warns else [])
     context = created(pod)["spec"]["containers"][0].get("securityContext")
-    assert (context or {}).get("appArmorProfile") == wanted
+    assert (context or {}).get("appArmorProfile") == expected
     windows = changed(changed(POD, "spec/os", {"name": "windows"}), "metadata/annotations", {})
-    windows["metadata"]["annotations"][key] = said
+    windows["metadata"]["annotations"][key] = annotation
     assert "securityContext" not in created(windows)["spec"]["containers"][0]
 
 
@@ -109,8 +111,8 @@ HOLDERS = {
 
 @pytest.mark.parametrize("kind", HOLDERS)
 @pytest.mark.parametrize(("path", "value"), OFF)
-def test_fields_that_are_off(kind, path, value):
-    """Nobody begins to use them; who has them keeps them."""
+def test_disabled_fields(kind, path, value):
+    """Disabled fields are dropped, unless the old pod has them."""
 
     def holding(spec):
         return changed({"metadata": {"name": "x"}}, HOLDERS[kind], spec)
@@ -136,8 +138,8 @@ def test_fields_that_are_off(kind, path, value):
     assert spec_of(new) == used
 
 
-def test_status_fields_that_are_off():
-    """The same for what kubelets report."""
+def test_disabled_status_fields():
+    """Disabled status fields are dropped, unless the old pod has them."""
     mount = {"name": "v", "mountPath": "/v", "volumeStatus": {"image": {"imageRef": "x"}}}
     used = {
         "volumeHealth": [{"name": "v"}],
@@ -166,15 +168,15 @@ WHOLE = [  # what the pod as a whole says, what it gets
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "wanted"), WHOLE)
-def test_requests_of_the_whole(said, wanted):
-    """A pod that says something of itself gets the rest from its containers."""
+@pytest.mark.parametrize(("pod_resources", "expected"), WHOLE)
+def test_pod_level_requests(pod_resources, expected):
+    """Pod-level requests default to those of the containers."""
     pod = changed(POD, C, {**POD["spec"]["containers"][0], **LIMITS})
-    assert defaulted(changed(pod, "spec/resources", said))["spec"]["resources"] == wanted
+    assert defaulted(changed(pod, "spec/resources", pod_resources))["spec"]["resources"] == expected
 
 
-def test_read_in_other_words():
-    """A negative time to end is 1 second, in pods alone; old annotations go."""
+def test_normalization():
+    """A negative grace period of a pod becomes 1 second, and old annotations are dropped."""
     stage = "pod.beta.kubernetes.io/init-container"
     pod = changed(POD, "spec/terminationGracePeriodSeconds", -5)
     pod = defaulted(changed(pod, "metadata/annotations", {f"{stage}s": "[]", "a": "b"}))
@@ -189,13 +191,13 @@ def test_read_in_other_words():
 
 
 def resized(new, old):
-    """What a write of `pods/resize` leaves of the new spec."""
+    """Return the spec after an update of `pods/resize`."""
     strategy("pods/resize").prepare_for_update(new, old)
     return new["spec"]
 
 
-def test_resize_takes_sizes_alone():
-    """All but resources is as it was; containers that do not match are for validation to tell."""
+def test_resize_changes_resources_only():
+    """Resize restores all fields but resources, unless containers do not match."""
     old = defaulted(changed(POD, "spec/resources", {"limits": {"cpu": "2"}}))
     sizes = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
     new = changed(changed(old, f"{C}/resources", sizes), f"{C}/image", "other")
@@ -205,9 +207,11 @@ def test_resize_takes_sizes_alone():
     assert "resources" not in resized(changed(old, "spec/resources", GONE), old)
     renamed = changed(old, f"{C}/name", "other")
     assert resized(copy.deepcopy(renamed), old) == renamed["spec"]
-    more = changed(old, "spec/initContainers", [{**old["spec"]["containers"][0], "name": "i"}])
-    assert resized(copy.deepcopy(more), old) == more["spec"]
-    (message,) = texts(strategy("pods/resize").validate_update(more, old))
+    with_init_container = changed(
+        old, "spec/initContainers", [{**old["spec"]["containers"][0], "name": "i"}]
+    )
+    assert resized(copy.deepcopy(with_init_container), old) == with_init_container["spec"]
+    (message,) = texts(strategy("pods/resize").validate_update(with_init_container, old))
     assert message == (
         "spec.initContainers: Forbidden: initContainers may not be added or removed on resize"
     )

@@ -55,17 +55,17 @@ CASES = [
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_rules(path, value, messages):
     """One broken rule gives its messages and no others."""
-    found = strategy("poddisruptionbudgets")
+    kind_strategy = strategy("poddisruptionbudgets")
     obj = defaulted(changed(BUDGET, path, value))
-    found.prepare_for_create(obj)
-    assert texts(found.validate(obj)) == messages
-    assert texts(found.validate_update(obj, obj)) == messages
+    kind_strategy.prepare_for_create(obj)
+    assert texts(kind_strategy.validate(obj)) == messages
+    assert texts(kind_strategy.validate_update(obj, obj)) == messages
 
 
 def test_nobody_overwrites_one_unseen():
     """An update says which version it is of."""
-    found = strategy("poddisruptionbudgets")
-    assert not found.allow_unconditional_update
+    kind_strategy = strategy("poddisruptionbudgets")
+    assert not kind_strategy.allow_unconditional_update
     assert not strategy("poddisruptionbudgets/status").allow_unconditional_update
 
 
@@ -103,21 +103,21 @@ CONDITIONS = [
 def test_conditions(conditions, messages):
     """Conditions say what, since when and why, each once."""
     new = {**BUDGET, "status": {"conditions": conditions}}
-    found = strategy("poddisruptionbudgets/status")
-    assert texts(found.validate_update(new, BUDGET)) == messages
+    kind_strategy = strategy("poddisruptionbudgets/status")
+    assert texts(kind_strategy.validate_update(new, BUDGET)) == messages
 
 
 @pytest.mark.parametrize(("reason", "fits"), [("A_b:c,d", True), ("A:", False), ("1", False)])
 def test_reasons(reason, fits):
     """A reason is one word for programs."""
     new = {**BUDGET, "status": {"conditions": [{**CONDITION, "reason": reason}]}}
-    found = strategy("poddisruptionbudgets/status").validate_update(new, BUDGET)
-    assert bool(found) is not fits
+    errors = strategy("poddisruptionbudgets/status").validate_update(new, BUDGET)
+    assert bool(errors) is not fits
 
 
 def test_cells():
     """A table shows what must stay, what may be missing and what may go now."""
     columns = SCHEME.columns("policy", "PodDisruptionBudget")
     obj = {**BUDGET, "status": {"disruptionsAllowed": 2}}
-    found = columns.cells(obj, datetime(2026, 1, 1, tzinfo=UTC))
-    assert found[:4] == ["x", "1", "N/A", 2]
+    row = columns.cells(obj, datetime(2026, 1, 1, tzinfo=UTC))
+    assert row[:4] == ["x", "1", "N/A", 2]

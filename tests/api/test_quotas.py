@@ -146,5 +146,5 @@ def test_scopes_stay():
 def test_quota_cells():
     """What is used of what there is, requests and limits apart."""
     status = {"hard": {"pods": "3", "limits.cpu": "2"}, "used": {"pods": "1"}}
-    found = cells("resourcequotas", changed(QUOTA, "status", status))
-    assert (found["Request"], found["Limit"]) == ("pods: 1/3", "limits.cpu: 0/2")
+    row = cells("resourcequotas", changed(QUOTA, "status", status))
+    assert (row["Request"], row["Limit"]) == ("pods: 1/3", "limits.cpu: 0/2")

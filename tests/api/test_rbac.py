@@ -119,11 +119,11 @@ def test_names():
 def test_groups_are_filled_in():
     """Roles, users and groups belong to the group; service accounts do not."""
     assert BINDING["roleRef"]["apiGroup"] == GROUP
-    assert [one.get("apiGroup") for one in BINDING["subjects"]] == [GROUP, GROUP, None]
+    assert [subject.get("apiGroup") for subject in BINDING["subjects"]] == [GROUP, GROUP, None]
 
 
 def test_cells():
     """The role, and who has it."""
-    found = cells("rolebindings", BINDING)
-    del found["Age"]
-    assert list(found.values()) == ["b", "Role/r", "u", "g", "n/s"]
+    row = cells("rolebindings", BINDING)
+    del row["Age"]
+    assert list(row.values()) == ["b", "Role/r", "u", "g", "n/s"]

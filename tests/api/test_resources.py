@@ -50,22 +50,22 @@ def test_verbs(resource: Resource) -> None:
     """Verbs are sorted and known; what is not stored has none that need a store."""
     assert [verb for verb in ALL_VERBS if verb in resource.verbs] == list(resource.verbs)
     assert resource.stored == ("update" in resource.verbs)
-    for one in resource.subresources:
-        assert list(one.verbs) == sorted(one.verbs)
-    names = [one.name for one in resource.subresources]
+    for subresource in resource.subresources:
+        assert list(subresource.verbs) == sorted(subresource.verbs)
+    names = [subresource.name for subresource in resource.subresources]
     assert names == sorted(set(names))
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=NAMES)
 def test_subresources(resource: Resource) -> None:
     """`status` goes with a status; bodies of other kinds are declared; what scales has replicas."""
-    for one in resource.subresources:
-        if one.kind is not None:
-            assert SCHEME.type_of(one.kind).__name__ == one.kind.kind
+    for subresource in resource.subresources:
+        if subresource.kind is not None:
+            assert SCHEME.type_of(subresource.kind).__name__ == subresource.kind.kind
         for type_ in types(resource):
-            if one.name == "status":
+            if subresource.name == "status":
                 assert at(type_, "status")
-            if one.name == "scale":
+            if subresource.name == "scale":
                 assert at(type_, "spec.replicas")
                 assert at(type_, "status.replicas")
 

@@ -224,7 +224,9 @@ REPORTS = [
 def test_reports_of_evictions(path, value, messages):
     """What is reported of an eviction keeps to what its type declares."""
     new = changed(EVICTION, f"status/{path}", value)
-    assert refused("evictions/status", new, EVICTION) == [f"status.{one}" for one in messages]
+    assert refused("evictions/status", new, EVICTION) == [
+        f"status.{message}" for message in messages
+    ]
 
 
 def test_local_services_are_available():

@@ -18,11 +18,11 @@ NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 def service(**spec):
     """A service as it is handed to its rules, addresses given."""
     given = {"clusterIP": "10.0.0.1", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
-    found = defaulted(changed(SERVICE, "spec", {"ports": [{"port": 80}], **given, **spec}))
-    first = found["spec"].get("clusterIP")
+    stored = defaulted(changed(SERVICE, "spec", {"ports": [{"port": 80}], **given, **spec}))
+    first = stored["spec"].get("clusterIP")
     if first and "clusterIPs" not in spec:
-        found["spec"]["clusterIPs"] = [first]
-    return found
+        stored["spec"]["clusterIPs"] = [first]
+    return stored
 
 
 def annotated(annotations, **spec):

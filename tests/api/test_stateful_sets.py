@@ -22,8 +22,8 @@ def test_order_of_errors():
         "updateStrategy": {"type": "Odd"},
         "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Keep"},
     }
-    found = [str(error.path) for error in strategy(STS).validate(defaulted(obj))]
-    assert found == [
+    errors = [str(error.path) for error in strategy(STS).validate(defaulted(obj))]
+    assert errors == [
         "spec.updateStrategy",
         "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
         "spec.volumeClaimTemplates[0].spec.accessModes",
@@ -44,8 +44,8 @@ def test_what_of_stateful_sets_may_change():
     ):
         assert not strategy(STS).validate_update(changed(old, path, value), old)
     for path, value in (("spec/serviceName", "t"), ("spec/podManagementPolicy", "Parallel")):
-        found = strategy(STS).validate_update(changed(old, path, value), old)
-        assert texts(found) == [FORBIDDEN]
+        errors = strategy(STS).validate_update(changed(old, path, value), old)
+        assert texts(errors) == [FORBIDDEN]
     wrong = changed(old, "spec/template/spec/containers/0/image", "")
     assert not strategy(STS).validate_update(changed(wrong, "spec/replicas", 2), wrong)
     assert strategy(STS).validate_update(wrong, old)

@@ -221,8 +221,8 @@ def test_values_of_old_capacities():
     old = changed(CAPACITY, "nodeTopology", {"matchExpressions": [one]})
     rules = strategy("csistoragecapacities")
     assert rules.validate_update(changed(old, "capacity", "2Gi"), old) == []
-    (found,) = rules.validate(old)
-    assert str(found.path) == "nodeTopology.matchExpressions[0].values[0]"
+    (errors,) = rules.validate(old)
+    assert str(errors.path) == "nodeTopology.matchExpressions[0].values[0]"
 
 
 def test_tokens_in_the_open():

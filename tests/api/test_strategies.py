@@ -26,69 +26,69 @@ from tests.objects import (
 from tests.trees import objects
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-RESOURCES = [one for group in SCHEME.groups for one in SCHEME.resources(group.name)]
+RESOURCES = [resource for group in SCHEME.groups for resource in SCHEME.resources(group.name)]
 
 
-@pytest.mark.parametrize("one", RESOURCES, ids=lambda one: one.qualified_name)
-def test_tables_are_complete(one):
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.qualified_name)
+def test_tables_are_complete(resource):
     """Every resource and subresource has a strategy, an extractor and columns."""
-    assert SCHEME.strategy(one)
-    for subresource in one.subresources:
-        assert SCHEME.strategy(one, subresource.name)
-    assert set(SCHEME.storage_resource(one).selectable_fields) < set(
-        SCHEME.field_extractor(one)({})
+    assert SCHEME.strategy(resource)
+    for subresource in resource.subresources:
+        assert SCHEME.strategy(resource, subresource.name)
+    assert set(SCHEME.storage_resource(resource).selectable_fields) < set(
+        SCHEME.field_extractor(resource)({})
     )
-    assert SCHEME.columns(one.group, one.kind).columns
+    assert SCHEME.columns(resource.group, resource.kind).columns
 
 
 def _ordered(type_, tree):
-    again = dict(tree)
-    reorder_keys(again, type_)
-    assert list(again) == list(tree), type_.__name__
+    reordered = dict(tree)
+    reorder_keys(reordered, type_)
+    assert list(reordered) == list(tree), type_.__name__
     for flat in type_.flat_fields():
         value = tree.get(flat.field.name)
         if isinstance(flat.field.shape, Message) and isinstance(value, dict):
             _ordered(flat.field.shape.type, value)
 
 
-@pytest.mark.parametrize("one", RESOURCES, ids=lambda one: one.qualified_name)
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.qualified_name)
 @settings(max_examples=10)
 @given(data=st.data())
-def test_any_object(one, data):
+def test_any_object(resource, data):
     """For any object, rules, warnings, cells and fields do not raise, defaulting is idempotent, and
     keys stay in declared order."""
-    hub = SCHEME.hub_version(one.group, one.kind)
+    hub = SCHEME.hub_version(resource.group, resource.kind)
     if hub.version == HUB:
-        hub = hub._replace(version=one.storage_version)
-    kind = hub.with_kind(one.kind)
+        hub = hub._replace(version=resource.storage_version)
+    kind = hub.with_kind(resource.kind)
     obj, old = data.draw(objects(SCHEME, kind)), data.draw(objects(SCHEME, kind))
     for tree in (obj, old):
         SCHEME.default(tree)
     once = copy.deepcopy(obj)
     SCHEME.default(obj)
     assert obj == once
-    for name in ("", *(subresource.name for subresource in one.subresources)):
-        found = SCHEME.strategy(one, name)
+    for name in ("", *(subresource.name for subresource in resource.subresources)):
+        resource_strategy = SCHEME.strategy(resource, name)
         new = copy.deepcopy(obj)
         if not name:
-            found.prepare_for_create(new)
-            found.validate(new)
-            validate_new(new, namespaced=one.namespaced, check=found.check_name)
-            found.warnings(new, None)
-        before = copy.deepcopy(old)
-        found.prepare_for_update(new, old)
-        found.validate_update(new, old)
-        validate_updated(new, old, namespaced=one.namespaced)
-        found.warnings(new, old)
-        found.canonicalize(new)
-        found.grace_period(new, None)
-        found.pending_finalizers(new)
-        assert old == before
+            resource_strategy.prepare_for_create(new)
+            resource_strategy.validate(new)
+            validate_new(new, namespaced=resource.namespaced, check=resource_strategy.check_name)
+            resource_strategy.warnings(new, None)
+        old_text = copy.deepcopy(old)
+        resource_strategy.prepare_for_update(new, old)
+        resource_strategy.validate_update(new, old)
+        validate_updated(new, old, namespaced=resource.namespaced)
+        resource_strategy.warnings(new, old)
+        resource_strategy.canonicalize(new)
+        resource_strategy.grace_period(new, None)
+        resource_strategy.pending_finalizers(new)
+        assert old == old_text
         reorder_keys(new.get("metadata") or {}, ObjectMeta)  # as the store does, last of all
         _ordered(SCHEME.type_of(kind), new)
-    columns = SCHEME.columns(one.group, one.kind)
+    columns = SCHEME.columns(resource.group, resource.kind)
     assert len(columns.cells(obj, NOW)) == len(columns.definitions())
-    assert all(isinstance(value, str) for value in SCHEME.field_extractor(one)(obj).values())
+    assert all(isinstance(value, str) for value in SCHEME.field_extractor(resource)(obj).values())
 
 
 STATUSES = [
@@ -181,34 +181,34 @@ GRACE = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "status", "asked", "period"), GRACE)
-def test_grace_period(spec, status, asked, period):
+@pytest.mark.parametrize(("spec", "status", "requested", "period"), GRACE)
+def test_grace_period(spec, status, requested, period):
     """A pod on a node has a grace period; one without a node, or a completed one, is deleted at
     once."""
     pod = defaulted(POD)
     pod["spec"].update(spec)
     pod["status"].update(status)
-    assert strategy("pods").grace_period(pod, asked) == period
+    assert strategy("pods").grace_period(pod, requested) == period
 
 
 def test_namespace_life():
     """A namespace is Active, labelled with its name, and has its own finalizer."""
-    found = strategy("namespaces")
+    kind_strategy = strategy("namespaces")
     namespace = {"metadata": {"name": "n"}}
-    found.prepare_for_create(namespace)
-    found.canonicalize(namespace)
+    kind_strategy.prepare_for_create(namespace)
+    kind_strategy.canonicalize(namespace)
     assert namespace["spec"] == {"finalizers": ["kubernetes"]}
     assert namespace["status"] == {"phase": "Active"}
     assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
-    assert found.pending_finalizers(namespace) == ["kubernetes"]
-    found.begin_deletion(namespace, {})
+    assert kind_strategy.pending_finalizers(namespace) == ["kubernetes"]
+    kind_strategy.begin_deletion(namespace, {})
     assert namespace["status"] == {"phase": "Terminating"}
     done = changed(namespace, "spec", {})
     strategy("namespaces/finalize").prepare_for_update(done, namespace)
-    assert found.pending_finalizers(done) == []
-    kept = changed(namespace, "spec", {})
-    found.prepare_for_update(kept, namespace)
-    assert kept["spec"] == {"finalizers": ["kubernetes"]}
+    assert kind_strategy.pending_finalizers(done) == []
+    updated = changed(namespace, "spec", {})
+    kind_strategy.prepare_for_update(updated, namespace)
+    assert updated["spec"] == {"finalizers": ["kubernetes"]}
 
 
 def test_service_keeps_its_addresses():
@@ -232,12 +232,12 @@ def test_ephemeral_containers():
     old = defaulted(POD)
     new = changed(old, "spec/ephemeralContainers", [{"name": "e", "image": "x"}])
     new["spec"]["nodeName"] = "elsewhere"
-    found = strategy("pods/ephemeralcontainers")
-    found.prepare_for_update(new, old)
+    kind_strategy = strategy("pods/ephemeralcontainers")
+    kind_strategy.prepare_for_update(new, old)
     assert "nodeName" not in new["spec"]
-    assert [one["name"] for one in new["spec"]["ephemeralContainers"]] == ["e"]
-    gone = changed(new, "spec/ephemeralContainers")
-    (error,) = found.validate_update(gone, new)
+    assert [container["name"] for container in new["spec"]["ephemeralContainers"]] == ["e"]
+    removed = changed(new, "spec/ephemeralContainers")
+    (error,) = kind_strategy.validate_update(removed, new)
     assert error.detail == 'existing ephemeral containers "e" may not be removed\n'
 
 

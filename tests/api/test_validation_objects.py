@@ -79,10 +79,10 @@ SERVICES = [
 @pytest.mark.parametrize(("path", "value", "messages"), SERVICES)
 def test_services(path, value, messages):
     """Services keep to their rules."""
-    found = strategy("services")
+    kind_strategy = strategy("services")
     obj = defaulted(changed(SERVICE, path, value))
-    found.prepare_for_create(obj)
-    assert texts(found.validate(obj)) == messages
+    kind_strategy.prepare_for_create(obj)
+    assert texts(kind_strategy.validate(obj)) == messages
 
 
 def test_cluster_ip_stays():
@@ -127,9 +127,9 @@ FROZEN = "Forbidden: field is immutable when `immutable` is set"
 def test_immutable_config_map():
     """What is frozen stays frozen, and as it is."""
     old = {"data": {"a": "b"}, "immutable": True}
-    found = strategy("configmaps")
-    assert texts(found.validate_update(old, old)) == []
-    assert texts(found.validate_update({"data": {"a": "c"}}, old)) == [
+    kind_strategy = strategy("configmaps")
+    assert texts(kind_strategy.validate_update(old, old)) == []
+    assert texts(kind_strategy.validate_update({"data": {"a": "c"}}, old)) == [
         f"immutable: {FROZEN}",
         f"data: {FROZEN}",
     ]
@@ -189,9 +189,9 @@ def test_secret_type_stays():
 
 def test_namespace_phase():
     """A namespace is Terminating exactly when its deletion was asked for."""
-    found = strategy("namespaces/status")
+    kind_strategy = strategy("namespaces/status")
     wrong = {"metadata": {}, "status": {"phase": "Terminating"}}
-    assert texts(found.validate_update(wrong, wrong)) == [
+    assert texts(kind_strategy.validate_update(wrong, wrong)) == [
         "status.Phase: Invalid value: \"Terminating\": may only be 'Active' if "
         "`deletionTimestamp` is empty"
     ]

@@ -329,8 +329,8 @@ def test_updates(path, value, messages):
     """Little of a pod may change once it is there."""
     old = defaulted(POD)
     new = defaulted(changed(old, path, value))
-    found = texts(strategy("pods").validate_update(new, old))
-    assert [message.split("\n")[0] for message in found] == messages
+    errors = texts(strategy("pods").validate_update(new, old))
+    assert [message.split("\n")[0] for message in errors] == messages
 
 
 def test_deadline_only_shrinks():

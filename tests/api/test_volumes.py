@@ -95,8 +95,8 @@ def test_volumes(path, value, messages):
 def test_sources(name, source, messages):
     """Each place of a volume's content has its own rules."""
     obj = changed(changed(VOLUME, "spec/hostPath"), f"spec/{name}", source)
-    found = texts(strategy("persistentvolumes").validate(obj))
-    assert [text for text in found if "RFC 1123" not in text] == messages
+    errors = texts(strategy("persistentvolumes").validate(obj))
+    assert [text for text in errors if "RFC 1123" not in text] == messages
 
 
 def test_volume_begins_as_pending():
@@ -146,8 +146,8 @@ CLAIMS = [
 @pytest.mark.parametrize(("path", "value", "messages"), CLAIMS)
 def test_claims(path, value, messages):
     """Claims keep to their rules."""
-    found = strategy("persistentvolumeclaims").validate(changed(CLAIM, path, value))
-    assert texts(found) == messages
+    errors = strategy("persistentvolumeclaims").validate(changed(CLAIM, path, value))
+    assert texts(errors) == messages
 
 
 def test_claims_of_ephemeral_volumes():
@@ -196,8 +196,8 @@ def test_claims_grow(phase, size, details):
     """A bound claim may ask for more, none for less than it has."""
     old = changed(CLAIM, "status", {"phase": phase, "capacity": {"storage": "1Gi"}})
     new = changed(old, "spec/resources/requests/storage", size)
-    found = strategy("persistentvolumeclaims").validate_update(new, old)
-    assert [error.detail[: len(detail)] for error, detail in zip(found, details, strict=True)] == (
+    errors = strategy("persistentvolumeclaims").validate_update(new, old)
+    assert [error.detail[: len(detail)] for error, detail in zip(errors, details, strict=True)] == (
         details
     )
 
@@ -249,13 +249,13 @@ def test_warnings():
 def test_cells():
     """Sizes, modes, classes and what is bound to what."""
     volume = changed(defaulted(VOLUME), "spec/claimRef", {"namespace": "n", "name": "c"})
-    found = cells("persistentvolumes", volume)
-    assert found == {
+    row = cells("persistentvolumes", volume)
+    assert row == {
         "Name": "v", "Capacity": "1Gi", "Access Modes": "RWO", "Reclaim Policy": "Retain",
         "Status": "Pending", "Claim": "n/c", "StorageClass": "",
         "VolumeAttributesClass": "<unset>", "Reason": "", "Age": "<unknown>",
         "VolumeMode": "Filesystem",
     }  # fmt: skip
     claim = changed(defaulted(CLAIM), "spec/storageClassName", "fast")
-    found = cells("persistentvolumeclaims", claim)
-    assert (found["Status"], found["Capacity"], found["StorageClass"]) == ("Pending", "", "fast")
+    row = cells("persistentvolumeclaims", claim)
+    assert (row["Status"], row["Capacity"], row["StorageClass"]) == ("Pending", "", "fast")

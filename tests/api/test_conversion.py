@@ -1,4 +1,5 @@
-"""Conversion: derived, completed by functions, and autoscaling's two versions."""
+"""Conversion: derived from types, completed by functions, and between the versions of
+autoscaling."""
 
 from __future__ import annotations
 
@@ -72,20 +73,20 @@ def test_unknown_kinds_do_not_convert() -> None:
 
 
 class Old:
-    """One version."""
+    """A version."""
 
     class Thing(Type):
-        """A thing."""
+        """A kind in the old version."""
 
         count: int64 = field(1)
         gone: str = field(2)
 
 
 class New:
-    """Another."""
+    """Another version."""
 
     class Thing(Type):
-        """A thing."""
+        """A kind in the new version."""
 
         count: int32 = field(1)
         added: str = field(2, always=True)
@@ -125,7 +126,7 @@ SELECTOR = {"matchLabels": {"verb": "GET"}}
 
 
 def hpa(version: GroupVersion, spec: Tree, status: Tree, **metadata: Any) -> Tree:
-    """A canonical autoscaler."""
+    """Return a canonical autoscaler."""
     zero = {"desiredReplicas": 0, "currentMetrics": None}
     replicas = {name: spec[name] for name in ("minReplicas",) if name in spec} | {"maxReplicas": 5}
     if version == V1:
@@ -140,7 +141,7 @@ def hpa(version: GroupVersion, spec: Tree, status: Tree, **metadata: Any) -> Tre
 
 
 def cpu(percent: int) -> Tree:
-    """A target of CPU utilization."""
+    """Return a CPU utilization target."""
     return {
         "type": "Resource",
         "resource": {
@@ -310,52 +311,52 @@ GO_RULES = (
 
 V2_OBJECTS = [
     hpa(V2, {"metrics": [cpu(80)]}, {}),
-    hpa(V2, {"minReplicas": 2, "metrics": [*(two for two, _ in METRICS), cpu(50)]}, {}),
-    *(hpa(V2, {"metrics": [two]}, {}) for two, _ in METRICS),
-    hpa(V2, {"metrics": [cpu(1)]}, {"currentMetrics": [two for two, _ in READINGS]}),
-    *(hpa(V2, {"metrics": [cpu(1)]}, {"currentMetrics": [two]}) for two, _ in READINGS),
+    hpa(V2, {"minReplicas": 2, "metrics": [*(metric for metric, _ in METRICS), cpu(50)]}, {}),
+    *(hpa(V2, {"metrics": [metric]}, {}) for metric, _ in METRICS),
+    hpa(V2, {"metrics": [cpu(1)]}, {"currentMetrics": [metric for metric, _ in READINGS]}),
+    *(hpa(V2, {"metrics": [cpu(1)]}, {"currentMetrics": [metric]}) for metric, _ in READINGS),
     hpa(V2, {"metrics": [cpu(9)], "behavior": {"scaleUp": RULES}}, {"conditions": [CONDITION]}),
     hpa(V2, {"metrics": [cpu(9)]}, {}, annotations={"mine": "1"}, finalizers=["x/y"]),
 ]
 
 
-@pytest.mark.parametrize("given", V2_OBJECTS)
-@pytest.mark.parametrize("way", [(INTERNAL, V2), (INTERNAL, V1, INTERNAL, V2), (V1, V2)])
-def test_v2_round_trips(given: Tree, way: tuple[GroupVersion, ...]) -> None:
+@pytest.mark.parametrize("obj", V2_OBJECTS)
+@pytest.mark.parametrize("versions", [(INTERNAL, V2), (INTERNAL, V1, INTERNAL, V2), (V1, V2)])
+def test_v2_round_trips(obj: Tree, versions: tuple[GroupVersion, ...]) -> None:
     """v2 survives v1 byte for byte, and no conversion changes its argument."""
-    before = copy.deepcopy(given)
-    found = given
-    for version in way:
-        found = Scheme().convert(found, version)
-    assert json.dumps(found) == json.dumps(before)
-    assert given == before
+    old_copy = copy.deepcopy(obj)
+    converted = obj
+    for version in versions:
+        converted = Scheme().convert(converted, version)
+    assert json.dumps(converted) == json.dumps(old_copy)
+    assert obj == old_copy
 
 
 @settings(max_examples=100)
 @given(
-    others=st.lists(st.sampled_from([two for two, _ in METRICS])),
+    other_metrics=st.lists(st.sampled_from([metric for metric, _ in METRICS])),
     percent=st.none() | st.integers(0, 2**31 - 1),
-    readings=st.lists(st.sampled_from([two for two, _ in READINGS])),
+    metric_statuses=st.lists(st.sampled_from([metric for metric, _ in READINGS])),
     behavior=st.fixed_dictionaries(
         {}, optional={name: st.just(RULES) | st.just({}) for name in ("scaleUp", "scaleDown")}
     ),
     conditions=st.lists(st.just(CONDITION), max_size=3),
 )
 def test_any_v2_round_trips_through_v1(
-    others: list[Tree],
+    other_metrics: list[Tree],
     percent: int | None,
-    readings: list[Tree],
+    metric_statuses: list[Tree],
     behavior: Tree,
     conditions: list[Tree],
 ) -> None:
     """Any v2 object survives v1, except that the CPU target moves to the end."""
-    metrics = others + ([cpu(percent)] if percent is not None else [])
+    metrics = other_metrics + ([cpu(percent)] if percent is not None else [])
     ordered = dict(sorted(behavior.items(), reverse=True))  # scaleUp is declared first
     spec = {"metrics": metrics or [cpu(80)]} | ({"behavior": ordered} if ordered else {})
-    status = {"currentMetrics": readings or None}
-    given_ = hpa(V2, spec, status | ({"conditions": conditions} if conditions else {}))
-    there = Scheme().convert(given_, V1)
-    assert json.dumps(Scheme().convert(there, V2)) == json.dumps(given_)
+    status = {"currentMetrics": metric_statuses or None}
+    obj = hpa(V2, spec, status | ({"conditions": conditions} if conditions else {}))
+    v1_object = Scheme().convert(obj, V1)
+    assert json.dumps(Scheme().convert(v1_object, V2)) == json.dumps(obj)
 
 
 V1_OBJECTS = [
@@ -365,11 +366,11 @@ V1_OBJECTS = [
 ]
 
 
-@pytest.mark.parametrize("given", V1_OBJECTS)
-def test_v1_round_trips_through_the_hub(given: Tree) -> None:
+@pytest.mark.parametrize("obj", V1_OBJECTS)
+def test_v1_round_trips_through_the_hub(obj: Tree) -> None:
     """v1 survives the hub."""
-    there = Scheme().convert(given, INTERNAL)
-    assert json.dumps(Scheme().convert(there, V1)) == json.dumps(given)
+    hub_object = Scheme().convert(obj, INTERNAL)
+    assert json.dumps(Scheme().convert(hub_object, V1)) == json.dumps(obj)
 
 
 def _annotations(obj: Tree) -> dict[str, str]:
@@ -377,26 +378,28 @@ def _annotations(obj: Tree) -> dict[str, str]:
     return annotations
 
 
-@pytest.mark.parametrize(("two", "one"), METRICS)
-def test_metrics_are_v1_annotations(two: Tree, one: Tree) -> None:
+@pytest.mark.parametrize(("v2_metric", "v1_metric"), METRICS)
+def test_metrics_are_v1_annotations(v2_metric: Tree, v1_metric: Tree) -> None:
     """A metric without a field in v1 is stored as JSON in an annotation."""
-    found = _annotations(hpa(V2, {"metrics": [two, cpu(50)]}, {}))
-    assert found == {f"{ALPHA}/metrics": json.dumps([one], separators=(",", ":"))}
+    annotation = _annotations(hpa(V2, {"metrics": [v2_metric, cpu(50)]}, {}))
+    assert annotation == {f"{ALPHA}/metrics": json.dumps([v1_metric], separators=(",", ":"))}
 
 
-@pytest.mark.parametrize(("two", "one"), READINGS)
-def test_current_metrics_are_v1_annotations(two: Tree, one: Tree) -> None:
+@pytest.mark.parametrize(("v2_metric", "v1_metric"), READINGS)
+def test_current_metrics_are_v1_annotations(v2_metric: Tree, v1_metric: Tree) -> None:
     """Every current metric is stored in an annotation, including that of the CPU."""
-    found = _annotations(hpa(V2, {"metrics": [cpu(50)]}, {"currentMetrics": [two]}))
-    assert found == {f"{ALPHA}/current-metrics": json.dumps([one], separators=(",", ":"))}
+    annotation = _annotations(hpa(V2, {"metrics": [cpu(50)]}, {"currentMetrics": [v2_metric]}))
+    assert annotation == {
+        f"{ALPHA}/current-metrics": json.dumps([v1_metric], separators=(",", ":"))
+    }
 
 
 def test_behavior_and_conditions_are_v1_annotations() -> None:
     """The annotations have the names of Go's internal structs, with HTML escaped in conditions."""
-    found = _annotations(V2_OBJECTS[-2])
-    assert found[f"{ALPHA}/behavior"] == GO_RULES
-    assert "Ready\\u003cnow\\u003e" in found[f"{ALPHA}/conditions"]
-    assert list(found) == sorted(found)
+    annotations = _annotations(V2_OBJECTS[-2])
+    assert annotations[f"{ALPHA}/behavior"] == GO_RULES
+    assert "Ready\\u003cnow\\u003e" in annotations[f"{ALPHA}/conditions"]
+    assert list(annotations) == sorted(annotations)
 
 
 def test_current_cpu_is_a_field_of_v1() -> None:
@@ -407,9 +410,9 @@ def test_current_cpu_is_a_field_of_v1() -> None:
 
 def test_no_target_means_80_percent_of_cpu() -> None:
     """v1 without a target gets the default that controllers used."""
-    there = Scheme().convert(hpa(V1, {}, {}), INTERNAL)
-    assert there["spec"]["metrics"] == [cpu(80)]
-    assert list(there["spec"]) == ["scaleTargetRef", "maxReplicas", "metrics"]
+    hub_object = Scheme().convert(hpa(V1, {}, {}), INTERNAL)
+    assert hub_object["spec"]["metrics"] == [cpu(80)]
+    assert list(hub_object["spec"]) == ["scaleTargetRef", "maxReplicas", "metrics"]
 
 
 BROKEN = [
@@ -428,28 +431,30 @@ BROKEN = [
 @pytest.mark.parametrize("name", ["metrics", "current-metrics", "conditions", "behavior"])
 def test_malformed_annotations_are_ignored(name: str, text: str) -> None:
     """A malformed conversion annotation from a client is ignored."""
-    given = hpa(
-        V1, {"targetCPUUtilizationPercentage": 7}, {}, annotations={f"{ALPHA}/{name}": text}
-    )
-    found = Scheme().convert(given, V2)
-    assert found == hpa(V2, {"metrics": [cpu(7)]}, {})
+    obj = hpa(V1, {"targetCPUUtilizationPercentage": 7}, {}, annotations={f"{ALPHA}/{name}": text})
+    converted = Scheme().convert(obj, V2)
+    assert converted == hpa(V2, {"metrics": [cpu(7)]}, {})
 
 
 def test_annotations_are_dropped_in_v2() -> None:
     """The conversion annotations are dropped in v2, which has fields for them."""
-    given = hpa(V2, {"metrics": [cpu(7)]}, {}, annotations={f"{ALPHA}/behavior": "{}", "x": "y"})
-    assert Scheme().convert(given, INTERNAL)["metadata"]["annotations"] == {"x": "y"}
+    obj = hpa(V2, {"metrics": [cpu(7)]}, {}, annotations={f"{ALPHA}/behavior": "{}", "x": "y"})
+    assert Scheme().convert(obj, INTERNAL)["metadata"]["annotations"] == {"x": "y"}
 
 
 def test_lists_convert_item_by_item() -> None:
-    """A list kind converts as its items do."""
+    """A list converts item by item."""
     items = [{k: v for k, v in name.items() if k != "apiVersion"} for name in V1_OBJECTS]
-    given = {
+    list_ = {
         "kind": "HorizontalPodAutoscalerList",
         "apiVersion": "autoscaling/v1",
         "metadata": {"resourceVersion": "7"},
         "items": items,
     }
-    found = Scheme().convert(given, V2)
-    assert found["metadata"] == {"resourceVersion": "7"}
-    assert [item["spec"]["metrics"] for item in found["items"]] == [[cpu(30)], [cpu(30)], [cpu(80)]]
+    converted = Scheme().convert(list_, V2)
+    assert converted["metadata"] == {"resourceVersion": "7"}
+    assert [item["spec"]["metrics"] for item in converted["items"]] == [
+        [cpu(30)],
+        [cpu(30)],
+        [cpu(80)],
+    ]

@@ -156,8 +156,8 @@ def test_broken_claims(path, value, messages):
 def test_many_expressions_are_refused():
     """The total length of the different expressions of an object is limited."""
     texts_of = [f"device.driver == '{str(i) * 9000}'" for i in range(10, 26)]
-    same = changed(CLAIM, f"{EXACTLY}/selectors", _selected("device.driver == 'x'") * 32)
-    assert refused("resourceclaims", same) == []
+    repeated = changed(CLAIM, f"{EXACTLY}/selectors", _selected("device.driver == 'x'") * 32)
+    assert refused("resourceclaims", repeated) == []
     new = changed(
         CLAIM, f"{EXACTLY}/selectors", [_selected(message[:9000])[0] for message in texts_of]
     )

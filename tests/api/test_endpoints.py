@@ -213,9 +213,9 @@ def test_endpoints(path, value, messages):
     assert refused("endpoints", obj) == messages
 
 
-def ips(*found):
+def ips(*addresses):
     """Return endpoint addresses."""
-    return [{"ip": ip} for ip in found]
+    return [{"ip": ip} for ip in addresses]
 
 
 def subset(addresses=(), not_ready=(), ports=()):

@@ -1,5 +1,5 @@
-"""Strategic merge patch for every kind: the patch that kubectl makes of two objects turns one into
-the other."""
+"""Strategic merge patch for each kind: kubectl's patch between two objects turns one into the
+other."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ ROUNDS = 3
 
 @dataclass(frozen=True)
 class Rule:
-    """What the API says of a field: the key its items merge by ("" for scalars), how it is
-    patched, and what lies below it."""
+    """The patch options of a field: its merge key ("" for scalars), its patch strategy, and the
+    rules of its fields."""
 
     shape: Shape | None = None
     key: str | None = None
@@ -56,19 +56,19 @@ NO_RULE = Rule()
 
 @functools.cache
 def rules(type_: type[Type]) -> dict[str, Rule]:
-    """The rules of a type's fields."""
+    """Return the rules of a type's fields."""
     return {
-        one.field.name: Rule(
-            one.field.shape,
-            one.field.options.merge,
-            tuple((one.field.options.patch or "").split(",")),
+        flat_field.field.name: Rule(
+            flat_field.field.shape,
+            flat_field.field.options.merge,
+            tuple((flat_field.field.options.patch or "").split(",")),
         )
-        for one in type_.flat_fields()
+        for flat_field in type_.flat_fields()
     }
 
 
 def rule_of(shape: Shape | None, name: str) -> Rule:
-    """The rule of one field of an object."""
+    """Return the rule of a field of an object."""
     if isinstance(shape, MapOf):
         return Rule(shape.value)
     if isinstance(shape, Message) and not issubclass(shape.type, ScalarType):
@@ -77,7 +77,7 @@ def rule_of(shape: Shape | None, name: str) -> Rule:
 
 
 def variant(tree: Value, shape: Shape | None, dice: random.Random) -> Value:
-    """The value with some fields left out, some changed and lists of several items."""
+    """Return the value with some fields removed, some changed, and lists of several items."""
     if isinstance(tree, dict):
         return {
             name: _member(value, rule_of(shape, name), dice)
@@ -86,7 +86,7 @@ def variant(tree: Value, shape: Shape | None, dice: random.Random) -> Value:
         }
     if isinstance(tree, list):
         inner = shape.item if isinstance(shape, ListOf) else None
-        return [variant(one, inner, dice) for one in tree * dice.randrange(3)]
+        return [variant(item, inner, dice) for item in tree * dice.randrange(3)]
     if isinstance(tree, str) and dice.random() < 0.3:
         return tree + dice.choice("xyz")
     return tree
@@ -106,7 +106,8 @@ def _member(value: Value, rule: Rule, dice: random.Random) -> Value:
 
 
 def two_way(old: Tree, new: Tree, shape: Shape | None) -> Tree:
-    """The patch from one object to the other, as kubectl's CreateTwoWayMergePatch makes it."""
+    """Return the patch from one object to the other, as kubectl's CreateTwoWayMergePatch makes
+    it."""
     patch: Tree = {name: None for name in old if name not in new}
     for name, value in new.items():
         rule, old_name = rule_of(shape, name), old.get(name)
@@ -135,30 +136,30 @@ def _of_lists(name: str, old: list[Any], new: list[Any], rule: Rule) -> Tree:
     if not rule.key:
         return {
             f"$setElementOrder/{name}": new,
-            f"$deleteFromPrimitiveList/{name}": [one for one in old if one not in new],
-            name: [one for one in new if one not in old],
+            f"$deleteFromPrimitiveList/{name}": [item for item in old if item not in new],
+            name: [item for item in new if item not in old],
         }
-    key, before = rule.key, {one[rule.key]: one for one in old}
+    key, old_items = rule.key, {item[rule.key]: item for item in old}
     changes = [
-        {**two_way(before[one[key]], one, rule.item), key: one[key]} | _retained(one, rule)
-        if one[key] in before
-        else one
-        for one in new
-        if before.get(one[key]) != one
+        {**two_way(old_items[item[key]], item, rule.item), key: item[key]} | _retained(item, rule)
+        if item[key] in old_items
+        else item
+        for item in new
+        if old_items.get(item[key]) != item
     ]
-    names = {one[key] for one in new}
-    gone = [{"$patch": "delete", key: one} for one in before if one not in names]
-    order = [{key: one[key]} for one in new]
-    return {f"$setElementOrder/{name}": order, name: [*changes, *gone]}
+    names = {item[key] for item in new}
+    deletions = [{"$patch": "delete", key: item} for item in old_items if item not in names]
+    order = [{key: item[key]} for item in new]
+    return {f"$setElementOrder/{name}": order, name: [*changes, *deletions]}
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_two_way(kind: GroupVersionKind) -> None:
     """The patch between two objects of a kind, applied to the first, gives the second."""
     type_ = SCHEME.type_of(kind)
-    dice, shape, whole = random.Random(str(kind)), Message(type_), filled(type_)
+    dice, shape, full_object = random.Random(str(kind)), Message(type_), filled(type_)
     for _ in range(ROUNDS):
-        old, new = variant(whole, shape, dice), variant(whole, shape, dice)
+        old, new = variant(full_object, shape, dice), variant(full_object, shape, dice)
         patch = two_way(old, new, shape)
         assert patch_strategic.apply(old, patch_strategic.read(patch), type_) == new
         assert patch_strategic.apply(old, {}, type_) == old

@@ -209,11 +209,11 @@ ADDED = [  # old containers, new containers
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "after", "messages"), ADDED)
-def test_ephemeral_containers(before, after, messages):
+@pytest.mark.parametrize(("old_containers", "new_containers", "messages"), ADDED)
+def test_ephemeral_containers(old_containers, new_containers, messages):
     """Ephemeral containers can be added, not changed or removed."""
-    old = defaulted(changed(POD, "spec/ephemeralContainers", before))
-    new = defaulted(changed(POD, "spec/ephemeralContainers", after))
+    old = defaulted(changed(POD, "spec/ephemeralContainers", old_containers))
+    new = defaulted(changed(POD, "spec/ephemeralContainers", new_containers))
     assert texts(strategy("pods/ephemeralcontainers").validate_update(new, old)) == messages
     mirror = changed(changed(old, "metadata/annotations", {MIRROR: "x"}), "spec/nodeName", "n")
     assert texts(strategy("pods/ephemeralcontainers").validate_update(mirror, mirror)) == [
@@ -238,12 +238,12 @@ ANNOTATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "after", "messages"), ANNOTATIONS)
-def test_annotations_stay(before, after, messages):
+@pytest.mark.parametrize(("old_annotations", "new_annotations", "messages"), ANNOTATIONS)
+def test_annotations_stay(old_annotations, new_annotations, messages):
     """AppArmor and mirror annotations are immutable."""
     pod = defaulted(changed(POD, "spec/nodeName", "n"))
-    old = changed(pod, "metadata/annotations", before)
-    new = changed(pod, "metadata/annotations", after)
+    old = changed(pod, "metadata/annotations", old_annotations)
+    new = changed(pod, "metadata/annotations", new_annotations)
     assert texts(strategy("pods").validate_update(new, old)) == messages
 
 

@@ -66,7 +66,9 @@ CASES = [
         f'{WHOLE}.requests[cpu]: Invalid value: "1": must be greater than or equal to aggregate '
         "container requests of 2"
     ]),
-    ("spec", pod_spec({"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}), [
+    ("spec", pod_spec(
+        {"limits": {"cpu": "1"}}, {"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}
+    ), [
         'spec.resources.containers[0][cpu].limits: Invalid value: "2": must be less than or equal '
         "to pod limits of 1"
     ]),

@@ -165,7 +165,9 @@ def test_generations_stay():
     old = defaulted(POD)
     old["status"] = {
         "observedGeneration": 3,
-        "conditions": [{"type": kind, "observedGeneration": seen} for kind, seen in kinds],
+        "conditions": [
+            {"type": kind, "observedGeneration": old_generations} for kind, old_generations in kinds
+        ],
     }
     new = copy.deepcopy(old)
     new["status"] = {"conditions": [{"type": kind, "status": "True"} for kind in "BACA"]}

@@ -37,7 +37,7 @@ def test_own_labels_spread():
 
 
 LOCAL = {"type": "Localhost", "localhostProfile": "p"}
-PROFILES = [  # the annotation, the pod's profile, the container's, what it gets, whether it warns
+PROFILES = [  # annotation, pod profile, container profile, expected profile, whether it warns
     ("runtime/default", None, None, {"type": "RuntimeDefault"}, True),
     ("unconfined", None, None, {"type": "Unconfined"}, True),
     ("localhost/p", None, None, LOCAL, True),
@@ -49,17 +49,17 @@ PROFILES = [  # the annotation, the pod's profile, the container's, what it gets
 
 
 @pytest.mark.parametrize(
-    ("annotation", "of_pod", "container_profile", "expected", "warns"), PROFILES
+    ("annotation", "pod_profile", "container_profile", "expected", "warns"), PROFILES
 )
-def test_app_armor(annotation, of_pod, container_profile, expected, warns):
+def test_app_armor(annotation, pod_profile, container_profile, expected, warns):
     """AppArmor annotations of new pods are copied into fields."""
     key = f"{ARMOR}{POD['spec']['containers'][0]['name']}"
     pod = changed(POD, "metadata/annotations", {key: annotation})
-    if of_pod:
-        pod = changed(pod, "spec/securityContext", {"appArmorProfile": of_pod})
+    if pod_profile:
+        pod = changed(pod, "spec/securityContext", {"appArmorProfile": pod_profile})
     if container_profile:
         pod = changed(pod, f"{C}/securityContext", {"appArmorProfile": container_profile})
-    if warns is None:  # the two are not the same
+    if warns is None:  # annotation and field contradict each other
         assert texts(strategy("pods").validate(defaulted(pod))) != []
         return
     deprecated = 'deprecated since v1.30; use the "appArmorProfile" field instead'
@@ -72,7 +72,7 @@ def test_app_armor(annotation, of_pod, container_profile, expected, warns):
     assert "securityContext" not in created(windows)["spec"]["containers"][0]
 
 
-OFF = [  # a field of a feature that is off, where it is in a spec
+DISABLED = [  # a disabled field, and its path in a spec
     ("schedulingGroup", {"podGroupName": "g"}),
     ("evictionResponders", [{"name": "example.com/a"}]),
     ("containers/0/lifecycle", {"stopSignal": "SIGTERM"}),
@@ -110,7 +110,7 @@ HOLDERS = {
 
 
 @pytest.mark.parametrize("kind", HOLDERS)
-@pytest.mark.parametrize(("path", "value"), OFF)
+@pytest.mark.parametrize(("path", "value"), DISABLED)
 def test_disabled_fields(kind, path, value):
     """Disabled fields are dropped, unless the old pod has them."""
 
@@ -202,8 +202,8 @@ def test_resize_changes_resources_only():
     sizes = {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}
     new = changed(changed(old, f"{C}/resources", sizes), f"{C}/image", "other")
     new = changed(changed(new, "spec/nodeName", "n"), "spec/resources/limits/cpu", "3")
-    wanted = changed(changed(old, f"{C}/resources", sizes), "spec/resources/limits/cpu", "3")
-    assert resized(new, old) == wanted["spec"]
+    expected = changed(changed(old, f"{C}/resources", sizes), "spec/resources/limits/cpu", "3")
+    assert resized(new, old) == expected["spec"]
     assert "resources" not in resized(changed(old, "spec/resources", GONE), old)
     renamed = changed(old, f"{C}/name", "other")
     assert resized(copy.deepcopy(renamed), old) == renamed["spec"]

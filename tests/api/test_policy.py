@@ -1,4 +1,4 @@
-"""Rules, strategies and cells of pod disruption budgets, and the rules of conditions."""
+"""Validation, strategy and columns of pod disruption budgets, and validation of conditions."""
 
 from datetime import UTC, datetime
 
@@ -54,7 +54,7 @@ CASES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_rules(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     kind_strategy = strategy("poddisruptionbudgets")
     obj = defaulted(changed(BUDGET, path, value))
     kind_strategy.prepare_for_create(obj)
@@ -62,8 +62,8 @@ def test_rules(path, value, messages):
     assert texts(kind_strategy.validate_update(obj, obj)) == messages
 
 
-def test_nobody_overwrites_one_unseen():
-    """An update says which version it is of."""
+def test_unconditional_updates_are_rejected():
+    """Updates must name a resourceVersion."""
     kind_strategy = strategy("poddisruptionbudgets")
     assert not kind_strategy.allow_unconditional_update
     assert not strategy("poddisruptionbudgets/status").allow_unconditional_update
@@ -101,7 +101,7 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(("conditions", "messages"), CONDITIONS)
 def test_conditions(conditions, messages):
-    """Conditions say what, since when and why, each once."""
+    """Conditions need a type, a time and a reason, and their types are unique."""
     new = {**BUDGET, "status": {"conditions": conditions}}
     kind_strategy = strategy("poddisruptionbudgets/status")
     assert texts(kind_strategy.validate_update(new, BUDGET)) == messages
@@ -109,14 +109,14 @@ def test_conditions(conditions, messages):
 
 @pytest.mark.parametrize(("reason", "fits"), [("A_b:c,d", True), ("A:", False), ("1", False)])
 def test_reasons(reason, fits):
-    """A reason is one word for programs."""
+    """A condition's reason has the form of an identifier."""
     new = {**BUDGET, "status": {"conditions": [{**CONDITION, "reason": reason}]}}
     errors = strategy("poddisruptionbudgets/status").validate_update(new, BUDGET)
     assert bool(errors) is not fits
 
 
 def test_cells():
-    """A table shows what must stay, what may be missing and what may go now."""
+    """Columns show required, tolerated and allowed disruptions."""
     columns = SCHEME.columns("policy", "PodDisruptionBudget")
     obj = {**BUDGET, "status": {"disruptionsAllowed": 2}}
     row = columns.cells(obj, datetime(2026, 1, 1, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""Limit ranges and resource quotas: rules, changes and cells."""
+"""Validation and columns of limit ranges and resource quotas."""
 
 import pytest
 
@@ -56,13 +56,13 @@ LIMIT_RANGES = [
 
 @pytest.mark.parametrize(("item", "messages"), LIMIT_RANGES)
 def test_limit_ranges(item, messages):
-    """Limit ranges keep to their rules."""
+    """Limit ranges are validated."""
     obj = changed(LIMITS, "spec/limits/0", {**LIMITS["spec"]["limits"][0], **item})
     assert texts(strategy("limitranges").validate(obj)) == messages
 
 
 def test_limits_of_one_type():
-    """A type of object is limited once."""
+    """A limit range has at most one item for each type."""
     obj = changed(LIMITS, "spec/limits", LIMITS["spec"]["limits"] * 2)
     assert texts(strategy("limitranges").validate(obj)) == [
         'spec.limits[1].type: Duplicate value: "Container"'
@@ -70,7 +70,7 @@ def test_limits_of_one_type():
 
 
 def test_limit_defaults():
-    """What is not said follows from what is."""
+    """Missing limits default to other limits."""
     item = defaulted(LIMITS)["spec"]["limits"][0]
     assert (item["default"], item["defaultRequest"]) == ({"cpu": "2"}, {"cpu": "2"})
 
@@ -123,12 +123,12 @@ QUOTAS = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), QUOTAS)
 def test_quotas(path, value, messages):
-    """Quotas keep to their rules."""
+    """Resource quotas are validated."""
     assert texts(strategy("resourcequotas").validate(changed(QUOTA, path, value))) == messages
 
 
-def test_scopes_fit_what_is_counted():
-    """A scope is for resources that objects in it have."""
+def test_resources_of_scopes():
+    """A scope supports certain resources only."""
     obj = changed(QUOTA, "spec", {"hard": {"secrets": "1"}, "scopes": ["BestEffort"]})
     assert texts(strategy("resourcequotas").validate(obj)) == [
         'spec.scopes: Invalid value: ["BestEffort"]: unsupported scope applied to resource'
@@ -136,7 +136,7 @@ def test_scopes_fit_what_is_counted():
 
 
 def test_scopes_stay():
-    """What a quota counts does not change."""
+    """The scopes of a quota are immutable."""
     new = changed(QUOTA, "spec/scopes", ["BestEffort"])
     assert texts(strategy("resourcequotas").validate_update(new, QUOTA)) == [
         'spec.scopes: Invalid value: ["BestEffort"]: field is immutable'
@@ -144,7 +144,7 @@ def test_scopes_stay():
 
 
 def test_quota_cells():
-    """What is used of what there is, requests and limits apart."""
+    """Columns show used and hard amounts, requests and limits apart."""
     status = {"hard": {"pods": "3", "limits.cpu": "2"}, "used": {"pods": "1"}}
     row = cells("resourcequotas", changed(QUOTA, "status", status))
     assert (row["Request"], row["Limit"]) == ("pods: 1/3", "limits.cpu: 0/2")

@@ -1,4 +1,4 @@
-"""The rbac group: roles and bindings."""
+"""The rbac group: roles and role bindings."""
 
 import pytest
 
@@ -92,13 +92,13 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Roles and bindings keep to their rules."""
+    """New roles and bindings are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
 @pytest.mark.parametrize("name", ["rolebindings", "clusterrolebindings"])
 def test_bindings_stay_with_their_role(name):
-    """A binding's role does not change."""
+    """The role of a binding is immutable."""
     base = BINDING if name == "rolebindings" else CLUSTER_BINDING
     kind = base["roleRef"]["kind"]
     new = changed(base, "roleRef/name", "other")
@@ -111,19 +111,19 @@ def test_bindings_stay_with_their_role(name):
 
 
 def test_names():
-    """Names hold whatever can stand in a path."""
+    """Any path segment is a valid name."""
     for name, messages in (("system:node", []), ("A b", []), ("a/b", ["may not contain '/'"])):
         assert strategy("clusterroles").check_name(name) == messages
 
 
-def test_groups_are_filled_in():
-    """Roles, users and groups belong to the group; service accounts do not."""
+def test_default_api_groups():
+    """Roles, users and groups get the API group of rbac, service accounts do not."""
     assert BINDING["roleRef"]["apiGroup"] == GROUP
     assert [subject.get("apiGroup") for subject in BINDING["subjects"]] == [GROUP, GROUP, None]
 
 
 def test_cells():
-    """The role, and who has it."""
+    """Columns show the role and its subjects."""
     row = cells("rolebindings", BINDING)
     del row["Age"]
     assert list(row.values()) == ["b", "Role/r", "u", "g", "n/s"]

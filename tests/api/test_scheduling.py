@@ -1,4 +1,4 @@
-"""The scheduling and node groups: priorities, groups of pods, runtimes."""
+"""The scheduling and node groups: priority classes, pod groups, workloads, runtime classes."""
 
 import pytest
 
@@ -178,7 +178,7 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Each kind keeps to its rules."""
+    """New objects of each kind are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
@@ -228,12 +228,12 @@ KEPT = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
 def test_changed(name, base, path, value, messages):
-    """What cannot change does not, and the message says so."""
+    """Immutable fields give exact messages."""
     assert refused(name, changed(base, path, value), base) == messages
 
 
 def test_depth_of_workloads():
-    """Templates lie in no more than three others."""
+    """Templates of a workload have at most four levels."""
     template = {**COMPOSITE, "name": "c0", "podGroupTemplates": [TEMPLATE]}
     for level in range(1, 4):
         obj = changed(WHOLE, "spec/compositePodGroupTemplates", [template])
@@ -249,7 +249,7 @@ def test_depth_of_workloads():
 
 
 def test_claims_of_groups():
-    """A group's status names claims of its spec, each once."""
+    """The status of a group may contain only claims of its spec, each once."""
     group = changed(GROUP, "spec/resourceClaims", [CLAIM_OF_GROUP])
     new = changed(group, "status/resourceClaimStatuses", [{"name": "d"}, {"name": "d"},
                                                           {"name": "x"}])  # fmt: skip
@@ -260,8 +260,8 @@ def test_claims_of_groups():
     ]
 
 
-def test_priority_preempts():
-    """A class whose maker does not say lets its pods push others out."""
+def test_default_preemption_policy():
+    """The default preemption policy is PreemptLowerPriority."""
     assert CLASS["preemptionPolicy"] == "PreemptLowerPriority"
 
 
@@ -272,7 +272,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "obj", "shown"), CELLS)
-def test_cells(name, obj, shown):
-    """Cells as kubectl shows them."""
-    assert [cell for column, cell in cells(name, obj).items() if column != "Age"] == shown
+@pytest.mark.parametrize(("name", "obj", "expected"), CELLS)
+def test_cells(name, obj, expected):
+    """Columns show the values of kubectl."""
+    assert [cell for column, cell in cells(name, obj).items() if column != "Age"] == expected

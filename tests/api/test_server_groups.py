@@ -1,5 +1,4 @@
-"""Groups that servers and controllers write: coordination, apiregistration, internal.apiserver,
-storagemigration and lifecycle."""
+"""The groups coordination, apiregistration, internal.apiserver, storagemigration and lifecycle."""
 
 import pytest
 
@@ -146,7 +145,7 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Each kind keeps to its rules."""
+    """New objects of each kind are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
@@ -167,7 +166,7 @@ KEPT = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
 def test_changed(name, base, path, value, messages):
-    """What cannot change does not, and the message says so."""
+    """Immutable fields give exact messages."""
     assert refused(name, changed(base, path, value), base) == messages
 
 
@@ -222,7 +221,7 @@ REPORTS = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), REPORTS)
 def test_reports_of_evictions(path, value, messages):
-    """What is reported of an eviction keeps to what its type declares."""
+    """Declarative validation applies to the status of an eviction."""
     new = changed(EVICTION, f"status/{path}", value)
     assert refused("evictions/status", new, EVICTION) == [
         f"status.{message}" for message in messages
@@ -230,7 +229,7 @@ def test_reports_of_evictions(path, value, messages):
 
 
 def test_local_services_are_available():
-    """What a server answers for itself needs no proof."""
+    """An APIService without a service is available at once."""
     obj = changed(SERVICE, "spec/service")
     obj["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     strategy("apiservices").prepare_for_create(obj)
@@ -239,7 +238,7 @@ def test_local_services_are_available():
 
 
 def test_migrations_end_once():
-    """A migration that has succeeded does not fail later."""
+    """A migration that succeeded cannot fail later."""
     done = {"type": "Succeeded", "status": "True"}
     old = changed(MIGRATION, "status", {"conditions": [done], "resourceVersion": "1"})
     new = changed(old, "status/conditions", [])
@@ -251,7 +250,7 @@ def test_migrations_end_once():
 
 
 def test_storage_versions():
-    """Servers that write the same version say so, and those that do not, do not."""
+    """A common encoding version is required if all servers agree, and forbidden if not."""
     assert strategy("storageversions").check_name("x") == [
         "name must be in the form of <group>.<resource>"
     ]

@@ -1,4 +1,4 @@
-"""Rules of services, new and changed, and what their writers are told: exact causes, in order."""
+"""Validation and warnings of services: exact causes, in order."""
 
 import pytest
 
@@ -16,12 +16,12 @@ NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 def service(**spec):
-    """A service as it is handed to its rules, addresses given."""
-    given = {"clusterIP": "10.0.0.1", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
-    stored = defaulted(changed(SERVICE, "spec", {"ports": [{"port": 80}], **given, **spec}))
-    first = stored["spec"].get("clusterIP")
-    if first and "clusterIPs" not in spec:
-        stored["spec"]["clusterIPs"] = [first]
+    """Return a service with allocated addresses."""
+    addresses = {"clusterIP": "10.0.0.1", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+    stored = defaulted(changed(SERVICE, "spec", {"ports": [{"port": 80}], **addresses, **spec}))
+    old_spec = stored["spec"].get("clusterIP")
+    if old_spec and "clusterIPs" not in spec:
+        stored["spec"]["clusterIPs"] = [old_spec]
     return stored
 
 
@@ -132,7 +132,7 @@ NEW = [
 
 @pytest.mark.parametrize(("obj", "messages"), NEW)
 def test_new(obj, messages):
-    """A new service is fine or says all that is wrong with it."""
+    """New services are valid or give exact causes."""
     assert texts(SERVICES.validate(obj)) == messages
 
 
@@ -201,7 +201,7 @@ CHANGED = [
 
 @pytest.mark.parametrize(("old", "new", "messages"), CHANGED)
 def test_changed(old, new, messages):
-    """What a service has stays, and what was right when it was written is right."""
+    """Allocated values are immutable, and invalid old values may stay."""
     assert texts(SERVICES.validate_update(new, old)) == messages
 
 
@@ -226,20 +226,20 @@ REPORTS = [
 
 @pytest.mark.parametrize(("spec", "ingress", "messages"), REPORTS)
 def test_status(spec, ingress, messages):
-    """A load balancer reports addresses and names of services that ask for one."""
+    """The load balancer status is allowed for LoadBalancer services only, and validated."""
     new = changed(service(**spec), "status/loadBalancer", {"ingress": [ingress]})
     assert texts(strategy("services/status").validate_update(new, service(**spec))) == messages
 
 
-def test_a_known_address_may_be_reported_again():
-    """An address that was reported before under other rules stays."""
-    one = {"ip": "01.2.3.4", "ipMode": "VIP"}
-    new = changed(service(**BALANCED), "status/loadBalancer", {"ingress": [one]})
+def test_old_status_addresses():
+    """An invalid old address in the status may stay."""
+    entry = {"ip": "01.2.3.4", "ipMode": "VIP"}
+    new = changed(service(**BALANCED), "status/loadBalancer", {"ingress": [entry]})
     assert texts(strategy("services/status").validate_update(new, new)) == []
 
 
-def test_what_a_type_lacks():
-    """A service that is balanced no more keeps no report, and no node port it had."""
+def test_change_of_type():
+    """A service that is no longer a LoadBalancer loses its status and its node ports."""
     ports = [
         {"name": "a", "port": 80, "nodePort": 30000},
         {"name": "b", "port": 81, "nodePort": 30001},
@@ -296,5 +296,5 @@ WARNINGS = [
 
 @pytest.mark.parametrize(("spec", "annotations", "messages"), WARNINGS)
 def test_warnings(spec, annotations, messages):
-    """What is deprecated or without effect is told."""
+    """Deprecated and ignored fields give warnings."""
     assert SERVICES.warnings(annotated(annotations, **spec), None) == messages

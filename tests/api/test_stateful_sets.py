@@ -1,11 +1,11 @@
-"""Rules of stateful sets: what their pods mount, what may change, what comes first."""
+"""Validation of stateful sets: volume claim templates, mutable fields, order of errors."""
 
 from tests.api.test_apps import CLAIM, FORBIDDEN, OBJECTS, STS, UNSELECTED
 from tests.objects import changed, defaulted, strategy, texts
 
 
 def test_claims_are_mounted():
-    """Pods of a stateful set mount the claims that it has templates of."""
+    """Pods of a stateful set may mount its volume claim templates."""
     mounts = [{"name": "data", "mountPath": "/d"}]
     obj = changed(OBJECTS[STS], "spec/template/spec/containers/0/volumeMounts", mounts)
     obj = defaulted(changed(obj, "spec/volumeClaimTemplates", [CLAIM]))
@@ -13,7 +13,7 @@ def test_claims_are_mounted():
 
 
 def test_order_of_errors():
-    """What is wrong with a stateful set is told in the order of kube-apiserver."""
+    """Errors have the order of kube-apiserver."""
     obj = changed(OBJECTS[STS], "spec/template/spec/restartPolicy", "Never")
     obj["spec"] |= {
         "serviceName": "No",
@@ -33,8 +33,8 @@ def test_order_of_errors():
     ]
 
 
-def test_what_of_stateful_sets_may_change():
-    """Pods, their number and their replacement, and what was wrong before may stay."""
+def test_mutable_fields():
+    """Template, replicas and update strategy are mutable, and invalid old pod specs may stay."""
     old = defaulted(OBJECTS[STS])
     for path, value in (
         ("spec/replicas", 3),

@@ -1,4 +1,4 @@
-"""The storage group: classes, drivers, attachments and capacities."""
+"""The storage group: storage classes, drivers, attachments and capacities."""
 
 import pytest
 
@@ -97,7 +97,7 @@ NEW = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
-    """Each kind keeps to its rules."""
+    """New objects of each kind are validated."""
     assert refused(name, changed(base, path, value)) == messages
 
 
@@ -146,7 +146,7 @@ KEPT = [
 
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
 def test_changed(name, base, path, value, messages):
-    """What cannot change does not, and the message says so."""
+    """Immutable fields give exact messages."""
     assert refused(name, changed(base, path, value), base) == messages
 
 
@@ -161,19 +161,18 @@ HEALTH = {"name": "disk", "healthConditions": []}
     ],
 )
 def test_health_of_volumes(name, base, part, value):
-    """What 1.37 tells of the health of storage only where asked to is dropped, unless it was
-    there."""
+    """Status fields of a disabled feature are dropped, unless the old object has them."""
     status = strategy(f"{name}/status")
-    before = {**changed(base), "metadata": {"name": "x"}}
-    told = changed(before, f"status/{part}", value)
-    for old, kept in ((before, False), (told, True)):
-        new = changed(told)
+    old_object = {**changed(base), "metadata": {"name": "x"}}
+    updated = changed(old_object, f"status/{part}", value)
+    for old, is_kept in ((old_object, False), (updated, True)):
+        new = changed(updated)
         status.prepare_for_update(new, old)
-        assert (part in new["status"]) is kept
+        assert (part in new["status"]) is is_kept
 
 
 def test_driver_generations():
-    """A driver's spec has generations, though it has no status."""
+    """The generation of a driver counts changes of its spec."""
     old, new = changed(DRIVER), changed(DRIVER, "spec/podInfoOnMount", True)
     strategy("csidrivers").prepare_for_create(old)
     strategy("csidrivers").prepare_for_update(new, old)
@@ -181,7 +180,7 @@ def test_driver_generations():
 
 
 def test_defaults():
-    """What is not said of a driver or a class is filled in, in declared order."""
+    """Drivers and classes get defaults, in declared order."""
     assert DRIVER["spec"] == {
         "attachRequired": True, "podInfoOnMount": False, "volumeLifecycleModes": ["Persistent"],
         "storageCapacity": False, "fsGroupPolicy": "ReadWriteOnceWithFSType",
@@ -190,8 +189,8 @@ def test_defaults():
     assert (CLASS["reclaimPolicy"], CLASS["volumeBindingMode"]) == ("Delete", "Immediate")
 
 
-def test_old_labels_are_said():
-    """Labels of nodes that are out of use are warned of."""
+def test_deprecated_labels():
+    """Deprecated node labels in allowed topologies give warnings."""
     term = {"matchLabelExpressions": [{"key": "beta.kubernetes.io/os", "values": ["linux"]}]}
     obj = changed(CLASS, "allowedTopologies", [term])
     assert strategy("storageclasses").warnings(obj, None) == [
@@ -200,8 +199,8 @@ def test_old_labels_are_said():
     ]
 
 
-def test_old_labels_of_capacities():
-    """They are warned of in the selectors of measurements too."""
+def test_deprecated_labels_of_capacities():
+    """Deprecated node labels in a node topology give warnings."""
     topology = {
         "matchLabels": {"beta.kubernetes.io/arch": "arm64", "a": "b"},
         "matchExpressions": [{"key": "beta.kubernetes.io/os", "operator": "Exists"}],
@@ -215,25 +214,27 @@ def test_old_labels_of_capacities():
     ]
 
 
-def test_values_of_old_capacities():
-    """A value that an old server let through stays, and a new one is looked at."""
-    one = {"key": "a", "operator": "In", "values": ["?"]}
-    old = changed(CAPACITY, "nodeTopology", {"matchExpressions": [one]})
+def test_old_label_values():
+    """An invalid label value of the old topology may stay."""
+    requirement = {"key": "a", "operator": "In", "values": ["?"]}
+    old = changed(CAPACITY, "nodeTopology", {"matchExpressions": [requirement]})
     rules = strategy("csistoragecapacities")
     assert rules.validate_update(changed(old, "capacity", "2Gi"), old) == []
     (errors,) = rules.validate(old)
     assert str(errors.path) == "nodeTopology.matchExpressions[0].values[0]"
 
 
-def test_tokens_in_the_open():
-    """Drivers whose tokens may land in logs are warned of, when their tokens are new."""
+def test_token_warnings():
+    """New token requests give a warning if tokens may be logged."""
     warnings = strategy("csidrivers").warnings
-    (found,) = warnings(TOKENS, DRIVER)
-    assert found.startswith("spec.serviceAccountTokenInSecrets is unset; if supported by this CSI")
-    assert warnings(TOKENS, None) == [found]
-    assert warnings(changed(TOKENS, "spec/tokenRequests/0/audience", "b"), TOKENS) == [found]
-    for told in (True, False):
-        assert warnings(changed(TOKENS, "spec/serviceAccountTokenInSecrets", told), None) == []
+    (messages,) = warnings(TOKENS, DRIVER)
+    assert messages.startswith(
+        "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI"
+    )
+    assert warnings(TOKENS, None) == [messages]
+    assert warnings(changed(TOKENS, "spec/tokenRequests/0/audience", "b"), TOKENS) == [messages]
+    for is_set in (True, False):
+        assert warnings(changed(TOKENS, "spec/serviceAccountTokenInSecrets", is_set), None) == []
     assert warnings(changed(TOKENS, "spec/podInfoOnMount", True), TOKENS) == []
     assert warnings(DRIVER, TOKENS) == []
 
@@ -248,14 +249,14 @@ CELLS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "obj", "shown"), CELLS)
-def test_cells(name, obj, shown):
-    """Cells as kubectl shows them."""
-    assert [cell for column, cell in cells(name, obj).items() if column != "Age"] == shown
+@pytest.mark.parametrize(("name", "obj", "expected"), CELLS)
+def test_cells(name, obj, expected):
+    """Columns show the values of kubectl."""
+    assert [cell for column, cell in cells(name, obj).items() if column != "Age"] == expected
 
 
 def test_default_class_is_marked():
-    """The default class says that it is."""
+    """The name column marks the default class."""
     key = "storageclass.kubernetes.io/is-default-class"
     obj = changed(CLASS, "metadata/annotations", {key: "true"})
     assert cells("storageclasses", obj)["Name"] == "x (default)"

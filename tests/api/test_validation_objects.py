@@ -1,4 +1,5 @@
-"""Rules of services, data, cluster kinds, leases and autoscalers, one broken at a time."""
+"""Validation of services, config maps, secrets, namespaces, events, nodes and leases, one invalid
+field at a time."""
 
 import base64
 
@@ -78,7 +79,7 @@ SERVICES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), SERVICES)
 def test_services(path, value, messages):
-    """Services keep to their rules."""
+    """Services are validated."""
     kind_strategy = strategy("services")
     obj = defaulted(changed(SERVICE, path, value))
     kind_strategy.prepare_for_create(obj)
@@ -86,7 +87,7 @@ def test_services(path, value, messages):
 
 
 def test_cluster_ip_stays():
-    """A cluster address does not change once it is given."""
+    """The cluster IP is immutable."""
     old = defaulted(changed(SERVICE, "spec/clusterIP", "10.0.0.1"))
     old["spec"]["clusterIPs"] = ["10.0.0.1"]
     new = changed(old, "spec/clusterIP", "10.0.0.2")
@@ -117,7 +118,7 @@ CONFIG_MAPS = [
 
 @pytest.mark.parametrize(("obj", "messages"), CONFIG_MAPS)
 def test_config_maps(obj, messages):
-    """Keys are file names, and a megabyte is enough."""
+    """Keys must be file names, and the size is limited to 1 MiB."""
     assert texts(strategy("configmaps").validate(obj)) == messages
 
 
@@ -125,7 +126,7 @@ FROZEN = "Forbidden: field is immutable when `immutable` is set"
 
 
 def test_immutable_config_map():
-    """What is frozen stays frozen, and as it is."""
+    """An immutable config map cannot be changed or made mutable."""
     old = {"data": {"a": "b"}, "immutable": True}
     kind_strategy = strategy("configmaps")
     assert texts(kind_strategy.validate_update(old, old)) == []
@@ -169,26 +170,26 @@ SECRETS = [
 
 @pytest.mark.parametrize(("obj", "messages"), SECRETS)
 def test_secrets(obj, messages):
-    """Each known type of secret has the keys it must have."""
+    """Each well-known type of secret has required keys."""
     assert texts(strategy("secrets").validate(obj)) == messages
 
 
 def test_bad_docker_config():
-    """What should be JSON and is not is never shown in the message."""
+    """The message about invalid JSON does not contain the data."""
     obj = {"type": "kubernetes.io/dockercfg", "data": {".dockercfg": encoded(3)}}
     (error,) = strategy("secrets").validate(obj)
     assert str(error).startswith('data[.dockercfg]: Invalid value: "<secret contents redacted>": ')
 
 
 def test_secret_type_stays():
-    """A secret's type does not change."""
+    """The type of a secret is immutable."""
     assert texts(strategy("secrets").validate_update({"type": "b"}, {"type": "a"})) == [
         'type: Invalid value: "b": field is immutable'
     ]
 
 
 def test_namespace_phase():
-    """A namespace is Terminating exactly when its deletion was asked for."""
+    """A namespace is Terminating if and only if it is being deleted."""
     kind_strategy = strategy("namespaces/status")
     wrong = {"metadata": {}, "status": {"phase": "Terminating"}}
     assert texts(kind_strategy.validate_update(wrong, wrong)) == [
@@ -247,7 +248,7 @@ EVENTS = [
 
 @pytest.mark.parametrize(("obj", "messages"), EVENTS)
 def test_events(obj, messages):
-    """An event lies in the namespace of what it is about, unless it says when it was."""
+    """An event is in the namespace of its object, unless it has an eventTime."""
     assert texts(strategy("events").validate(obj)) == messages
 
 
@@ -269,7 +270,7 @@ NODES = [
 
 @pytest.mark.parametrize(("obj", "messages"), NODES)
 def test_nodes(obj, messages):
-    """Taints and capacities of nodes make sense."""
+    """Taints and capacities of nodes are validated."""
     assert texts(strategy("nodes").validate(obj)) == messages
 
 
@@ -288,5 +289,5 @@ LEASES = [
 
 @pytest.mark.parametrize(("spec", "messages"), LEASES)
 def test_leases(spec, messages):
-    """A lease lasts for some time."""
+    """The duration of a lease must be positive."""
     assert texts(strategy("leases").validate({"spec": spec})) == messages

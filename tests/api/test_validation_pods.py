@@ -1,4 +1,5 @@
-"""Rules of pods and templates: one broken rule at a time, in the words of kube-apiserver."""
+"""Validation of pods and templates, one invalid field at a time, with the messages of
+kube-apiserver."""
 
 import copy
 
@@ -291,13 +292,13 @@ CASES = [
 
 
 def test_valid():
-    """A plain pod breaks no rule."""
+    """A minimal pod is valid."""
     assert texts(strategy("pods").validate(defaulted(POD))) == []
 
 
 @pytest.mark.parametrize(("path", "value", "messages"), CASES)
 def test_rules(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     pod = defaulted(changed(POD, path, value))
     assert texts(strategy("pods").validate(pod)) == messages
 
@@ -326,7 +327,7 @@ UPDATES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), UPDATES)
 def test_updates(path, value, messages):
-    """Little of a pod may change once it is there."""
+    """Few fields of a pod are mutable."""
     old = defaulted(POD)
     new = defaulted(changed(old, path, value))
     errors = texts(strategy("pods").validate_update(new, old))
@@ -334,7 +335,7 @@ def test_updates(path, value, messages):
 
 
 def test_deadline_only_shrinks():
-    """A deadline is never taken away or put off."""
+    """The active deadline of a pod can only be set or shortened."""
     old = defaulted(changed(POD, "spec/activeDeadlineSeconds", 10))
     later = changed(old, "spec/activeDeadlineSeconds", 20)
     never = changed(old, "spec/activeDeadlineSeconds", GONE)
@@ -372,14 +373,14 @@ WARNINGS = [
 
 @pytest.mark.parametrize(("path", "value", "message"), WARNINGS)
 def test_warnings(path, value, message):
-    """A valid pod with something questionable is taken with a warning."""
+    """A valid pod with questionable fields gives warnings."""
     pod = defaulted(changed(POD, path, value))
     assert strategy("pods").warnings(pod, None) == [message]
     assert strategy("pods").validate(pod) == []
 
 
 def test_no_warnings():
-    """A plain pod gives none, and an update never does."""
+    """A minimal pod gives no warnings, and an update never does."""
     pod = defaulted(POD)
     assert strategy("pods").warnings(pod, None) == []
     assert strategy("pods").warnings(pod, pod) == []
@@ -444,13 +445,13 @@ DEPLOYMENTS = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), DEPLOYMENTS)
 def test_deployments(path, value, messages):
-    """Deployments keep to their own rules and to those of pods."""
+    """Deployments are validated, including their pod templates."""
     obj = defaulted(changed(DEPLOYMENT, path, value))
     assert texts(strategy("deployments").validate(obj)) == messages
 
 
 def test_selector_stays():
-    """A deployment's selector is for ever."""
+    """The selector of a deployment is immutable."""
     old = defaulted(DEPLOYMENT)
     new = copy.deepcopy(old)
     new["spec"]["selector"] = {"matchLabels": {"a": "b", "c": "d"}}

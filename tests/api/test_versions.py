@@ -20,7 +20,7 @@ SCHEME = Scheme()
 
 
 def converted() -> Iterator[GroupVersionKind]:
-    """Kinds in a version whose hub is another type."""
+    """Kinds in versions whose hub is another type."""
     for group in GROUPS:
         for version in group.group_versions:
             for kind in SCHEME.kinds(version):
@@ -48,16 +48,16 @@ COMPLETED: dict[str, Callable[[Tree], None]] = {
     "resource.k8s.io/v1beta1, Kind=ResourceSlice": _with_basic,
     "certificates.k8s.io/v1beta1, Kind=CertificateSigningRequest": _with_signer,
 }
-"""What an object must have that its version leaves open and its hub does not."""
+"""Fields that the hub requires and a version may omit."""
 
 
 def _goes_round(tree: Tree, kind: GroupVersionKind) -> None:
     COMPLETED.get(str(kind), lambda _: None)(tree)
-    before = json.dumps(tree)
+    old_text = json.dumps(tree)
     hub = SCHEME.hub_version(kind.group, kind.kind)
-    there = SCHEME.convert(tree, hub)
-    again = SCHEME.convert(there, kind.group_version)
-    assert json.dumps(again) == before == json.dumps(tree)
+    hub_object = SCHEME.convert(tree, hub)
+    round_trip = SCHEME.convert(hub_object, kind.group_version)
+    assert json.dumps(round_trip) == old_text == json.dumps(tree)
 
 
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
@@ -109,18 +109,18 @@ DIFFERENCES: list[tuple[str, str, Tree, Tree]] = [
 ]
 
 
-@pytest.mark.parametrize(("version", "kind", "given_", "wanted"), DIFFERENCES)
-def test_differences(version: str, kind: str, given_: Tree, wanted: Tree) -> None:
+@pytest.mark.parametrize(("version", "kind", "given_", "expected"), DIFFERENCES)
+def test_differences(version: str, kind: str, given_: Tree, expected: Tree) -> None:
     """Fields that differ between two versions mean the same."""
     head = {"kind": kind, "apiVersion": version, "metadata": {"name": "x"}}
     group_version = GroupVersion.parse(version)
-    there = SCHEME.convert({**head, **given_}, SCHEME.hub_version(group_version.group, kind))
-    assert _within(wanted, there), there
+    hub_object = SCHEME.convert({**head, **given_}, SCHEME.hub_version(group_version.group, kind))
+    assert _within(expected, hub_object), hub_object
 
 
-def _within(part: object, whole: object) -> bool:
-    if isinstance(part, dict) and isinstance(whole, dict):
-        return all(name in whole and _within(one, whole[name]) for name, one in part.items())
-    if isinstance(part, list) and isinstance(whole, list):
-        return len(part) == len(whole) and all(map(_within, part, whole))
-    return part == whole
+def _within(subset: object, tree: object) -> bool:
+    if isinstance(subset, dict) and isinstance(tree, dict):
+        return all(name in tree and _within(value, tree[name]) for name, value in subset.items())
+    if isinstance(subset, list) and isinstance(tree, list):
+        return len(subset) == len(tree) and all(map(_within, subset, tree))
+    return subset == tree

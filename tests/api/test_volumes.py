@@ -1,4 +1,4 @@
-"""Persistent volumes and claims: rules, changes, what is filled in, warnings and cells."""
+"""Persistent volumes and claims: validation, updates, defaults, warnings and columns."""
 
 import copy
 
@@ -87,20 +87,20 @@ SOURCES = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), VOLUMES)
 def test_volumes(path, value, messages):
-    """Volumes keep to their rules."""
+    """Persistent volumes are validated."""
     assert texts(strategy("persistentvolumes").validate(changed(VOLUME, path, value))) == messages
 
 
 @pytest.mark.parametrize(("name", "source", "messages"), SOURCES)
 def test_sources(name, source, messages):
-    """Each place of a volume's content has its own rules."""
+    """Each invalid field of a volume source gives exactly its messages."""
     obj = changed(changed(VOLUME, "spec/hostPath"), f"spec/{name}", source)
     errors = texts(strategy("persistentvolumes").validate(obj))
     assert [text for text in errors if "RFC 1123" not in text] == messages
 
 
 def test_volume_begins_as_pending():
-    """A new volume is Pending since it was made, whatever its maker said."""
+    """A new volume is Pending, whatever the client sent."""
     obj = changed(VOLUME, "status", {"phase": "Bound"})
     obj["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     strategy("persistentvolumes").prepare_for_create(obj)
@@ -111,7 +111,7 @@ def test_volume_begins_as_pending():
 
 
 def test_content_stays():
-    """Where a volume's content lies does not change; the message shows how it would."""
+    """The source of a volume is immutable, and the message contains a diff."""
     new = changed(VOLUME, "spec/hostPath/path", "/other")
     (error,) = strategy("persistentvolumes").validate_update(new, VOLUME)
     assert str(error).startswith(
@@ -145,23 +145,23 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), CLAIMS)
 def test_claims(path, value, messages):
-    """Claims keep to their rules."""
+    """Claims are validated."""
     errors = strategy("persistentvolumeclaims").validate(changed(CLAIM, path, value))
     assert texts(errors) == messages
 
 
 def test_claims_of_ephemeral_volumes():
-    """The claim of a pod's own volume keeps to the rules of claims."""
+    """The claim template of an ephemeral volume is validated like a claim."""
     volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"metadata": {}, "spec": {}}}}
-    at = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec"
+    path = "spec.volumes[0].ephemeral.volumeClaimTemplate.spec"
     assert texts(validate_volumes({"volumes": [volume]}, Path("spec"))[1]) == [
-        f"{at}.accessModes: Required value: at least 1 access mode is required",
-        f"{at}.resources[storage]: Required value",
+        f"{path}.accessModes: Required value: at least 1 access mode is required",
+        f"{path}.resources[storage]: Required value",
     ]
 
 
 def test_claim_stays():
-    """A claim's spec is fixed; the message shows what would have changed."""
+    """The spec of a claim is immutable, and the message contains a diff."""
     new = changed(CLAIM, "spec/accessModes", ["ReadWriteMany"])
     assert texts(strategy("persistentvolumeclaims").validate_update(new, CLAIM)) == [
         "spec: Forbidden: spec is immutable after creation except resources.requests and "
@@ -178,7 +178,7 @@ def test_claim_stays():
 
 
 def test_large_changes_are_not_shown():
-    """Comparing two large claims would take long: the message says that they differ."""
+    """The message about a very large change contains no diff."""
     new = changed(CLAIM, "spec/accessModes", ["ReadWriteMany"] * 5000)
     (error,) = strategy("persistentvolumeclaims").validate_update(new, CLAIM)
     assert error.detail.endswith("for bound claims\n")
@@ -193,7 +193,7 @@ GROWTH = [
 
 @pytest.mark.parametrize(("phase", "size", "details"), GROWTH)
 def test_claims_grow(phase, size, details):
-    """A bound claim may ask for more, none for less than it has."""
+    """The request of a bound claim may grow, and cannot fall below its capacity."""
     old = changed(CLAIM, "status", {"phase": phase, "capacity": {"storage": "1Gi"}})
     new = changed(old, "spec/resources/requests/storage", size)
     errors = strategy("persistentvolumeclaims").validate_update(new, old)
@@ -202,35 +202,35 @@ def test_claims_grow(phase, size, details):
     )
 
 
-def test_first_class():
-    """A claim without a class may be given one, and a volume, once."""
+def test_class_assignment():
+    """A claim without a storage class or volume may get one, once."""
     new = changed(changed(CLAIM, "spec/storageClassName", "fast"), "spec/volumeName", "v")
     assert strategy("persistentvolumeclaims").validate_update(new, CLAIM) == []
     assert strategy("persistentvolumeclaims").validate_update(CLAIM, new)
 
 
-def test_one_source_in_two_fields():
-    """What a claim is filled from is written in the old field and in the new one."""
+def test_data_source_fields():
+    """dataSource and dataSourceRef are kept in agreement."""
     source = {"kind": "PersistentVolumeClaim", "name": "other"}
-    for given, other in (("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")):
-        obj = changed(CLAIM, f"spec/{given}", source)
+    for field, other_field in (("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")):
+        obj = changed(CLAIM, f"spec/{field}", source)
         strategy("persistentvolumeclaims").prepare_for_create(obj)
-        assert obj["spec"][other] == source
+        assert obj["spec"][other_field] == source
 
 
 def test_status_apart():
-    """Writes of a claim leave its status, and those of its status leave the claim."""
+    """Updates of a claim keep its status, and updates of the status keep the claim."""
     old = changed(CLAIM, "status", {"phase": "Bound"})
     new = changed(changed(old, "status", {}), "spec/volumeName", "v")
-    both = copy.deepcopy(new)
+    updated = copy.deepcopy(new)
     strategy("persistentvolumeclaims").prepare_for_update(new, old)
     assert new["status"] == {"phase": "Bound"}
-    strategy("persistentvolumeclaims/status").prepare_for_update(both, old)
-    assert both["spec"] == old["spec"]
+    strategy("persistentvolumeclaims/status").prepare_for_update(updated, old)
+    assert updated["spec"] == old["spec"]
 
 
 def test_warnings():
-    """What is old or gone is said."""
+    """Deprecated fields give warnings."""
     obj = changed(VOLUME, "metadata/annotations", {"volume.beta.kubernetes.io/storage-class": "x"})
     obj = changed(obj, "spec/persistentVolumeReclaimPolicy", "Recycle")
     assert strategy("persistentvolumes").warnings(obj, None) == [
@@ -247,7 +247,7 @@ def test_warnings():
 
 
 def test_cells():
-    """Sizes, modes, classes and what is bound to what."""
+    """Columns show sizes, modes, classes and bindings."""
     volume = changed(defaulted(VOLUME), "spec/claimRef", {"namespace": "n", "name": "c"})
     row = cells("persistentvolumes", volume)
     assert row == {

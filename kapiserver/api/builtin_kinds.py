@@ -222,6 +222,15 @@ class BuiltinKinds:
                 if resource.stored and resource.stored_in_group is None:
                     yield resource
 
+    def resource_at(self, path: str) -> Resource | None:
+        """Return the resource whose objects are stored under a key, given without the root."""
+        parts = path.split("/", 2)
+        return self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
+
+    @functools.cached_property
+    def _by_prefix(self) -> dict[str, Resource]:
+        return {resource.prefix: resource for resource in self.stored_resources()}
+
     def resource_of(self, kind: GroupVersionKind) -> Resource | None:
         """Return the resource of a kind of object; None if it is not served."""
         for resource in self.resources(kind.group):

@@ -153,6 +153,11 @@ class Resource:
     """Identifies the definition's spec: changes when the spec does."""
 
     @property
+    def store_key(self) -> tuple[str, str, str]:
+        """Identifies the store: each version of a definition has one of its own."""
+        return (self.group, self.name, self.versions[0] if self.definition else "")
+
+    @property
     def list_kind_name(self) -> str:
         """The kind of its lists."""
         return self.list_kind or f"{self.kind}List"

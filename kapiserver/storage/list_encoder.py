@@ -49,7 +49,7 @@ class ListEncoder:
         }
         self._scheme = codecs.scheme
         self._compiled: set[Form] = set()
-        self._is_custom = codec.is_custom
+        self._is_typed = codec.is_typed
         self._list_kind = codec.resource.list_kind_name
 
     async def prepare(self, listing: ListResult, form: Form) -> None:
@@ -111,14 +111,14 @@ class ListEncoder:
         """Return an object of the kind with nothing but metadata, for a bookmark."""
         kind = self._codec.kind_in(version)
         names = {"kind": kind.kind, "apiVersion": str(version)}
-        if self._is_custom:
+        if not self._is_typed:
             return {**names, "metadata": metadata}
         tree = decode_tree(self._scheme.type_of(kind), {**names, "metadata": metadata}, [])
         return {**names, **tree}
 
     def _list_meta(self, listing: ListResult) -> Tree:
         meta: Tree = {"resourceVersion": str(listing.revision)}
-        if listing.continue_token or self._is_custom:
+        if listing.continue_token or not self._is_typed:
             meta["continue"] = listing.continue_token
         if listing.remaining is not None:
             meta["remainingItemCount"] = listing.remaining
@@ -132,12 +132,12 @@ class ListEncoder:
                 "metadata": self._list_meta(listing),
                 "items": [],
             },
-            option=SORT_KEYS if self._is_custom else 0,
+            option=0 if self._is_typed else SORT_KEYS,
         )
         before, _, after = head.partition(b'"items":[]')
         # Encoded items lack the opening brace, because the bytes up to their metadata are cut off.
         # Custom objects are whole.
-        brace = b"" if self._is_custom else b"{"
+        brace = b"{" if self._is_typed else b""
         parts, between = [before, b'"items":['], brace
         size, time_slice = len(head), TimeSlice()
         for entry in listing.entries:

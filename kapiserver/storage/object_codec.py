@@ -11,10 +11,10 @@ import functools
 from collections.abc import Callable, Iterable
 
 from kapiserver.api.accessors import labels_of, metadata_of
-from kapiserver.api.custom_kinds import version_of_resource
 from kapiserver.api.embedded_type_meta import add_type_meta
 from kapiserver.api.errors import NotRegistered
-from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
+from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.selectable_fields import Extractor
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Kind, Tree
@@ -67,7 +67,7 @@ class ObjectCodec:
 
     def __init__(
         self,
-        resource: Resource,
+        kind_info: KindInfo,
         codecs: CodecFactory,
         *,
         root: str,
@@ -75,24 +75,20 @@ class ObjectCodec:
         transformer: Transformer = IDENTITY,
     ) -> None:
         scheme = codecs.scheme
-        self.resource = resource
+        self.kind_info = kind_info
+        self.resource = resource = kind_info.resource
         self.prefix = f"{root}/{resource.prefix}/"
-        self.hub = scheme.hub_of(resource)
-        custom = version_of_resource(resource, scheme.custom) if resource.definition else None
-        # With a conversion webhook, ConvertingStore converts below this codec.
-        converts = custom is None or not custom.definition.uses_conversion_webhook
-        self.stored_version = (
-            GroupVersion(resource.group, resource.storage_version) if converts else self.hub
-        )
+        self.hub = kind_info.hub
+        self.stored_version = kind_info.stored_version
         self.type: type[Kind] = scheme.type_of(self.hub.with_kind(resource.kind))
         self._codecs = codecs
         self._scheme = scheme
         self._encoding_cache = encoding_cache
         self._transformer = transformer
-        self._fields: Extractor = scheme.field_extractor(resource)
+        self._fields: Extractor = kind_info.field_extractor
         self._stored_kind = self.stored_version.with_kind(resource.kind)
-        self.is_custom = bool(resource.definition)
-        self._as_stored = self.hub == self.stored_version and not self.is_custom
+        self.is_typed = kind_info.is_typed
+        self._as_stored = self.hub == self.stored_version and self.is_typed
         self._prefixes: dict[GroupVersion, bytes] = {}
         # Stored values begin with these bytes, up to the length of the message.
         self._head = envelope_head(self._stored_kind, 0)[:-1]
@@ -155,13 +151,13 @@ class ObjectCodec:
             from_older_server = not self._message_length(entry.value)
             if from_older_server:
                 self._scheme.default(tree)
-            if self.is_custom:  # older servers did not set it
+            if not self.is_typed:  # older servers did not set it
                 metadata_of(tree).setdefault("generation", 1)
             tree = convert(self._scheme, tree, self.hub)
-            if not self.is_custom:
+            if self.is_typed:
                 add_type_meta(self.type, tree)
             if from_older_server and self.resource.legacy_marker:
-                self._scheme.strategy(self.resource).fill_legacy_fields(tree)
+                self.kind_info.strategy().fill_legacy_fields(tree)
             return stamp_resource_version(tree, entry.revision)
         except (CodecError, NotRegistered) as error:
             raise Unreadable(error, key=entry.path) from error
@@ -191,7 +187,7 @@ class ObjectCodec:
                 tree = None if message is None else self._decode_selectable(message)
             except CodecError as error:
                 raise Unreadable(error, key=entry.path) from error
-        if tree is None and self.is_custom and not self.resource.selectable_fields:
+        if tree is None and not self.is_typed and not self.resource.selectable_fields:
             tree = self._parse(entry)
         if tree is None:
             tree = entry.tree()
@@ -218,7 +214,7 @@ class ObjectCodec:
         try:
             if value.startswith(ENCRYPTED_PREFIX):
                 value = self._transformer.decrypt(value, path).value
-            if self.is_custom:
+            if not self.is_typed:
                 return metadata_of(parse_from_storage(self._codecs, value))
             message = self._message(value)
             if message is None:
@@ -269,7 +265,7 @@ class ObjectCodec:
     def json_prefix(self, version: GroupVersion) -> bytes:
         """Return the JSON of every object of a version up to where its item begins: kind and
         apiVersion. b"" for custom objects, which are whole as items."""
-        if self.is_custom:
+        if not self.is_typed:
             return b""
         prefix = self._prefixes.get(version)
         if prefix is None:
@@ -295,7 +291,7 @@ class ObjectCodec:
             if transcoded is not None:
                 return transcoded[1:]
             tree = convert(self._scheme, self._read(entry), version)
-            text = encode_value(tree, option=SORT_KEYS if self.is_custom else 0)
+            text = encode_value(tree, option=0 if self.is_typed else SORT_KEYS)
             return text[len(prefix) :] if prefix else trimmed_copy(text)
         tree = convert(self._scheme, self._read(entry), version)
         if media == "protobuf":
@@ -365,7 +361,7 @@ class ObjectCodec:
     def _item_cbor(self, tree: Tree) -> bytes:
         from kapiserver.codecs import cbor, cbor_fields  # loaded for CBOR clients only
 
-        if self.is_custom:
+        if not self.is_typed:
             return cbor.encode_value_unsorted(tree)
         item = cbor_fields.with_decoded_bytes(self._scheme, tree)
         return cbor.encode_value_unsorted(

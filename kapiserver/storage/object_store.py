@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from kapiserver.api.accessors import copy_tree, is_terminating, metadata_of, name_of, namespace_of
 from kapiserver.api.errors import APIError
-from kapiserver.api.group import Resource
 from kapiserver.api.key_order import reorder_keys
+from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
@@ -66,7 +66,7 @@ class ResourceStore(ResourceReader):
 
     def __init__(
         self,
-        resource: Resource,
+        kind_info: KindInfo,
         codec: ObjectCodec,
         encoder: ListEncoder,
         context: StoreContext,
@@ -74,19 +74,18 @@ class ResourceStore(ResourceReader):
         ttl: int = 0,
         reserve: Reserve | None = None,
     ) -> None:
-        super().__init__(resource, codec, encoder, context)
+        super().__init__(kind_info.resource, codec, encoder, context)
         self._reserve = reserve
         """For kinds that hold something outside of their objects."""
-        self._strategy_resource = resource
-        self._scheme = context.scheme
+        self._kind_info = kind_info
         self._identifiers = context.identifiers
         self._offloader = context.offloader
         self._ttl = ttl
 
-    def with_strategy(self, resource: Resource) -> ResourceStore:
+    def with_strategy(self, kind_info: KindInfo) -> ResourceStore:
         """Return a view of the store that writes with the strategy of another resource."""
         view = copy.copy(self)
-        view._strategy_resource = resource
+        view._kind_info = kind_info
         return view
 
     # Creating.
@@ -128,7 +127,7 @@ class ResourceStore(ResourceReader):
         raise AssertionError("unreachable")
 
     def _name(self, obj: Tree, generate_name: str) -> None:
-        max_length = self._scheme.strategy(self._strategy_resource).generate_name_max
+        max_length = self._kind_info.strategy().generate_name_max
         meta = metadata_of(obj)
         meta["name"] = lifecycle.generate_name(
             generate_name, self._identifiers.suffix(), max_length=max_length
@@ -145,7 +144,7 @@ class ResourceStore(ResourceReader):
     async def _create_admitted(
         self, obj: Tree, validate: Validate | None, dry_run: bool
     ) -> WriteResult:
-        strategy = self._scheme.strategy(self._strategy_resource)
+        strategy = self._kind_info.strategy()
         warnings = await self._offloader.run_with_strategy(
             strategy, lifecycle.before_create, obj, self.resource
         )
@@ -193,7 +192,7 @@ class ResourceStore(ResourceReader):
 
         Raises NotFound, ObjectConflict.
         """
-        strategy = self._scheme.strategy(self._strategy_resource, subresource)
+        strategy = self._kind_info.strategy(subresource)
         path = self._codec.path(key)
         await self._cache.wait_ready()
         entry = self._cache.get(path)
@@ -339,7 +338,7 @@ class ResourceStore(ResourceReader):
         validate = await admit(None, old) if admit is not None else None
         if validate is not None:
             await validate()
-        strategy = self._scheme.strategy(self._strategy_resource)
+        strategy = self._kind_info.strategy()
         plan = lifecycle.plan_deletion(old, query, strategy, now=self._clock.now())
         if plan.update is not None:
             value = self._codec.stored_value(plan.update)

@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from kapiserver.api.custom_kinds import CustomVersion, Definition, version_of_resource
+from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
@@ -117,9 +118,8 @@ class StoreRegistry:
             offloader=self.offloader,
         )
         self._token_codec: ContinueTokenCodec | None = None
-        self._stores: dict[tuple[str, str], ResourceStore] = {}
-        self._custom_stores: dict[str, dict[str, ResourceStore]] = {}
-        """Stores of custom resources, by definition and version."""
+        self._stores: dict[tuple[str, str, str], ResourceStore] = {}
+        """By `Resource.store_key`."""
         self._stores_by_name: dict[tuple[GroupVersion, str], ResourceStore] = {}
         self._hooks = hooks(self)
 
@@ -129,39 +129,36 @@ class StoreRegistry:
         return self._hooks.converter
 
     def get(self, resource: Resource) -> ResourceStore:
-        """Return the store of a resource. Resources served in two groups share one store."""
-        if resource.definition:
-            return self._custom_store(resource)
-        store = self._stores.get((resource.group, resource.name))
+        """Return the store of a resource. Resources served in two groups share one store. Raises
+        NotRegistered if its definition is gone."""
+        key = resource.store_key
+        store = self._stores.get(key)
         if store is None:
-            stored_resource = self._context.scheme.storage_resource(resource)
-            store = (
-                self._make(resource)
+            scheme = self._context.scheme
+            kind_info = scheme.kind_info_of(resource)
+            stored_resource = scheme.storage_resource(resource)
+            store = self._stores[key] = (
+                self._make(kind_info)
                 if stored_resource is resource
-                else self.get(stored_resource).with_strategy(resource)
+                else self.get(stored_resource).with_strategy(kind_info)
             )
-            self._stores[(resource.group, resource.name)] = store
-        return store
-
-    def _custom_store(self, resource: Resource) -> ResourceStore:
-        versions = self._custom_stores.setdefault(resource.definition, {})
-        store = versions.get(resource.versions[0])
-        if store is None:
-            current = version_of_resource(resource, self._context.scheme.custom)
-            resource = resource if current is None else current.resource
-            store = versions[resource.versions[0]] = self._make(resource)
         return store
 
     def retire(self, definition: str) -> None:
         """Drop the stores of a custom resource whose definition changed or was deleted. Their
         watches end after delivering the events received so far."""
-        for store in self._custom_stores.pop(definition, {}).values():
-            store.retire()
+        self._stores_by_name.clear()
+        for key in self._keys_of(definition):
+            self._stores.pop(key).retire()
+
+    def _keys_of(self, definition: str) -> list[tuple[str, str, str]]:
+        plural, _, group = definition.partition(".")
+        return [key for key in self._stores if key[:2] == (group, plural)]
 
     async def wait_delivered(self, definitions: Iterable[str]) -> None:
         """Wait until received events of these custom resources were delivered to watchers."""
         for definition in definitions:
-            for store in list(self._custom_stores.get(definition, {}).values()):
+            for store in [self._stores[key] for key in self._keys_of(definition)]:
                 await store.wait_delivered()
 
     def by_name(self, version: GroupVersion, name: str) -> ResourceStore:
@@ -169,8 +166,6 @@ class StoreRegistry:
         store = self._stores_by_name.get((version, name))
         if store is None:
             resource = self._context.scheme.declared_resource(version, name)
-            if resource.definition:
-                return self.get(resource)
             store = self._stores_by_name[(version, name)] = self.get(resource)
         return store
 
@@ -180,30 +175,16 @@ class StoreRegistry:
 
     def _codec_for_key(self, path: str) -> ObjectCodec | None:
         """Return the codec for a key of the store, or None if it belongs to no known resource."""
-        parts = path[len(self._root) + 1 :].split("/", 2)
-        custom = self._context.scheme.custom.by_plural(parts[0], parts[1] if parts[1:] else "")
-        if custom is not None:
-            return self.get(custom.stored_version.resource).codec
-        resource = self._by_prefix.get("/".join(parts[:2])) or self._by_prefix.get(parts[0])
+        resource = self._context.scheme.resource_at(path[len(self._root) + 1 :])
         return None if resource is None else self.get(resource).codec
-
-    @functools.cached_property
-    def _by_prefix(self) -> dict[str, Resource]:
-        return {
-            resource.prefix: resource
-            for resource in self._context.scheme.stored_resources()
-            if not resource.definition
-        }
 
     def in_use(self) -> list[ResourceStore]:
         """Return every store made so far; one for resources served in two groups."""
-        custom = (store for versions in self._custom_stores.values() for store in versions.values())
-        return [*{id(store.cache): store for store in (*self._stores.values(), *custom)}.values()]
+        return [*{id(store.cache): store for store in self._stores.values()}.values()]
 
     def stop(self) -> None:
         """Stop the watch caches of all resources, and with them all watches."""
-        custom = (store for versions in self._custom_stores.values() for store in versions.values())
-        for store in (*self._stores.values(), *custom):
+        for store in self._stores.values():
             store.stop()
 
     async def _load_token_codec(self) -> ContinueTokenCodec:
@@ -211,28 +192,27 @@ class StoreRegistry:
             self._token_codec = await load_continue_token_codec(self.kv, root=self._root)
         return self._token_codec
 
-    def _converting_store(self, kv: KV, custom: CustomVersion) -> KV:
+    def _converting_store(self, kv: KV, kind_info: KindInfo, definition: Definition) -> KV:
         return ConvertingStore(
             kv,
             self._codecs,
-            functools.partial(self._hooks.converter, custom.definition),
-            version=custom.group_version,
-            stored=custom.definition.stored_version.group_version,
+            functools.partial(self._hooks.converter, definition),
+            version=kind_info.group_version,
+            stored=definition.stored_version.group_version,
         )
 
-    def _make(self, resource: Resource) -> ResourceStore:
+    def _make(self, kind_info: KindInfo) -> ResourceStore:
+        resource = kind_info.resource
         context, transformer = self._context, None
         if self._encryption is not None:
             transformer = self._encryption.transformer_for(resource.group, resource.name)
         if transformer is not None:
             context = replace(context, kv=EncryptedStore(context.kv, transformer))
-        custom = (
-            version_of_resource(resource, context.scheme.custom) if resource.definition else None
-        )
-        if custom is not None and custom.definition.uses_conversion_webhook:
-            context = replace(context, kv=self._converting_store(context.kv, custom))
+        webhook = kind_info.conversion_webhook
+        if webhook is not None:
+            context = replace(context, kv=self._converting_store(context.kv, kind_info, webhook))
         codec = ObjectCodec(
-            resource,
+            kind_info,
             self._codecs,
             root=self._root,
             encoding_cache=self.encoding_cache,
@@ -242,4 +222,4 @@ class StoreRegistry:
         has_ttl = (resource.group, resource.name) in _RESOURCES_WITH_TTL
         ttl = self._event_ttl if has_ttl else 0
         reserve = self._hooks.reserve.get((resource.group, resource.name))
-        return ResourceStore(resource, codec, encoder, context, ttl=ttl, reserve=reserve)
+        return ResourceStore(kind_info, codec, encoder, context, ttl=ttl, reserve=reserve)

@@ -114,7 +114,8 @@ KEYS = {
 
 
 def codec_of(resource: Resource) -> ObjectCodec:
-    return ObjectCodec(resource, CODECS, root=ROOT, encoding_cache=EncodingCache())
+    kind_info = CODECS.scheme.kind_info_of(resource)
+    return ObjectCodec(kind_info, CODECS, root=ROOT, encoding_cache=EncodingCache())
 
 
 @pytest.mark.parametrize(("resource", "key"), KEYS.items(), ids=lambda pair: str(pair[1]))

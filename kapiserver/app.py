@@ -21,7 +21,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
 from kapiserver.apiserver.allocation import ServiceAllocation
-from kapiserver.apiserver.allocation.repair import Repair
+from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator, read_token_file
@@ -206,7 +206,7 @@ async def _start_loops(
 
 
 def _start_repair(app: App, stack: AsyncExitStack) -> None:
-    repair = Repair(app.server)
+    repair = AllocationRepair(app.server)
     repair.start()
     stack.push_async_callback(repair.stop)
 

@@ -27,7 +27,7 @@ async def resolve_target(server: Server, info: RequestInfo) -> Target:
 async def _look_up(server: Server, info: RequestInfo) -> KindInfo:
     """Ask the store for a definition that another server may have established."""
     group = info.version.group
-    await server.custom_resources.look_up(group, info.resource)
+    await server.custom_resources.is_defined(group, info.resource)
     if not server.scheme.has_group(group):
         raise UnknownGroup
     try:

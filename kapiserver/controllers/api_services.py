@@ -90,15 +90,15 @@ class APIServiceRegistration:
     async def start(self) -> None:
         """React to definitions that change from now on; queue all APIServices after a delay."""
         if self._server.scheme.is_served(REGISTRATION):
-            self._update_served(list(self._custom.heads))
-            self._custom.followers.append(self._on_definitions_changed)
+            self._update_served(list(self._custom.summaries))
+            self._custom.listeners.append(self._on_definitions_changed)
             self._server.clock.call_later(START_DELAY_SECONDS, self._start_all)
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
         self._stopping = True
-        if self._on_definitions_changed in self._custom.followers:
-            self._custom.followers.remove(self._on_definitions_changed)
+        if self._on_definitions_changed in self._custom.listeners:
+            self._custom.listeners.remove(self._on_definitions_changed)
         if self._subscription is not None:
             self._subscription.cancel()
         if self._starting is not None:
@@ -138,7 +138,7 @@ class APIServiceRegistration:
         """Take note of what definitions serve; the group-versions that this is about."""
         about: frozenset[GroupVersion] = frozenset()
         for name in names:
-            head = self._custom.heads.get(name)
+            head = self._custom.summaries.get(name)
             before = self._served_versions.pop(name, frozenset())
             now = frozenset(_served_versions(head)) if head is not None else frozenset()
             if now:

@@ -60,19 +60,19 @@ class CRDStatusController:
 
     async def start(self) -> None:
         """Queue the definitions there are, and those that change from now on."""
-        self._custom.followers.append(self._on_definitions_changed)
-        self._on_definitions_changed(list(self._custom.heads))
+        self._custom.listeners.append(self._on_definitions_changed)
+        self._on_definitions_changed(list(self._custom.summaries))
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
-        self._custom.followers.remove(self._on_definitions_changed)
+        self._custom.listeners.remove(self._on_definitions_changed)
         for name in list(self._deletion_watches):
             self._stop_watching_deletions(name)
         await self._naming_queue.stop()
         await self._finalizing_queue.stop()
 
     def _on_definitions_changed(self, names: Sequence[str]) -> None:
-        heads = self._custom.heads
+        heads = self._custom.summaries
         groups = {name.partition(".")[2] for name in names}
         for name, head in heads.items():
             if is_terminating(head):
@@ -82,7 +82,7 @@ class CRDStatusController:
                 self._naming_queue.add(name)
 
     async def _reconcile_names(self, name: str) -> None:
-        head = self._custom.heads.get(name)
+        head = self._custom.summaries.get(name)
         if head is None or is_terminating(head) or _is_up_to_date(head):
             return
         await self._write(name, self._with_status_of_names)
@@ -91,7 +91,7 @@ class CRDStatusController:
         assert current is not None
         others = [
             head["status"]["acceptedNames"]
-            for name, head in list(self._custom.heads.items())  # perhaps in a thread
+            for name, head in list(self._custom.summaries.items())  # perhaps in a thread
             if name != current["metadata"]["name"]
             and head["spec"]["group"] == current["spec"]["group"]
         ]
@@ -107,7 +107,7 @@ class CRDStatusController:
     # Deletion.
 
     async def _finalize(self, name: str) -> None:
-        head = self._custom.heads.get(name)
+        head = self._custom.summaries.get(name)
         if head is None or not is_terminating(head) or not _has_finalizer(head):
             self._stop_watching_deletions(name)
             return

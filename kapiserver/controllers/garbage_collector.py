@@ -71,12 +71,12 @@ class GarbageCollector:
 
     async def start(self) -> None:
         """Subscribe to the metadata of all objects."""
-        self._server.custom_resources.followers.append(self._on_definitions_changed)
+        self._server.custom_resources.listeners.append(self._on_definitions_changed)
         self._metadata.subscribe(self)
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
-        self._server.custom_resources.followers.remove(self._on_definitions_changed)
+        self._server.custom_resources.listeners.remove(self._on_definitions_changed)
         await self._queue.stop()
 
     def _on_definitions_changed(self, _names: Sequence[str]) -> None:

@@ -40,14 +40,14 @@ class SharedMetadata:
     def start(self) -> None:
         """Begin in a task, where there are handlers."""
         if self._handlers:
-            self._server.custom_resources.followers.append(self._on_definitions_changed)
+            self._server.custom_resources.listeners.append(self._on_definitions_changed)
             self._task = asyncio.create_task(self._run(), name="metadata-informer")
 
     async def stop(self) -> None:
         """End the watch."""
         if self._task is None:
             return
-        self._server.custom_resources.followers.remove(self._on_definitions_changed)
+        self._server.custom_resources.listeners.remove(self._on_definitions_changed)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._informer is not None:

@@ -380,7 +380,7 @@ def test_a_webhook_that_hangs(api: Api, webhook: Webhook, monkeypatch: pytest.Mo
 
 def test_a_huge_answer(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not more is read than a limit, whatever length is told; what is below comes whole."""
-    monkeypatch.setattr(webhook_client, "MOST_BYTES", 3 << 20)
+    monkeypatch.setattr(webhook_client, "MAX_BYTES", 3 << 20)
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     name = "n" * (2 << 20)
@@ -388,7 +388,7 @@ def test_a_huge_answer(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPat
     webhook.behave = raw(b" " * (4 << 20), lacking=1)
     answer = api.get(f"{beta}/a")
     assert answer.status == 500
-    assert answer.message.endswith("failed: the answer is larger than 3145728 bytes")
+    assert answer.message.endswith("failed: the response is larger than 3145728 bytes")
     webhook.behave = good
     assert api.get(f"{beta}/a").json["spec"] == {"name": f"{name} B"}
 
@@ -492,8 +492,8 @@ def test_addresses_of_a_service(spec: Any, subsets: Any, port: int, found: Any) 
     """A service is reached at its ready endpoints, at the port of that name."""
     service = {"metadata": {"name": "x"}, "spec": {"type": "ClusterIP", **spec}}
     if isinstance(found, list):
-        assert webhook_client.addresses_of(service, {"subsets": subsets}, port) == found
+        assert webhook_client.endpoint_addresses(service, {"subsets": subsets}, port) == found
         return
     with pytest.raises(webhook_client.WebhookFailed) as caught:
-        webhook_client.addresses_of(service, {"subsets": subsets}, port)
+        webhook_client.endpoint_addresses(service, {"subsets": subsets}, port)
     assert str(caught.value) == found

@@ -8,8 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.allocation.addresses import candidates, has_address, service_ranges
-from kapiserver.apiserver.allocation.repair import Leaked, Repair
+from kapiserver.apiserver.allocation.addresses import (
+    candidate_addresses,
+    has_address,
+    service_ranges,
+)
+from kapiserver.apiserver.allocation.repair import AllocationRepair, Leaks
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
 from kapiserver.controllers.kubernetes_service import KubernetesService
@@ -230,15 +234,16 @@ CHANGES = [
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_any_changes(make_server, seed):
-    """Whatever is made of services, and whatever is refused: what is taken is what they have."""
+    """After any changes, accepted or refused, exactly the addresses and ports of services are
+    allocated."""
     own = make_server(service_cluster_ip_range="10.0.0.0/24,fd00::/120")
     services, chance = "/api/v1/namespaces/default/services", random.Random(seed)
     eventually(lambda: own.api.get(KUBERNETES), lambda one: one.status == 200)
 
     async def leaked():
-        repair = Repair(own._running.app.server)
-        await repair.look()
-        return repair._seen
+        repair = AllocationRepair(own._running.app.server)
+        await repair.run_once()
+        return repair._previous
 
     statuses = set()
     for number in range(240):
@@ -266,7 +271,7 @@ def test_any_changes(make_server, seed):
             if port
         ]
         assert len(ports) == len(set(ports)), (number, change)
-        assert asyncio.run_coroutine_threadsafe(leaked(), own._loop).result(60) == Leaked()
+        assert asyncio.run_coroutine_threadsafe(leaked(), own._loop).result(60) == Leaks()
     assert statuses == {200, 201, 404, 409, 422}
 
 
@@ -297,7 +302,8 @@ def test_kubernetes(api):
 
 
 def test_dual_stack_and_repair():
-    """Of two families both are given; what nobody has at two looks is given back, and no sooner."""
+    """A dual-stack service gets an address of each family; what no service has in two runs is
+    released, and no sooner."""
 
     async def run():
         ranges = "10.9.0.0/28,fd00::/112"
@@ -305,7 +311,7 @@ def test_dual_stack_and_repair():
         async with serve(config) as running:
             server = running.app.server
             services = server.stores.by_name(GroupVersion("", "v1"), "services")
-            allocation = Repair(server)._allocation
+            allocation = AllocationRepair(server)._allocation
             tree = {
                 "kind": "Service", "apiVersion": "v1",
                 "metadata": {"name": "s", "namespace": "default"},
@@ -319,14 +325,16 @@ def test_dual_stack_and_repair():
             spec = (await services.create(tree)).entry.tree()["spec"]
             assert spec["ipFamilies"] == ["IPv4", "IPv6"]
             assert [":" in one for one in spec["clusterIPs"]] == [False, True]
-            leaked = await allocation.addresses.take_next("IPv4", tree, dry_run=False)
-            await allocation.ports.change(lambda ports: ports.take(30001))
-            repair = Repair(server)
+            leaked = await allocation.addresses.allocate_next("IPv4", tree, dry_run=False)
+            await allocation.ports.update(lambda ports: ports.allocate(30001))
+            repair = AllocationRepair(server)
             used = []
             for _ in range(2):
-                await repair.look()
-                await allocation.ports.change(lambda ports: used.append(ports.all()), dry_run=True)
-                used.append(await allocation.addresses._used())
+                await repair.run_once()
+                await allocation.ports.update(
+                    lambda ports: used.append(ports.allocated_ports()), dry_run=True
+                )
+                used.append(await allocation.addresses._allocated_names())
             port = spec["ports"][0]["nodePort"]
             assert used[0] == {port, 30001}
             assert leaked in used[1]
@@ -348,7 +356,7 @@ def test_dual_stack_and_repair():
 def test_addresses_of_a_range(text, count):
     """Whatever its size, each address of a range is had once, and none beside it."""
     (network,) = service_ranges(text)
-    found = list(candidates(network, random.Random(7)))
+    found = list(candidate_addresses(network, random.Random(7)))
     assert len(found) == len(set(found)) == count
     assert all(has_address(network, address) for address in found)
 

@@ -1,4 +1,4 @@
-"""What services are given: addresses of the cluster's ranges, and ports on every node."""
+"""Allocation of cluster IPs and node ports to services."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The addresses of services: each one taken is an IPAddress object, so that the store itself sees
-to it that none is taken twice, by however many servers.
+"""The allocator of cluster IPs: each allocated address is an IPAddress object.
 
+Object names are unique in the store, so that several servers never allocate an address twice.
 Knows no rule about services. Mirrors pkg/registry/core/service/ipallocator of kube-apiserver.
 """
 
@@ -31,16 +31,16 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class NotAllocated(Exception):
-    """No such address to be had; the message is kube-apiserver's."""
+    """An address cannot be allocated; the message is kube-apiserver's."""
 
 
 FULL = "range is full"
-TAKEN = "provided IP is already allocated"
-OUTSIDE = "the provided network does not match the current range"
+ALREADY_ALLOCATED = "provided IP is already allocated"
+NOT_IN_RANGE = "the provided network does not match the current range"
 
 
-class Addresses:
-    """All addresses that services may have, and those they have."""
+class AddressAllocator:
+    """Allocates and releases the cluster IPs of services."""
 
     def __init__(self, config: Config, stores: StoreRegistry) -> None:
         self._config = config
@@ -49,56 +49,56 @@ class Addresses:
 
     @property
     def store(self) -> ResourceStore:
-        """The IPAddress objects."""
+        """The store of IPAddress objects."""
         return self._stores.by_name(NETWORKING, "ipaddresses")
 
     async def ranges(self) -> list[Network]:
-        """The cluster's own ranges and those of ServiceCIDRs that are in use."""
-        found = dict.fromkeys(service_ranges(self._config.service_cluster_ip_range))
+        """Return the ranges of --service-cluster-ip-range and of ServiceCIDRs that are ready."""
+        networks = dict.fromkeys(service_ranges(self._config.service_cluster_ip_range))
         cidrs = self._stores.by_name(NETWORKING, "servicecidrs")
         for entry in (await cidrs.list(ListQuery(resource_version="0"))).entries:
             tree = entry.tree()
             if not is_terminating(tree) and _is_ready(tree):
                 for text in value_at(tree, "spec", "cidrs") or ():
-                    found[ipaddress.ip_network(text, strict=False)] = None
-        return list(found)
+                    networks[ipaddress.ip_network(text, strict=False)] = None
+        return list(networks)
 
-    async def take(self, address: str, service: Tree, *, dry_run: bool) -> None:
-        """Take one that was asked for. Raises NotAllocated."""
-        wanted = ipaddress.ip_address(address)
-        if not any(has_address(one, wanted) for one in await self.ranges()):
-            raise NotAllocated(OUTSIDE)
+    async def allocate(self, address: str, service: Tree, *, dry_run: bool) -> None:
+        """Allocate a requested address. Raises NotAllocated."""
+        parsed = ipaddress.ip_address(address)
+        if not any(has_address(network, parsed) for network in await self.ranges()):
+            raise NotAllocated(NOT_IN_RANGE)
         if not dry_run:
-            await self._create(wanted, service)
+            await self._create(parsed, service)
 
-    async def take_next(self, family: str, service: Tree, *, dry_run: bool) -> str:
-        """Take any of a family. Raises NotAllocated."""
-        used = await self._used() if dry_run else None
+    async def allocate_next(self, family: str, service: Tree, *, dry_run: bool) -> str:
+        """Allocate and return any free address of a family. Raises NotAllocated."""
+        allocated = await self._allocated_names() if dry_run else None
         for network in await self.ranges():
             if f"IPv{network.version}" != family:
                 continue
-            for address in candidates(network, self._random):
-                if used is not None and str(address) in used:
+            for address in candidate_addresses(network, self._random):
+                if allocated is not None and str(address) in allocated:
                     continue
                 if dry_run:
                     return str(address)
                 try:
                     await self._create(address, service)
                 except NotAllocated:
-                    # Trying one after the other would take long in a range that is nearly full.
-                    used = used or await self._used()
+                    # In a nearly full range, trying every address with a write would take long.
+                    allocated = allocated or await self._allocated_names()
                 else:
                     return str(address)
         raise NotAllocated(FULL)
 
-    async def give_back(self, address: str) -> None:
-        """Release one that a service had."""
+    async def release(self, address: str) -> None:
+        """Release an address; one that is not allocated is ignored."""
         try:
             await self.store.delete(ObjectKey("", address), DeleteQuery())
         except NotFound:
             return
 
-    async def _used(self) -> frozenset[str]:
+    async def _allocated_names(self) -> frozenset[str]:
         entries = (await self.store.list(ListQuery(resource_version="0"))).entries
         return frozenset(entry.key.name for entry in entries)
 
@@ -115,24 +115,25 @@ class Addresses:
         try:
             await self.store.create(tree)
         except AlreadyExists:
-            raise NotAllocated(TAKEN) from None
+            raise NotAllocated(ALREADY_ALLOCATED) from None
 
 
 def parent_of(service: Tree) -> Tree:
-    """How an IPAddress names the service that has it."""
+    """Return the reference of an IPAddress to its service."""
     return {"resource": "services", "namespace": namespace_of(service), "name": name_of(service)}
 
 
 def service_ranges(text: str) -> tuple[Network, ...]:
-    """The ranges of `--service-cluster-ip-range`: one, or one of each family. Raises ValueError."""
-    found = tuple(ipaddress.ip_network(one.strip()) for one in text.split(",") if one.strip())
-    if not found or len(found) > 2 or len({one.version for one in found}) != len(found):
+    """Parse `--service-cluster-ip-range`: one range, or one of each family. Raises ValueError."""
+    networks = tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    versions = {network.version for network in networks}
+    if not networks or len(networks) > 2 or len(versions) != len(networks):
         raise ValueError("--service-cluster-ip-range takes one range of each family at most")
-    return found
+    return networks
 
 
 def first_address(network: Network) -> Address:
-    """That of the service `kubernetes`."""
+    """Return the address of the service `kubernetes`."""
     return network.network_address + 1
 
 
@@ -140,11 +141,11 @@ def _is_ready(cidr: Tree) -> bool:
     for condition in value_at(cidr, "status", "conditions") or ():
         if condition.get("type") == "Ready":
             return bool(condition.get("status") == "True")
-    return True  # nobody may be there to say so
+    return True  # no controller may be running that sets the condition
 
 
 def has_address(network: Network, address: Address) -> bool:
-    """Whether a service may have that address of a range."""
+    """Report whether a service may have the address: in the range, and neither of its ends."""
     if address.version != network.version or address not in network:
         return False
     ends = [network.network_address]
@@ -153,14 +154,15 @@ def has_address(network: Network, address: Address) -> bool:
     return address not in ends
 
 
-def candidates(network: Network, chance: random.Random) -> Iterator[Address]:
-    """All addresses that services may have of a range, from anywhere; those above the band that is
-    best for static ones come first."""
+def candidate_addresses(network: Network, rng: random.Random) -> Iterator[Address]:
+    """Yield all addresses of a range that services may have, from a random start. The lower band,
+    which is meant for requested addresses, comes last."""
     size = network.num_addresses - (2 if network.version == 4 else 1)
-    band = 0 if network.num_addresses <= 16 else min(max(16, network.num_addresses // 16), 256)
+    total = network.num_addresses
+    static_count = 0 if total <= 16 else min(max(16, total // 16), 256)
     first = first_address(network)
-    for start, count in ((band, size - band), (0, band)):
+    for start, count in ((static_count, size - static_count), (0, static_count)):
         if count > 0:
-            offset = chance.randrange(count)
+            offset = rng.randrange(count)
             for number in range(count):
                 yield first + (start + (offset + number) % count)

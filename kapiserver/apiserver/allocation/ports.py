@@ -1,7 +1,7 @@
-"""The ports that services have on every node: one RangeAllocation in the store, a bit each.
+"""The allocator of node ports: one RangeAllocation object in the store, with a bit for each port.
 
-All ports of a service are taken and given back in one write, which holds only for the state it was
-planned on: no two servers give one port away. Knows no rule about services. Mirrors
+All ports of a service are allocated or released in one write with optimistic concurrency, so that
+several servers never allocate a port twice. Knows no rule about services. Mirrors
 pkg/registry/core/service/portallocator of kube-apiserver, whose stored form it shares.
 """
 
@@ -31,7 +31,7 @@ ATTEMPTS = 100
 
 @dataclass(frozen=True, slots=True)
 class PortRange:
-    """Ports from the first to the last, both among them."""
+    """Ports from `first` to `last`, both included."""
 
     first: int
     last: int
@@ -41,77 +41,77 @@ class PortRange:
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """The number of ports."""
         return self.last - self.first + 1
 
     @classmethod
     def parse(cls, text: str) -> PortRange:
-        """Read `30000-32767` or `30000+10`. Raises ValueError."""
+        """Parse `30000-32767`, `30000+10` or `30000`. Raises ValueError."""
         first, minus, last = text.partition("-")
-        begin, plus, more = text.partition("+")
+        base, plus, count = text.partition("+")
         if minus:
-            found = cls(int(first), int(last))
+            ports = cls(int(first), int(last))
         elif plus:
-            found = cls(int(begin), int(begin) + int(more))
+            ports = cls(int(base), int(base) + int(count))
         else:
-            found = cls(int(text), int(text))
-        if not 0 < found.first <= found.last <= 65535:
-            raise ValueError(f"{text} is no range of ports")
-        return found
+            ports = cls(int(text), int(text))
+        if not 0 < ports.first <= ports.last <= 65535:
+            raise ValueError(f"{text} is not a range of ports")
+        return ports
 
 
 class PortNotAllocated(Exception):
-    """No such port to be had; the message is kube-apiserver's."""
+    """A port cannot be allocated; the message is kube-apiserver's."""
 
 
-class Ports:
-    """The ports of a range, some of them taken: what a plan works on."""
+class PortBitmap:
+    """The ports of a range and which of them are allocated, as bits; changed by a plan."""
 
-    def __init__(self, allowed: PortRange, taken: int, chance: random.Random) -> None:
+    def __init__(self, allowed: PortRange, bits: int, rng: random.Random) -> None:
         self.allowed = allowed
-        self.taken = taken
-        self._random = chance
+        self.bits = bits
+        self._random = rng
 
-    def take(self, port: int) -> None:
-        """Take one that was asked for. Raises PortNotAllocated."""
+    def allocate(self, port: int) -> None:
+        """Allocate a requested port. Raises PortNotAllocated."""
         if not self.allowed.first <= port <= self.allowed.last:
             raise PortNotAllocated(
                 "provided port is not in the valid range. The range of valid ports is "
                 f"{self.allowed}"
             )
         bit = 1 << (port - self.allowed.first)
-        if self.taken & bit:
+        if self.bits & bit:
             raise PortNotAllocated("provided port is already allocated")
-        self.taken |= bit
+        self.bits |= bit
 
-    def take_next(self) -> int:
-        """Take any, those above the band that is best for static ones first. Raises
-        PortNotAllocated."""
+    def allocate_next(self) -> int:
+        """Allocate and return any free port; the lower band, which is meant for requested ports,
+        comes last. Raises PortNotAllocated."""
         size = self.allowed.size
-        band = 0 if size < 16 else min(max(16, size // 32), 128)
-        for start, count in ((band, size - band), (0, band)):
+        static_count = 0 if size < 16 else min(max(16, size // 32), 128)
+        for start, count in ((static_count, size - static_count), (0, static_count)):
             offset = self._random.randrange(count) if count > 0 else 0
             for number in range(count):
-                at = start + (offset + number) % count
-                if not self.taken >> at & 1:
-                    self.taken |= 1 << at
-                    return self.allowed.first + at
+                bit = start + (offset + number) % count
+                if not self.bits >> bit & 1:
+                    self.bits |= 1 << bit
+                    return self.allowed.first + bit
         raise PortNotAllocated("range is full")
 
-    def all(self) -> set[int]:
-        """Those that are taken."""
+    def allocated_ports(self) -> set[int]:
+        """Return the allocated ports."""
         bits = range(self.allowed.size)
-        return {self.allowed.first + bit for bit in bits if self.taken >> bit & 1}
+        return {self.allowed.first + bit for bit in bits if self.bits >> bit & 1}
 
-    def give_back(self, ports: Iterable[int]) -> None:
-        """Release some; those that are outside of the range were never taken."""
+    def release(self, ports: Iterable[int]) -> None:
+        """Release ports; those outside of the range are ignored."""
         for port in ports:
             if self.allowed.first <= port <= self.allowed.last:
-                self.taken &= ~(1 << (port - self.allowed.first))
+                self.bits &= ~(1 << (port - self.allowed.first))
 
 
-class NodePorts:
-    """The ports of the store."""
+class PortAllocator:
+    """Allocates and releases node ports in the store."""
 
     def __init__(self, config: Config, codecs: CodecFactory, stores: StoreRegistry) -> None:
         self._codecs = codecs
@@ -119,30 +119,31 @@ class NodePorts:
         self._key = f"{config.key_root}/{KEY}"
         self._allowed = PortRange.parse(config.service_node_port_range)
         self._random = random.Random()
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def change(self, plan: Callable[[Ports], None], *, dry_run: bool = False) -> None:
-        """Carry out a plan. It is called again when the state it saw is not the newest any more;
-        what it raises goes through, and nothing is changed. Raises StorageError."""
-        async with self._turn:  # of one server's plans none is made in vain
+    async def update(self, plan: Callable[[PortBitmap], None], *, dry_run: bool = False) -> None:
+        """Call `plan` with the current bitmap and store the result. The plan is called again if
+        another server changed the bitmap meanwhile. Its errors are passed on, and nothing is
+        stored. Raises StorageError."""
+        async with self._lock:  # plans of this server never conflict with each other
             for _ in range(ATTEMPTS):
                 item = (await self._stores.kv.get(self._key)).item
-                taken = self._read(item.value) if item is not None else None
-                if taken is None:
-                    taken = await self._held()
-                ports = Ports(self._allowed, taken, self._random)
+                bits = self._decode(item.value) if item is not None else None
+                if bits is None:
+                    bits = await self._bits_in_use()
+                ports = PortBitmap(self._allowed, bits, self._random)
                 plan(ports)
-                if dry_run or (item is not None and ports.taken == taken):
+                if dry_run or (item is not None and ports.bits == bits):
                     return
                 try:
-                    await self._write(ports.taken, item.revision if item is not None else None)
+                    await self._write(ports.bits, item.revision if item is not None else None)
                 except (KeyExists, Conflict):
                     continue
                 return
         raise Unavailable(f"{self._key} changes too often")
 
-    async def _write(self, taken: int, expected: Revision | None) -> None:
-        data = taken.to_bytes((taken.bit_length() + 7) // 8, "big")
+    async def _write(self, bits: int, expected: Revision | None) -> None:
+        data = bits.to_bytes((bits.bit_length() + 7) // 8, "big")
         tree: Tree = {
             "kind": "RangeAllocation",
             "apiVersion": "v1",
@@ -156,31 +157,31 @@ class NodePorts:
         else:
             await kv.update(self._key, value, expected=expected)
 
-    def _read(self, value: bytes) -> int | None:
-        """The bits; None where they are of another range."""
+    def _decode(self, value: bytes) -> int | None:
+        """Return the bits of the stored object, or None if it is of another range."""
         tree = decode_from_storage(self._codecs, value)
         if tree.get("range") != str(self._allowed):
             return None
         return int.from_bytes(base64.b64decode(tree.get("data") or ""), "big")
 
-    async def _held(self) -> int:
-        """The bits of what services have: where there is no record, or one of another range."""
+    async def _bits_in_use(self) -> int:
+        """Return the bits of the ports in all services, for when no usable object is stored."""
         services = self._stores.by_name(CORE, "services")
-        ports = Ports(self._allowed, 0, self._random)
+        ports = PortBitmap(self._allowed, 0, self._random)
         for entry in (await services.list(ListQuery())).entries:
             for port in ports_of(entry.tree()):
                 if self._allowed.first <= port <= self._allowed.last:
-                    ports.taken |= 1 << (port - self._allowed.first)
-        return ports.taken
+                    ports.bits |= 1 << (port - self._allowed.first)
+        return ports.bits
 
 
 def ports_of(service: Tree) -> set[int]:
-    """All ports that a service has on nodes. Numbers where there are no such ports, as an
-    ExternalName may name some, were never taken for it or are about to be dropped."""
+    """Return the node ports of a service. Those of a type without node ports, such as ExternalName,
+    do not count: they were never allocated."""
     spec = service.get("spec") or {}
     if spec.get("type") not in WITH_NODE_PORTS:
         return set()
-    found = node_ports(spec)
+    ports = node_ports(spec)
     if needs_health_check_node_port(spec) and spec.get("healthCheckNodePort"):
-        found.add(spec["healthCheckNodePort"])
-    return found
+        ports.add(spec["healthCheckNodePort"])
+    return ports

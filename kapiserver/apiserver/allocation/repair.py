@@ -1,8 +1,8 @@
-"""Finds addresses and ports that are taken and that no service has, and gives them back; takes
-those that a service has and that are not taken.
+"""The repair loop of service allocation: releases addresses and ports that no service has, and
+allocates those of services that are not allocated.
 
-Something may be taken while a service that will have it is being written, here or by another
-server: only what nobody had at two looks, a minute apart, is given back. Mirrors
+An address may be allocated before its service is written, here or by another server. Therefore only
+what two consecutive runs found unused is released. Mirrors
 pkg/registry/core/service/{ipallocator,portallocator}/controller of kube-apiserver.
 """
 
@@ -22,101 +22,105 @@ from kapiserver.apiserver.allocation.addresses import (
     NotAllocated,
     parent_of,
 )
-from kapiserver.apiserver.allocation.ports import PortRange, Ports
-from kapiserver.apiserver.allocation.services import ServiceAllocation, held_by
+from kapiserver.apiserver.allocation.ports import PortBitmap, PortRange
+from kapiserver.apiserver.allocation.services import ServiceAllocation, allocation_of
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.clock import Timer
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.query import ListQuery
 
 FIRST_SECONDS = 60.0
-SECONDS = 180.0
+INTERVAL_SECONDS = 180.0
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaked:
-    """What was taken and nobody had."""
+class Leaks:
+    """Addresses and ports that were allocated, and that no service had."""
 
     addresses: frozenset[str] = field(default_factory=frozenset)
     ports: frozenset[int] = field(default_factory=frozenset)
 
 
-class Repair:
-    """The loop; `start` it once, `stop` it once."""
+class AllocationRepair:
+    """The repair loop; call `start` once and `stop` once."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._allocation = ServiceAllocation(server.config, server.codecs, server.stores)
-        self._seen = Leaked()
+        self._previous = Leaks()
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look in a minute."""
-        self._timer = self._server.clock.call_later(FIRST_SECONDS, self._begin)
+        """Start the loop; it runs first after a minute."""
+        self._timer = self._server.clock.call_later(FIRST_SECONDS, self._start_run)
 
     async def stop(self) -> None:
-        """Look no more."""
+        """Stop the loop, and wait for a run in progress."""
         if self._timer is not None:
             self._timer.cancel()
         if self._task is not None:
             await self._task
 
-    def _begin(self) -> None:
-        self._task = asyncio.create_task(self._turn(), name="allocation-repair")
+    def _start_run(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="allocation-repair")
 
-    async def _turn(self) -> None:
+    async def _run(self) -> None:
         try:
-            await self.look()
+            await self.run_once()
         except (StorageError, APIError) as error:
-            _log.info("addresses and ports were not looked at: %s", error)
-        self._timer = self._server.clock.call_later(SECONDS, self._begin)
+            _log.info("the repair of service addresses and ports failed, retrying: %s", error)
+        self._timer = self._server.clock.call_later(INTERVAL_SECONDS, self._start_run)
 
-    async def look(self) -> None:
-        """Look once. Raises StorageError."""
+    async def run_once(self) -> None:
+        """Repair once. Raises StorageError."""
         services = self._server.stores.by_name(CORE, "services")
         trees = [entry.tree() for entry in (await services.list(ListQuery())).entries]
-        addresses = await self._addresses(trees)
-        ports = await self._ports(trees)
-        self._seen = Leaked(addresses=addresses, ports=ports)
+        addresses = await self._repair_addresses(trees)
+        ports = await self._repair_ports(trees)
+        self._previous = Leaks(addresses=addresses, ports=ports)
 
-    async def _addresses(self, services: list[Tree]) -> frozenset[str]:
-        wanted = {address: tree for tree in services for address in held_by(tree).addresses}
-        listed = (await self._allocation.addresses.store.list(ListQuery())).entries
-        taken = {entry.key.name for entry in listed}
-        for address in wanted.keys() - taken:
+    async def _repair_addresses(self, services: list[Tree]) -> frozenset[str]:
+        service_by_address = {
+            address: tree for tree in services for address in allocation_of(tree).addresses
+        }
+        entries = (await self._allocation.addresses.store.list(ListQuery())).entries
+        allocated = {entry.key.name for entry in entries}
+        for address in service_by_address.keys() - allocated:
             try:
-                await self._allocation.addresses.take(address, wanted[address], dry_run=False)
+                await self._allocation.addresses.allocate(
+                    address, service_by_address[address], dry_run=False
+                )
             except NotAllocated as error:
-                name = name_of(wanted[address])
+                name = name_of(service_by_address[address])
                 _log.warning("address %s of service %s: %s", address, name, error)
         leaked = set()
-        for entry in listed:
+        for entry in entries:
             tree = entry.tree()
             if labels_of(tree).get(MANAGER_LABEL) != MANAGER:
                 continue
-            owner = wanted.get(entry.key.name)
+            owner = service_by_address.get(entry.key.name)
             if owner is None or parent_of(owner) != value_at(tree, "spec", "parentRef"):
                 leaked.add(entry.key.name)
-        for address in leaked & self._seen.addresses:
-            _log.info("address %s is nobody's: given back", address)
-            await self._allocation.addresses.give_back(address)
-        return frozenset(leaked - self._seen.addresses)
+        for address in leaked & self._previous.addresses:
+            _log.info("released address %s, which no service has", address)
+            await self._allocation.addresses.release(address)
+        return frozenset(leaked - self._previous.addresses)
 
-    async def _ports(self, services: list[Tree]) -> frozenset[int]:
+    async def _repair_ports(self, services: list[Tree]) -> frozenset[int]:
         allowed = PortRange.parse(self._server.config.service_node_port_range)
-        held = {port for tree in services for port in held_by(tree).ports}
+        in_use = {port for tree in services for port in allocation_of(tree).ports}
         leaked: set[int] = set()
 
-        def plan(ports: Ports) -> None:
+        def plan(ports: PortBitmap) -> None:
             leaked.clear()
-            leaked.update(ports.all() - held)
-            ports.give_back(leaked & self._seen.ports)
-            for port in held - ports.all():
+            leaked.update(ports.allocated_ports() - in_use)
+            ports.release(leaked & self._previous.ports)
+            for port in in_use - ports.allocated_ports():
                 if allowed.first <= port <= allowed.last:
-                    ports.take(port)
+                    ports.allocate(port)
 
-        await self._allocation.ports.change(plan)
-        return frozenset(leaked - self._seen.ports)
+        await self._allocation.ports.update(plan)
+        return frozenset(leaked - self._previous.ports)

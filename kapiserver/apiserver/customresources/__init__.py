@@ -1,1 +1,1 @@
-"""Custom resources: which definitions are served, and the webhooks that convert their objects."""
+"""Custom resources: the served definitions, and the webhooks that convert their objects."""

@@ -1,8 +1,8 @@
-"""Custom objects from version to version by the webhook that their definition names.
+"""Converts custom objects between versions with the webhook of their definition.
 
-One HTTPS request for all objects of a page. What the webhook answers is held to what it may
-change: everything but labels and annotations of the metadata stays. Mirrors
-webhook_converter.go of k8s.io/apiextensions-apiserver.
+One HTTPS request converts all objects of a page. The response is checked: of the metadata, a
+webhook may change labels and annotations only. Mirrors webhook_converter.go of
+k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.customresources.webhook_client import WebhookFailed, ask
+from kapiserver.apiserver.customresources.webhook_client import WebhookFailed, call_webhook
 from kapiserver.codecs.json import encode_value
 from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.store_registry import StoreRegistry
 
-_SPOKEN = ("v1", "v1beta1")
+_REVIEW_VERSIONS = ("v1", "v1beta1")
 
 
 class ConversionWebhooks:
-    """Asks the webhooks of all definitions of one server."""
+    """Calls the conversion webhooks of all definitions."""
 
     def __init__(self, stores: StoreRegistry) -> None:
         self._stores = stores
@@ -36,49 +36,55 @@ class ConversionWebhooks:
     async def convert(
         self, definition: Definition, objects: Sequence[Tree], version: GroupVersion
     ) -> list[Tree]:
-        """The objects, which are all of other versions, in that version.
+        """Return the objects in the given version; none of them is of that version already.
 
         Raises ConversionRefused.
         """
         webhook = (definition.spec.get("conversion") or {}).get("webhook") or {}
-        spoken = [one for one in webhook.get("conversionReviewVersions") or () if one in _SPOKEN]
-        if not spoken:
+        review_versions = [
+            name
+            for name in webhook.get("conversionReviewVersions") or ()
+            if name in _REVIEW_VERSIONS
+        ]
+        if not review_versions:
             raise ConversionRefused("no supported conversion review versions")
         uid = str(uuid.uuid4())
-        version_spoken = f"apiextensions.k8s.io/{spoken[0]}"
+        api_version = f"apiextensions.k8s.io/{review_versions[0]}"
         review = {
             "kind": "ConversionReview",
-            "apiVersion": version_spoken,
+            "apiVersion": api_version,
             "request": {"uid": uid, "desiredAPIVersion": str(version), "objects": list(objects)},
             "response": {"uid": "", "convertedObjects": None, "result": {"metadata": {}}},
         }
         kind = kind_of(objects[0])
         try:
-            answer = await ask(self._stores, webhook.get("clientConfig") or {}, review)
-            found = _converted(answer, version_spoken, uid)
+            response = await call_webhook(self._stores, webhook.get("clientConfig") or {}, review)
+            converted = _converted_objects(response, api_version, uid)
         except WebhookFailed as error:
             raise ConversionRefused(f"conversion webhook for {kind} failed: {error}") from None
-        if len(found) != len(objects):
+        if len(converted) != len(objects):
             raise ConversionRefused(
-                f"conversion webhook for {kind} returned {len(found)} objects, "
+                f"conversion webhook for {kind} returned {len(converted)} objects, "
                 f"expected {len(objects)}"
             )
-        where = f"conversion webhook for {kind} returned invalid"
-        return [_checked(*pair, version, where) for pair in zip(objects, found, strict=True)]
+        prefix = f"conversion webhook for {kind} returned invalid"
+        return [
+            _check_object(*pair, version, prefix) for pair in zip(objects, converted, strict=True)
+        ]
 
 
-def _converted(answer: Any, version: str, uid: str) -> Sequence[Any]:
-    """The objects in an answer. Raises WebhookFailed."""
-    if not isinstance(answer, dict):
-        raise WebhookFailed("the answer is no ConversionReview")
+def _converted_objects(review: Any, version: str, uid: str) -> Sequence[Any]:
+    """Return the objects of a ConversionReview response. Raises WebhookFailed."""
+    if not isinstance(review, dict):
+        raise WebhookFailed("the response is not a ConversionReview")
     strict = version.endswith("/v1")
-    got, wanted = (
-        f"{one.get('apiVersion') or '/'}, Kind={one.get('kind') or ''}"
-        for one in (answer, {"apiVersion": version, "kind": "ConversionReview"})
+    actual, expected = (
+        f"{tree.get('apiVersion') or '/'}, Kind={tree.get('kind') or ''}"
+        for tree in (review, {"apiVersion": version, "kind": "ConversionReview"})
     )
-    if strict and got != wanted:
-        raise WebhookFailed(f"expected webhook response of {wanted}, got {got}")
-    response = answer.get("response")
+    if strict and actual != expected:
+        raise WebhookFailed(f"expected webhook response of {expected}, got {actual}")
+    response = review.get("response")
     if not isinstance(response, dict):
         raise WebhookFailed("no response provided")
     if strict and response.get("uid") != uid:
@@ -90,75 +96,82 @@ def _converted(answer: Any, version: str, uid: str) -> Sequence[Any]:
         raise WebhookFailed(
             result.get("message") or f"response.result.status was '{status}', not 'Success'"
         )
-    found = response.get("convertedObjects") or []
-    return found if isinstance(found, list) else []
+    objects = response.get("convertedObjects") or []
+    return objects if isinstance(objects, list) else []
 
 
-def _checked(before: Tree, after: Any, version: GroupVersion, where: str) -> Tree:
-    """The converted object with the metadata that no webhook changes. Raises
+def _check_object(obj: Tree, converted: Any, version: GroupVersion, prefix: str) -> Tree:
+    """Return the converted object with the immutable metadata of the original. Raises
     ConversionRefused."""
-    _check_kind(before, after, version, where)
-    if "metadata" not in after:
-        raise ConversionRefused(f"{where} metadata: missing metadata in converted object")
-    metadata, changed = before.get("metadata") or {}, after["metadata"]
-    if not isinstance(changed, dict):
-        words = f"invalid metadata of type {_go(changed)} in converted object"
-        raise ConversionRefused(f"{where} metadata: {words}")
-    for name, word in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
-        one, other = metadata.get(name) or "", changed.get(name) or ""
-        if one != other:
-            raise ConversionRefused(f"{where} object: must have the same {word}: {one} != {other}")
-    kept = {name: copy_tree(one) for name, one in metadata.items() if name not in _RULES}
-    for name in _RULES:
-        value = changed.get(name)
-        if problem := _problem(name, value, metadata.get(name)):
-            raise ConversionRefused(f"{where} metadata: {problem}")
+    _check_kind(obj, converted, version, prefix)
+    if "metadata" not in converted:
+        raise ConversionRefused(f"{prefix} metadata: missing metadata in converted object")
+    metadata, converted_metadata = obj.get("metadata") or {}, converted["metadata"]
+    if not isinstance(converted_metadata, dict):
+        problem = (
+            f"invalid metadata of type {_go_type_name(converted_metadata)} in converted object"
+        )
+        raise ConversionRefused(f"{prefix} metadata: {problem}")
+    for name, label in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
+        old_value, new_value = metadata.get(name) or "", converted_metadata.get(name) or ""
+        if old_value != new_value:
+            raise ConversionRefused(
+                f"{prefix} object: must have the same {label}: {old_value} != {new_value}"
+            )
+    merged_metadata = {
+        name: copy_tree(value) for name, value in metadata.items() if name not in _MUTABLE_METADATA
+    }
+    for name in _MUTABLE_METADATA:
+        value = converted_metadata.get(name)
+        if problem := _metadata_problem(name, value, metadata.get(name)):
+            raise ConversionRefused(f"{prefix} metadata: {problem}")
         if value:
-            kept[name] = value
-    return {**after, "metadata": kept}
+            merged_metadata[name] = value
+    return {**converted, "metadata": merged_metadata}
 
 
-def _check_kind(before: Tree, after: Any, version: GroupVersion, where: str) -> None:
-    """Raises ConversionRefused when it is not the same kind in the version asked for."""
-    kind = after.get("kind") if isinstance(after, dict) else None
+def _check_kind(obj: Tree, converted: Any, version: GroupVersion, prefix: str) -> None:
+    """Raise ConversionRefused for a wrong kind or version."""
+    kind = converted.get("kind") if isinstance(converted, dict) else None
     if not isinstance(kind, str) or not kind:
-        raise ConversionRefused(f"Object 'Kind' is missing in '{encode_value(after).decode()}'")
-    got = after.get("apiVersion") or ""
-    if got != str(version):
-        words = f"invalid groupVersion (expected {version}, received {got})"
-        raise ConversionRefused(f"{where} object at index 0: {words}")
-    if kind != before["kind"]:
-        words = f"invalid kind (expected {before['kind']}, received {kind})"
-        raise ConversionRefused(f"{where} object at index 0: {words}")
+        raise ConversionRefused(f"Object 'Kind' is missing in '{encode_value(converted).decode()}'")
+    actual = converted.get("apiVersion") or ""
+    if actual != str(version):
+        problem = f"invalid groupVersion (expected {version}, received {actual})"
+        raise ConversionRefused(f"{prefix} object at index 0: {problem}")
+    if kind != obj["kind"]:
+        problem = f"invalid kind (expected {obj['kind']}, received {kind})"
+        raise ConversionRefused(f"{prefix} object at index 0: {problem}")
 
 
-_RULES: Mapping[str, Callable[[dict[str, str], Path], Sequence[FieldError]]] = {
+_MUTABLE_METADATA: Mapping[str, Callable[[dict[str, str], Path], Sequence[FieldError]]] = {
     "labels": validate_labels,
     "annotations": validate_annotations,
 }
-"""What a webhook may change of the metadata."""
+"""The metadata that a webhook may change, and how each is validated."""
 
 
-def _problem(name: str, value: Any, before: Any) -> str:
-    """What is wrong with labels or annotations; what was there before is let be."""
+def _metadata_problem(name: str, value: Any, old_value: Any) -> str:
+    """Return the problem with labels or annotations, or ""; unchanged values are not checked."""
     if value is None:
         return ""
     if not isinstance(value, dict):
-        return f"invalid metadata.{name} of type {_go(value)} in converted object"
-    for key, one in value.items():
-        if not isinstance(one, str):
-            return f"metadata.{name}[{key}] must be a string, but is {_go(one)} in converted object"
-    if value == before:
+        return f"invalid metadata.{name} of type {_go_type_name(value)} in converted object"
+    for key, item in value.items():
+        if not isinstance(item, str):
+            type_ = _go_type_name(item)
+            return f"metadata.{name}[{key}] must be a string, but is {type_} in converted object"
+    if value == old_value:
         return ""
-    # Go's name of the path is another one.
+    # kube-apiserver reports annotations under this path.
     path = Path("metadata.annotation" if name == "annotations" else f"metadata.{name}")
-    return _broken(_RULES[name](value, path))
+    return _errors_text(_MUTABLE_METADATA[name](value, path))
 
 
-def _broken(errors: Sequence[FieldError]) -> str:
-    told = [str(error) for error in errors]
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]" if told else ""
+def _errors_text(errors: Sequence[FieldError]) -> str:
+    texts = [str(error) for error in errors]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
 
 
-def _go(value: Any) -> str:
+def _go_type_name(value: Any) -> str:
     return "<nil>" if value is None else go_type(value)

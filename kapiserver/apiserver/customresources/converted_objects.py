@@ -1,9 +1,9 @@
-"""Objects as a webhook converted them, for who cannot wait: a change asks, is told to come again,
-and finds them then.
+"""A cache of objects that conversion webhooks converted, for synchronous code.
 
-Who owns which fields of an object is compared in the version that each owner wrote in. A bounded
-number is kept: what is asked for again is mostly asked for at once. Mirrors the version converter
-of k8s.io/apimachinery/pkg/util/managedfields, where that is a webhook's.
+Field ownership is computed in the version that each manager wrote, in code that cannot await. It
+asks this cache; on a miss FetchRequired makes the caller convert the object and try again. The
+cache is small, because the retry follows at once. Mirrors the version converter of
+k8s.io/apimachinery/pkg/util/managedfields, for kinds with a webhook.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.query import FetchRequired
 from kapiserver.storage.store_registry import StoreRegistry
 
-KEPT = 256
+CACHE_SIZE = 256
 
 _log = logging.getLogger(__name__)
 
 
-class ConvertedObjects:
-    """Those of one server."""
+class ConvertedObjectCache:
+    """The converted objects of one server, the least recently used dropped first."""
 
     def __init__(self, stores: StoreRegistry) -> None:
         self._stores = stores
-        self._known: OrderedDict[Hashable, Tree] = OrderedDict()
+        self._cache: OrderedDict[Hashable, Tree] = OrderedDict()
 
     def find(self, definition: Definition, obj: Tree, version: GroupVersion) -> Tree:
-        """The object in another version; where the webhook does not convert it, with the fields of
-        the same names. Shared. Raises FetchRequired."""
+        """Return the object in another version; do not change it. If the webhook fails, it is the
+        same object with the other apiVersion. Raises FetchRequired if it is not cached."""
         key = (definition.identity, version, encode_value(obj))
-        found = self._known.get(key)
-        if found is not None:
-            self._known.move_to_end(key)
-            return found
+        cached = self._cache.get(key)
+        if cached is not None:
+            self._cache.move_to_end(key)
+            return cached
 
         async def fetch() -> None:
             try:
                 (converted,) = await self._stores.converter(definition, [obj], version)
             except ConversionRefused as error:
-                _log.info("who owns fields of %s: %s", definition.name, error)
+                _log.info("conversion for field ownership of %s failed: %s", definition.name, error)
                 converted = {**obj, "apiVersion": str(version)}
-            self._known[key] = converted
-            while len(self._known) > KEPT:
-                self._known.popitem(last=False)
+            self._cache[key] = converted
+            while len(self._cache) > CACHE_SIZE:
+                self._cache.popitem(last=False)
 
         raise FetchRequired(fetch)

@@ -1,9 +1,9 @@
-"""Which custom kinds are served: follows the CustomResourceDefinitions and tells the scheme.
+"""Keeps the scheme's custom kinds up to date with the CustomResourceDefinitions.
 
-Whatever changes a definition is here before the write that did it is acknowledged, where the store
-is this process's own; where it is not, `look_up` asks it once more before a path is unknown. Who
-writes the status of definitions is the controller's concern. Mirrors
-customresource_handler.go of k8s.io/apiextensions-apiserver.
+With an embedded store, a change of a definition takes effect before its write is acknowledged. With
+etcd it may be late; `is_defined` reads the store before a path counts as unknown. A controller
+writes the status of definitions (`controllers/crd_status.py`). Mirrors customresource_handler.go
+of k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.store_registry import StoreRegistry
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
+    from kapiserver.apiserver.customresources.converted_objects import ConvertedObjectCache
     from kapiserver.codecs.protobuf_messages import MessageDecoder
 
 APIEXTENSIONS = GroupVersion("apiextensions.k8s.io", "v1")
@@ -35,37 +35,37 @@ _log = logging.getLogger(__name__)
 
 
 class CustomResources:
-    """Keeps `Scheme.custom` and the stores of custom objects as the definitions say.
+    """Updates `Scheme.custom` and the stores of custom objects when definitions change.
 
-    heads       every definition, established or not, by name; schemas left out
-    followers   called with the names of definitions that changed, after they did
+    summaries   every definition, established or not, by name; without schemas
+    listeners   called with the names of changed definitions, after the update
     """
 
     def __init__(self, scheme: Scheme, stores: StoreRegistry) -> None:
-        self.heads: dict[str, Tree] = {}
-        self.followers: list[Callable[[Sequence[str]], None]] = []
+        self.summaries: dict[str, Tree] = {}
+        self.listeners: list[Callable[[Sequence[str]], None]] = []
         self._scheme = scheme
         self._stores = stores
         self._subscription: Subscription | None = None
-        self._removing: set[asyncio.Task[None]] = set()
-        self._leaving: set[str] = set()
-        """Kinds that are forgotten as soon as their watches have told what they know."""
+        self._removal_tasks: set[asyncio.Task[None]] = set()
+        self._terminating: set[str] = set()
+        """Kinds to remove as soon as their watches have delivered the last events."""
 
     @functools.cached_property
     def store(self) -> ResourceStore:
-        """The definitions."""
+        """The store of definitions."""
         return self._stores.by_name(APIEXTENSIONS, "customresourcedefinitions")
 
     @functools.cached_property
-    def converted(self) -> ConvertedObjects:
-        """Objects as webhooks convert them."""
-        from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
+    def converted(self) -> ConvertedObjectCache:
+        """The cache of objects that webhooks converted."""
+        from kapiserver.apiserver.customresources.converted_objects import ConvertedObjectCache
 
-        return ConvertedObjects(self._stores)
+        return ConvertedObjectCache(self._stores)
 
     async def start(self) -> None:
-        """Learn of all definitions there are, and follow them from now on. A store that cannot be
-        read now is no reason not to start."""
+        """Load all definitions and follow their changes. If the store cannot be read now, they are
+        loaded later."""
         self._subscription = self.store.informer.subscribe_batches(self._on_changes)
         try:
             await self._subscription.wait_synced()
@@ -73,12 +73,12 @@ class CustomResources:
             _log.warning("custom resources: %s; retrying", error)
 
     def stop(self) -> None:
-        """Follow them no more."""
+        """Stop following changes."""
         if self._subscription is not None:
             self._subscription.cancel()
 
-    async def look_up(self, group: str, plural: str) -> bool:
-        """Ask the store for a definition that is not known here; whether there is one."""
+    async def is_defined(self, group: str, plural: str) -> bool:
+        """Report whether the store has a definition for the resource."""
         if "." not in group:
             return False
         try:
@@ -90,70 +90,74 @@ class CustomResources:
     # What the informer delivers.
 
     def _on_changes(self, changes: Sequence[ObjectChange]) -> None:
-        self._take({change.last.key.name: change.new for change in changes})
+        self._update({change.last.key.name: change.new for change in changes})
 
-    def _take(self, entries: dict[str, Entry | None]) -> None:
+    def _update(self, entries: dict[str, Entry | None]) -> None:
         changes: dict[str, Definition | None] = {}
         retired: list[str] = []
         for name, entry in entries.items():
-            head = None if entry is None else self._head(entry)
-            if head is None:
-                self.heads.pop(name, None)
+            summary = None if entry is None else self._summary(entry)
+            if summary is None:
+                self.summaries.pop(name, None)
             else:
-                self.heads[name] = head
-            before = self._scheme.custom.by_name(name)
-            now = self._served(head, entry)
-            if (before and before.identity) != (now and now.identity):
-                changes[name] = now
-            if before and (now is None or before.shape != now.shape):
+                self.summaries[name] = summary
+            old_definition = self._scheme.custom.by_name(name)
+            definition = self._definition(summary, entry)
+            if (old_definition and old_definition.identity) != (definition and definition.identity):
+                changes[name] = definition
+            if old_definition and (definition is None or old_definition.shape != definition.shape):
                 retired.append(name)
-        there = {name: now for name, now in changes.items() if now is not None}
-        self._leaving.difference_update(there)
-        self._exchange(there, [name for name in retired if name in there or name not in changes])
-        gone = changes.keys() - there.keys() - self._leaving
-        if gone:
-            self._leaving.update(gone)
-            removing = asyncio.get_running_loop().create_task(self._remove(gone))
-            self._removing.add(removing)
-            removing.add_done_callback(self._removing.discard)
-        for told in self.followers:
-            told(list(entries))
+        served = {
+            name: definition for name, definition in changes.items() if definition is not None
+        }
+        self._terminating.difference_update(served)
+        self._apply(served, [name for name in retired if name in served or name not in changes])
+        removed = changes.keys() - served.keys() - self._terminating
+        if removed:
+            self._terminating.update(removed)
+            task = asyncio.get_running_loop().create_task(self._remove(removed))
+            self._removal_tasks.add(task)
+            task.add_done_callback(self._removal_tasks.discard)
+        for listener in self.listeners:
+            listener(list(entries))
 
     async def _remove(self, names: Set[str]) -> None:
-        """Forget kinds when their watches have told of the last objects, which none could write
-        any more without them; a kind that is served anew meanwhile stays."""
+        """Remove kinds when their watches have delivered the last events, which cannot be encoded
+        without the kinds. A kind that is defined again meanwhile stays."""
         await self._stores.wait_delivered(names)
-        gone = names & self._leaving
-        self._leaving -= gone
-        self._exchange(dict.fromkeys(gone), list(gone))
+        removed = names & self._terminating
+        self._terminating -= removed
+        self._apply(dict.fromkeys(removed), list(removed))
 
-    def _exchange(self, changes: Mapping[str, Definition | None], retired: Sequence[str]) -> None:
+    def _apply(self, changes: Mapping[str, Definition | None], retired: Sequence[str]) -> None:
         if changes:
             self._scheme.custom = self._scheme.custom.with_changes(changes)
             for name in retired:
                 self._stores.retire(name)
 
-    def _head(self, entry: Entry) -> Tree | None:
+    def _summary(self, entry: Entry) -> Tree | None:
         try:
-            return self.store.codec.decode_part(entry, self._decode_head)
+            return self.store.codec.decode_part(entry, self._decode_summary)
         except Corrupt as error:
-            _log.warning("a definition cannot be read, and its kind is not served: %s", error)
+            _log.warning("cannot read a CustomResourceDefinition; not serving its kind: %s", error)
             return None
 
-    def _served(self, head: Tree | None, entry: Entry | None) -> Definition | None:
-        """The definition, where its kind is served."""
-        if head is None or entry is None or not value_at(head, "status", "acceptedNames", "plural"):
+    def _definition(self, summary: Tree | None, entry: Entry | None) -> Definition | None:
+        """Return the definition if it is established, else None."""
+        if summary is None or entry is None:
+            return None
+        if not value_at(summary, "status", "acceptedNames", "plural"):
             return None
         established = any(
-            one["type"] == "Established" and one["status"] == "True"
-            for one in head["status"].get("conditions") or ()
+            condition["type"] == "Established" and condition["status"] == "True"
+            for condition in summary["status"].get("conditions") or ()
         )
-        # Read in a thread, perhaps: nothing of the entry's changes.
+        # May run in a thread; entries are immutable.
         load = functools.partial(self.store.codec.tree, entry)
-        return Definition(head, load) if established else None
+        return Definition(summary, load) if established else None
 
     @functools.cached_property
-    def _decode_head(self) -> MessageDecoder:
+    def _decode_summary(self) -> MessageDecoder:
         from kapiserver.api.apiextensions.crd_summary import DefinitionSummary
         from kapiserver.codecs.protobuf_messages import message_decoder
 

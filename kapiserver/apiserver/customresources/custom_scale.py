@@ -1,4 +1,4 @@
-"""The scale of a custom object, whose numbers lie where its definition says.
+"""The scale subresource of a custom object, whose definition names the paths of the replicas.
 
 Mirrors ScaleREST of k8s.io/apiextensions-apiserver/pkg/registry/customresource.
 """
@@ -22,26 +22,27 @@ _METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 class CustomScale:
-    """An object seen as its scale; `paths` are `subresources.scale` of its version."""
+    """Converts between a custom object and its Scale; `paths` is `subresources.scale` of the
+    version."""
 
     def __init__(self, paths: Tree) -> None:
-        self._spec = _names(paths["specReplicasPath"])
-        self._status = _names(paths["statusReplicasPath"])
-        self._selector = _names(paths.get("labelSelectorPath") or "")
+        self._spec = _path_names(paths["specReplicasPath"])
+        self._status = _path_names(paths["statusReplicasPath"])
+        self._selector = _path_names(paths.get("labelSelectorPath") or "")
         self._spec_text: str = paths["specReplicasPath"]
 
     def read(self, obj: Tree) -> Tree:
-        """The Scale of an object. Raises InternalError where it has no number of replicas."""
-        wanted = _count(value_at(obj, *self._spec))
-        if wanted is None:
+        """Return the Scale of an object. Raises InternalError for an object without replicas."""
+        replicas = _integer(value_at(obj, *self._spec))
+        if replicas is None:
             raise InternalError(f'the spec replicas field "{self._spec_text}" does not exist')
         metadata = obj.get("metadata", {})
         scale: Tree = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
-            "spec": {"replicas": wanted} if wanted else {},
-            "status": {"replicas": _count(value_at(obj, *self._status)) or 0},
+            "spec": {"replicas": replicas} if replicas else {},
+            "status": {"replicas": _integer(value_at(obj, *self._status)) or 0},
         }
         selector = value_at(obj, *self._selector) if self._selector else None
         if isinstance(selector, str) and selector:
@@ -49,9 +50,9 @@ class CustomScale:
         return scale
 
     def write(self, obj: Tree, body: Tree) -> Tree:
-        """A copy of the object that wants what the Scale says. Raises InvalidObject,
+        """Return a copy of the object with the replicas of a Scale. Raises InvalidObject,
         ObjectConflict."""
-        replicas = _count(value_at(body, "spec", "replicas")) or 0
+        replicas = _integer(value_at(body, "spec", "replicas")) or 0
         _check(body, replicas)
         if uid_of(body) and uid_of(body) != uid_of(obj):
             detail = (
@@ -59,14 +60,15 @@ class CustomScale:
                 f"UID in object meta: {uid_of(obj)}"
             )
             raise ObjectConflict(detail, resource="scales", group="autoscaling", name=name_of(obj))
-        changed: Tree = copy_tree(obj)
-        _put(changed, self._spec, replicas)
+        scaled: Tree = copy_tree(obj)
+        _set_value(scaled, self._spec, replicas)
         if resource_version_of(body):
-            metadata_of(changed)["resourceVersion"] = resource_version_of(body)
-        return changed
+            metadata_of(scaled)["resourceVersion"] = resource_version_of(body)
+        return scaled
 
     def configuration(self, obj: Tree, body: Tree) -> Tree:
-        """What applying a Scale says of the object: its name, and how many replicas it wants."""
+        """Return the apply configuration of the object for that of a Scale: the object's name and
+        its replicas. Raises InvalidObject."""
         config: Tree = {
             "apiVersion": obj.get("apiVersion"),
             "kind": obj.get("kind"),
@@ -76,10 +78,10 @@ class CustomScale:
                 if name in ("name", "namespace", "uid", "resourceVersion")
             },
         }
-        replicas = _count(value_at(body, "spec", "replicas"))
+        replicas = _integer(value_at(body, "spec", "replicas"))
         if replicas is not None:
             _check(body, replicas)
-            _put(config, self._spec, replicas)
+            _set_value(config, self._spec, replicas)
         return config
 
 
@@ -90,20 +92,20 @@ def _check(scale: Tree, replicas: int) -> None:
         raise InvalidObject(group="autoscaling", kind="Scale", name=name_of(scale), errors=[error])
 
 
-def _names(path: str) -> tuple[str, ...]:
+def _path_names(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split(".")) if path else ()
 
 
-def _count(value: Value) -> int | None:
+def _integer(value: Value) -> int | None:
     return value if type(value) is int else None
 
 
-def _put(obj: Tree, names: tuple[str, ...], value: int) -> None:
+def _set_value(obj: Tree, names: tuple[str, ...], value: int) -> None:
     for name in names[:-1]:
-        below = obj.setdefault(name, {})
-        if not isinstance(below, dict):
+        child = obj.setdefault(name, {})
+        if not isinstance(child, dict):
             raise BadRequest(
                 f"value cannot be set because {name} is not a map[string]interface{{}}"
             )
-        obj = below
+        obj = child
     obj[names[-1]] = value

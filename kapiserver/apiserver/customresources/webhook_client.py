@@ -1,9 +1,9 @@
-"""One question to a webhook and its answer, over HTTPS: by URL, or to a service.
+"""Calls a webhook over HTTPS, by URL or through a service.
 
-No network of proxies is needed for a service: its address is that of one of its endpoints, as with
-kube-apiserver's `--enable-aggregator-routing`, and the certificate must be of
-`<service>.<namespace>.svc`. What goes wrong is said as Go's client says it. Knows no question.
-Mirrors k8s.io/apiserver/pkg/util/webhook/client.go and k8s.io/apiserver/pkg/util/proxy.
+A service is reached at one of its endpoints, as with kube-apiserver's
+`--enable-aggregator-routing`, and its certificate must name `<service>.<namespace>.svc`. Error
+messages are those of Go's HTTP client. Knows no particular review. Mirrors
+k8s.io/apiserver/pkg/util/webhook/client.go and k8s.io/apiserver/pkg/util/proxy.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from kapiserver.storage.errors import NotFound
 from kapiserver.storage.store_registry import StoreRegistry
 
 TIMEOUT = 30.0
-"""Seconds for one answer."""
-MOST_BYTES = 64 << 20
-"""Of one answer."""
-_TOLD = 2048
-"""Bytes of an error's body that are told."""
+"""Seconds until a call fails."""
+MAX_BYTES = 64 << 20
+"""The largest response."""
+_ERROR_BYTES = 2048
+"""Bytes of an error response's body that go into the message."""
 
 
 class WebhookFailed(Exception):
-    """Why there is no answer."""
+    """The call failed; the message is kube-apiserver's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a webhook is.
+    """The address of a webhook.
 
-    url   as it is told
-    dial  what is connected to, where that is another host and port
-    name  in its certificate; the URL's host where empty
+    url   as shown in error messages
+    dial  host and port to connect to, if not those of the URL
+    name  the name in its certificate; "" means the URL's host
     """
 
     url: str
@@ -56,18 +56,19 @@ class Address:
     name: str = ""
 
 
-async def ask(stores: StoreRegistry, config: Tree, question: Tree) -> Any:
-    """What the webhook of a `clientConfig` answers. Raises WebhookFailed."""
-    address = await _address(stores, config)
-    told = f"{address.url}?timeout={TIMEOUT:g}s"
+async def call_webhook(stores: StoreRegistry, config: Tree, review: Tree) -> Any:
+    """Post a review to the webhook of a `clientConfig` and return the response. Raises
+    WebhookFailed."""
+    address = await _resolve_address(stores, config)
+    url = f"{address.url}?timeout={TIMEOUT:g}s"
     context = _context(config.get("caBundle") or "")
-    body = await asyncio.to_thread(encode_value, question, option=SORT_KEYS)  # perhaps a long list
+    body = await asyncio.to_thread(encode_value, review, option=SORT_KEYS)  # may be a long list
     try:
-        data = await asyncio.wait_for(_post(told, address, context, body), TIMEOUT)
+        data = await asyncio.wait_for(_post(url, address, context, body), TIMEOUT)
     except TimeoutError:
-        raise WebhookFailed(f'Post "{told}": context deadline exceeded') from None
+        raise WebhookFailed(f'Post "{url}": context deadline exceeded') from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise WebhookFailed(f'Post "{told}": {_told(error, address)}') from None
+        raise WebhookFailed(f'Post "{url}": {_error_text(error, address)}') from None
     try:
         return await asyncio.to_thread(decode_value, data)
     except CodecError as error:
@@ -82,10 +83,10 @@ async def _post(url: str, address: Address, context: ssl.SSLContext, body: bytes
     }
     if address.dial is not None:
         host, port = address.dial
-        before, _, after = url.partition("://")
-        name, slash, path = after.partition("/")
-        headers["Host"] = name
-        url = f"{before}://{_joined(host, port)}{slash}{path}"
+        scheme, _, rest = url.partition("://")
+        host_header, slash, path = rest.partition("/")
+        headers["Host"] = host_header
+        url = f"{scheme}://{_join_host_port(host, port)}{slash}{path}"
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
         session.post(
@@ -95,15 +96,15 @@ async def _post(url: str, address: Address, context: ssl.SSLContext, body: bytes
             ssl=context,
             server_hostname=address.name or None,
             allow_redirects=False,
-        ) as answer,
+        ) as response,
     ):
         data = bytearray()
-        async for chunk in answer.content.iter_any():
+        async for chunk in response.content.iter_any():
             data += chunk
-            if len(data) > MOST_BYTES:
-                raise WebhookFailed(f"the answer is larger than {MOST_BYTES} bytes")
-        if not 200 <= answer.status < 300:
-            raise WebhookFailed(_refusal(answer.status, answer.content_type, bytes(data)))
+            if len(data) > MAX_BYTES:
+                raise WebhookFailed(f"the response is larger than {MAX_BYTES} bytes")
+        if not 200 <= response.status < 300:
+            raise WebhookFailed(_status_text(response.status, response.content_type, bytes(data)))
     return bytes(data)
 
 
@@ -116,10 +117,10 @@ def _context(bundle: str) -> ssl.SSLContext:
         raise WebhookFailed(f"unable to load root certificates: {error}") from None
 
 
-# Where it is.
+# The address.
 
 
-async def _address(stores: StoreRegistry, config: Tree) -> Address:
+async def _resolve_address(stores: StoreRegistry, config: Tree) -> Address:
     if config.get("url"):
         return Address(url=config["url"])
     reference = config.get("service") or {}
@@ -129,76 +130,78 @@ async def _address(stores: StoreRegistry, config: Tree) -> Address:
     host = f"{name}.{namespace}.svc"
     url = f"https://{host}:{port}/{path}"
     try:
-        service = await _found(stores, "services", "service", namespace, name)
+        service = await _get_object(stores, "services", "service", namespace, name)
         endpoints: Tree = {}
         if value_at(service, "spec", "type") != "ExternalName":
-            endpoints = await _found(stores, "endpoints", "endpoints", namespace, name)
-        dial = random.choice(addresses_of(service, endpoints, port))
+            endpoints = await _get_object(stores, "endpoints", "endpoints", namespace, name)
+        dial = random.choice(endpoint_addresses(service, endpoints, port))
     except WebhookFailed as error:
         raise WebhookFailed(f'Post "{url}?timeout={TIMEOUT:g}s": {error}') from None
     return Address(url=url, dial=dial, name=host)
 
 
-async def _found(stores: StoreRegistry, plural: str, shown: str, namespace: str, name: str) -> Tree:
+async def _get_object(
+    stores: StoreRegistry, plural: str, noun: str, namespace: str, name: str
+) -> Tree:
     try:
         return (await stores.by_name(CORE, plural).get(ObjectKey(namespace, name))).tree()
     except NotFound:
-        raise WebhookFailed(f'{shown} "{name}" not found') from None
+        raise WebhookFailed(f'{noun} "{name}" not found') from None
 
 
-def addresses_of(service: Tree, endpoints: Tree, port: int) -> Sequence[tuple[str, int]]:
-    """Where a service is reached that is asked for a port of its. Raises WebhookFailed."""
+def endpoint_addresses(service: Tree, endpoints: Tree, port: int) -> Sequence[tuple[str, int]]:
+    """Return the hosts and ports at which a port of a service is reached. Raises WebhookFailed."""
     name, spec = service["metadata"]["name"], service["spec"]
     if spec.get("type") == "ExternalName":
         return [(spec["externalName"], port)]
-    ports = [one.get("name") or "" for one in spec.get("ports") or () if one["port"] == port]
+    ports = [port_.get("name") or "" for port_ in spec.get("ports") or () if port_["port"] == port]
     if not ports:
         raise WebhookFailed(f'no service port {port} found for service "{name}"')
-    found = [
-        (address["ip"], one["port"])
+    addresses = [
+        (address["ip"], port_["port"])
         for subset in endpoints.get("subsets") or ()
-        for one in subset.get("ports") or ()
-        if (one.get("name") or "") == ports[0]
+        for port_ in subset.get("ports") or ()
+        if (port_.get("name") or "") == ports[0]
         for address in subset.get("addresses") or ()
     ]
-    if not found:
+    if not addresses:
         raise WebhookFailed(f'no endpoints available for service "{name}"')
-    return found
+    return addresses
 
 
-def _joined(host: str, port: int) -> str:
+def _join_host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-# What went wrong.
+# Error messages.
 
 
-_CERTIFICATE = {
+_VERIFY_ERRORS = {
     10: "x509: certificate has expired or is not yet valid",
     18: "x509: certificate signed by unknown authority",
     19: "x509: certificate signed by unknown authority",
     20: "x509: certificate signed by unknown authority",
     21: "x509: certificate signed by unknown authority",
 }
-"""By OpenSSL's code of what it found."""
+"""Go's messages by OpenSSL's verification error code."""
 
 
-def _told(error: Exception, address: Address) -> str:
+def _error_text(error: Exception, address: Address) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        problem = error.certificate_error
-        code = getattr(problem, "verify_code", 0)
-        return f"tls: failed to verify certificate: {_CERTIFICATE.get(code, problem)}"
+        certificate_error = error.certificate_error
+        code = getattr(certificate_error, "verify_code", 0)
+        return f"tls: failed to verify certificate: {_VERIFY_ERRORS.get(code, certificate_error)}"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {error.host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorError) and error.errno == errno.ECONNREFUSED:
         port = error.port or 443
-        return f"dial tcp {_joined(error.host, port)}: connect: connection refused"
+        return f"dial tcp {_join_host_port(error.host, port)}: connect: connection refused"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     return str(error) or type(error).__name__
 
 
-_REFUSALS: Mapping[int, str] = {
+_STATUS_TEXTS: Mapping[int, str] = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
@@ -212,20 +215,20 @@ _REFUSALS: Mapping[int, str] = {
 }
 
 
-def _refusal(status: int, content_type: str, data: bytes) -> str:
-    """What a client of Kubernetes makes of an answer that is none."""
+def _status_text(status: int, content_type: str, data: bytes) -> str:
+    """Return client-go's message for an error response."""
     try:
         document = decode_value(data)
         if document["kind"] == "Status" and isinstance(document["message"], str):
             return str(document["message"])
     except (CodecError, LookupError, TypeError):
         pass
-    text = data[:_TOLD].decode("utf-8", "replace").strip()
+    text = data[:_ERROR_BYTES].decode("utf-8", "replace").strip()
     text = text if content_type.startswith("text/") else "unknown"
     if status in (403, 406):
         return text
-    if status in _REFUSALS:
-        return _REFUSALS[status]
+    if status in _STATUS_TEXTS:
+        return _STATUS_TEXTS[status]
     if status >= 500:
         quoted = encode_value(text).decode()
         return f"an error on the server ({quoted}) has prevented the request from succeeding"

@@ -28,7 +28,7 @@ from kapiserver.storage.lifecycle import timestamp
 
 if TYPE_CHECKING:
     from kapiserver.api.custom_kinds import Definition
-    from kapiserver.apiserver.customresources.converted_objects import ConvertedObjects
+    from kapiserver.apiserver.customresources.converted_objects import ConvertedObjectCache
 
 _MANAGER_LENGTH = 128
 
@@ -39,7 +39,7 @@ class KindSchemas:
 
     scheme: Scheme
     kind: GroupVersionKind
-    converted: ConvertedObjects | None = None
+    converted: ConvertedObjectCache | None = None
     """What webhooks make of objects; None: fields of the same names are the same."""
 
     def _in(self, api_version: str) -> GroupVersionKind:

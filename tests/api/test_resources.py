@@ -107,13 +107,19 @@ def test_names_are_unambiguous() -> None:
     events."""
     stored = [resource for resource in RESOURCES if resource.stored]
     prefixes = Counter(resource.prefix for resource in stored)
-    assert [resource_ for resource_, count in prefixes.items() if count > 1] == ["events"]
+    assert [stored_resource for stored_resource, count in prefixes.items() if count > 1] == [
+        "events"
+    ]
     words = [
         word
-        for resource_ in stored
-        for word in {resource_.name, resource_.singular_name, *resource_.short_names}
+        for stored_resource in stored
+        for word in {
+            stored_resource.name,
+            stored_resource.singular_name,
+            *stored_resource.short_names,
+        }
     ]
-    assert {resource_ for resource_, count in Counter(words).items() if count > 1} == {
+    assert {stored_resource for stored_resource, count in Counter(words).items() if count > 1} == {
         "events",
         "event",
         "ev",

@@ -109,12 +109,12 @@ DIFFERENCES: list[tuple[str, str, Tree, Tree]] = [
 ]
 
 
-@pytest.mark.parametrize(("version", "kind", "given_", "expected"), DIFFERENCES)
-def test_differences(version: str, kind: str, given_: Tree, expected: Tree) -> None:
+@pytest.mark.parametrize(("version", "kind", "fields", "expected"), DIFFERENCES)
+def test_differences(version: str, kind: str, fields: Tree, expected: Tree) -> None:
     """Fields that differ between two versions mean the same."""
     head = {"kind": kind, "apiVersion": version, "metadata": {"name": "x"}}
     group_version = GroupVersion.parse(version)
-    hub_object = SCHEME.convert({**head, **given_}, SCHEME.hub_version(group_version.group, kind))
+    hub_object = SCHEME.convert({**head, **fields}, SCHEME.hub_version(group_version.group, kind))
     assert _within(expected, hub_object), hub_object
 
 

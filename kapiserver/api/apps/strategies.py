@@ -135,21 +135,21 @@ class StatefulSetStrategy(TemplateStrategy):
         return list(validate_stateful_set_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        warnings_ = super().warnings(new, old)
+        messages = super().warnings(new, old)
         for index, claim in enumerate(value_at(new, "spec", "volumeClaimTemplates") or ()):
             claim_path = (Path("spec") / "volumeClaimTemplates")[index]
             # kube-apiserver's paths differ between create and update.
-            warnings_.extend(
+            messages.extend(
                 claim_warnings(
                     claim.get("spec") or {}, claim_path if old is None else claim_path / "Spec"
                 )
             )
         if (value_at(new, "spec", "revisionHistoryLimit") or 0) < 0:
-            warnings_.append(
+            messages.append(
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; a "
                 "value >= 0 is recommended"
             )
-        return warnings_
+        return messages
 
 
 _DAEMON_SET = DaemonSetStrategy()

@@ -286,7 +286,9 @@ def _from_v1(source: Tree, target: Tree) -> None:
         v1.MetricStatus, annotations.get(v1_annotations.CURRENT_METRICS, "")
     )
     if metric_statuses:
-        status["currentMetrics"] = [_status_to_hub(status_) for status_ in metric_statuses]
+        status["currentMetrics"] = [
+            _status_to_hub(metric_status) for metric_status in metric_statuses
+        ]
     conditions = v1_annotations.load_list(
         v2.HorizontalPodAutoscalerCondition, annotations.get(v1_annotations.CONDITIONS, "")
     )

@@ -72,11 +72,11 @@ class JobStrategy(SpecStrategy):
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         if old is not None and generation_of(new) == generation_of(old):
             return []
-        warnings_ = warnings_for_job_spec(new.get("spec") or {}, Path("spec"))
+        messages = warnings_for_job_spec(new.get("spec") or {}, Path("spec"))
         return (
-            warnings_
+            messages
             if old is not None
-            else [*warnings.warnings_for_controller_name(new), *warnings_]
+            else [*warnings.warnings_for_controller_name(new), *messages]
         )
 
 
@@ -106,19 +106,19 @@ def _generate_selector(obj: Tree) -> None:
 
 def warnings_for_job_spec(spec: Tree, path: Path) -> list[str]:
     """Return the warnings about a job or a job template."""
-    warnings_ = []
+    messages = []
     if (
         spec.get("completionMode") == "Indexed"
         and (spec.get("completions") or 0) > _MANY_COMPLETIONS
         and (spec.get("parallelism") or 0) > _MANY_PARALLEL
     ):
-        warnings_.append(
+        messages.append(
             "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism "
             "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big "
             "number of indexes fail"
         )
     return [
-        *warnings_,
+        *messages,
         *pod_warnings.warnings_for_pod(spec.get("template") or {}, path / "template"),
     ]
 
@@ -145,20 +145,20 @@ class CronJobStrategy(SpecStrategy):
         return list(validate_cron_job_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        warnings_ = []
+        messages = []
         if old is None or generation_of(new) != generation_of(old):
             template = value_at(new, "spec", "jobTemplate", "spec") or {}
-            warnings_ = warnings_for_job_spec(template, Path("spec") / "jobTemplate" / "spec")
+            messages = warnings_for_job_spec(template, Path("spec") / "jobTemplate" / "spec")
         if "TZ" in (value_at(new, "spec", "schedule") or ""):
-            warnings_.append(
+            messages.append(
                 "CRON_TZ or TZ used in spec.spec.schedule is not officially supported, see "
                 "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more "
                 "details"
             )
         return (
-            warnings_
+            messages
             if old is not None
-            else [*warnings.warnings_for_controller_name(new), *warnings_]
+            else [*warnings.warnings_for_controller_name(new), *messages]
         )
 
 

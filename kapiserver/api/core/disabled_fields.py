@@ -89,7 +89,7 @@ def _drop_disabled_fields(new: Tree, old: Tree, features: Sequence[_Feature]) ->
     for feature in features:
         # An object with a field that `old` lacks everywhere is not shared with `old`.
         paths = (path for path in feature if path[0] in new)
-        holders = [(holder_, path[-1]) for path in paths for holder_ in _holders(new, path)]
+        holders = [(obj, path[-1]) for path in paths for obj in _holders(new, path)]
         if holders and not _in_use(old, feature):
             for holder, name in holders:
                 del holder[name]

@@ -270,12 +270,10 @@ def _selinux(pod: Tree, minor: int) -> Violations:
     if not offenders:
         return
     all_options = [options(context) for context in _security_contexts(pod)]
-    types = sorted(
-        {selinux_options_.get("type") or "" for selinux_options_ in all_options} - set(allowed)
-    )
+    types = sorted({entry.get("type") or "" for entry in all_options} - set(allowed))
     problems = [f"{'type' if len(types) == 1 else 'types'} {_quoted(types)}"] if types else []
     for name in ("user", "role"):
-        if any(selinux_options_.get(name) for selinux_options_ in all_options):
+        if any(entry.get(name) for entry in all_options):
             problems.append(f"{name} may not be set")
     detail = f"{offenders} set forbidden securityContext.seLinuxOptions: {'; '.join(problems)}"
     yield Violation("seLinuxOptions", detail)
@@ -288,9 +286,9 @@ def _seccomp_profiles(pod: Tree, allowed: tuple[str | None, ...]) -> Violations:
     offenders = _offender_names(pod, is_bad)
     if offenders:
         values = {
-            value_at(context_, "seccompProfile", "type")
-            for context_ in _security_contexts(pod)
-            if is_bad(context_)
+            value_at(security_context, "seccompProfile", "type")
+            for security_context in _security_contexts(pod)
+            if is_bad(security_context)
         }
         quoted_values = _quoted(sorted(values))
         detail = f"{offenders} must not set securityContext.seccompProfile.type to {quoted_values}"

@@ -194,7 +194,7 @@ _RESIZABLE = ("containers", "initContainers")
 
 def _take_resources(spec: Tree, requested_spec: Tree, kind: str) -> None:
     pairs = list(zip(spec[kind], requested_spec[kind], strict=True))
-    if any(container_.get("name") != requested.get("name") for container_, requested in pairs):
+    if any(stored.get("name") != requested.get("name") for stored, requested in pairs):
         spec[kind] = requested_spec[kind]
         return
     for container, requested in pairs:

@@ -103,9 +103,9 @@ def _scheduling_constraints(spec: Tree, path: Path) -> Iterator[str]:
 
 def _preferred_node_term(term: Tree, path: Path) -> Iterator[str]:
     for index, expression in enumerate(term.get("matchExpressions") or ()):
-        term_ = {"matchExpressions": [expression]}
+        single_term = {"matchExpressions": [expression]}
         match_expressions_path = path / "preference" / "matchExpressions"
-        for text in warnings_for_node_selector_term(term_, path / "preference"):
+        for text in warnings_for_node_selector_term(single_term, path / "preference"):
             yield text.replace("matchExpressions[0]", f"matchExpressions[{index}]", 1)
         for number, value in enumerate(expression.get("values") or ()):
             for message in names.label_value(value):
@@ -229,8 +229,8 @@ def _port_names(spec: Tree, path: Path) -> Iterator[str]:
 
 
 def _port_conflict(port: Tree, other: Tree) -> str:
-    host_ports = [port_.get("hostPort") or 0 for port_ in (port, other)]
-    host_ips = [port_.get("hostIP") or "" for port_ in (port, other)]
+    host_ports = [candidate.get("hostPort") or 0 for candidate in (port, other)]
+    host_ips = [candidate.get("hostIP") or "" for candidate in (port, other)]
     same_port = host_ports[0] == host_ports[1]
     if same_port and host_ips[0] == host_ips[1]:
         return "duplicate"

@@ -57,13 +57,13 @@ class EndpointSliceStrategy(Strategy):
         return list(validate_endpoint_slice_update(new, old))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        warnings_ = []
+        messages = []
         if old is None and new.get("addressType") == "FQDN":
             # The path as in kube-apiserver's message.
-            warnings_.append("spec.addressType: FQDN endpoints are deprecated")
+            messages.append("spec.addressType: FQDN endpoints are deprecated")
         if labels_of(new).get(_MANAGED_BY) in _KUBERNETES_CONTROLLERS:
-            return warnings_
-        return warnings_ + [
+            return messages
+        return messages + [
             text
             for index, endpoint in enumerate(new.get("endpoints") or ())
             for number, address in enumerate(endpoint.get("addresses") or ())

@@ -72,9 +72,9 @@ def _responder_status(eviction: Tree, now: datetime) -> str:
     if not responder:
         return UNSET
     state = responder.get("state") or ""
-    time_ = report.get("startTime") if state == "Active" else report.get("completionTime")
-    text_ = "Started" if state == "Active" and time_ else state
-    return f"{text_} ({age_text(time_, now)} ago)" if time_ else text_
+    report_time = report.get("startTime") if state == "Active" else report.get("completionTime")
+    state_text = "Started" if state == "Active" and report_time else state
+    return f"{state_text} ({age_text(report_time, now)} ago)" if report_time else state_text
 
 
 def _expected_finish(eviction: Tree, now: datetime) -> str:
@@ -90,14 +90,14 @@ def _expected_finish(eviction: Tree, now: datetime) -> str:
 
 def _requesters(eviction: Tree, _: datetime) -> str:
     requesters = value_at(eviction, "status", "requesters") or ()
-    names_ = [
+    requester_names = [
         requester.get("name") or ""
         for requester in requesters
         if requester.get("intent") != "Withdrawn"
     ]
-    if not names_:
+    if not requester_names:
         return "<withdrawn>" if requesters else NONE
-    return join_first(names_, 1)
+    return join_first(requester_names, 1)
 
 
 def _heartbeat(eviction: Tree, now: datetime) -> str:

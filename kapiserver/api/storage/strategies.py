@@ -46,14 +46,14 @@ class StorageClassStrategy(Strategy):
         return list(validate_storage_class(new))
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        warnings_ = []
+        messages = []
         for index, term in enumerate(new.get("allowedTopologies") or ()):
             expressions_path = Path("allowedTopologies")[index] / "matchLabelExpressions"
             for position, expression in enumerate(term.get("matchLabelExpressions") or ()):
                 deprecation = DEPRECATED_NODE_LABELS.get(expression.get("key") or "")
                 if deprecation:
-                    warnings_.append(f"{expressions_path[position] / 'key'}: {deprecation}")
-        return warnings_
+                    messages.append(f"{expressions_path[position] / 'key'}: {deprecation}")
+        return messages
 
 
 class VolumeAttributesClassStrategy(Strategy):
@@ -125,16 +125,16 @@ class CSIStorageCapacityStrategy(Strategy):
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         topology, path = new.get("nodeTopology") or {}, Path("nodeTopology")
-        warnings_ = []
+        messages = []
         for index, requirement in enumerate(topology.get("matchExpressions") or ()):
             key = requirement.get("key") or ""
             if key in DEPRECATED_NODE_LABELS:
                 key_path = (path / "matchExpressions")[index] / "key"
-                warnings_.append(f"{key_path}: {key} is {DEPRECATED_NODE_LABELS[key]}")
+                messages.append(f"{key_path}: {key} is {DEPRECATED_NODE_LABELS[key]}")
         for label in sorted(topology.get("matchLabels") or ()):
             if label in DEPRECATED_NODE_LABELS:
-                warnings_.append(f"{path / 'matchLabels' / label}: {DEPRECATED_NODE_LABELS[label]}")
-        return warnings_
+                messages.append(f"{path / 'matchLabels' / label}: {DEPRECATED_NODE_LABELS[label]}")
+        return messages
 
 
 _ATTACHMENT = VolumeAttachmentStrategy()

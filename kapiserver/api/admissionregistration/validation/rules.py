@@ -117,11 +117,11 @@ def validate_match_conditions(
     conditions: Sequence[Tree] | None, expressions: Expressions, path: Path
 ) -> Iterator[FieldError]:
     """Validate the match conditions of a webhook or of a policy."""
-    conditions_ = conditions or ()
-    if len(conditions_) > _CONDITIONS_MAX:
-        yield too_many(path, len(conditions_), _CONDITIONS_MAX)
+    entries = conditions or ()
+    if len(entries) > _CONDITIONS_MAX:
+        yield too_many(path, len(entries), _CONDITIONS_MAX)
     seen: set[str] = set()
-    for index, condition in enumerate(conditions_):
+    for index, condition in enumerate(entries):
         condition_path, name = path[index], condition.get("name") or ""
         expression = (condition.get("expression") or "").strip()
         if not expression:

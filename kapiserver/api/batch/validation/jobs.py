@@ -76,8 +76,8 @@ def _generated_labels(obj: Tree, forms: slice) -> dict[str, str]:
     """Return the generated labels of a job's pods, without a prefix or in both forms."""
     return {
         name: value
-        for names_ in zip(CONTROLLER_LABELS[forms], NAME_LABELS[forms], strict=True)
-        for name, value in zip(names_, (uid_of(obj), name_of(obj)), strict=True)
+        for label_names in zip(CONTROLLER_LABELS[forms], NAME_LABELS[forms], strict=True)
+        for name, value in zip(label_names, (uid_of(obj), name_of(obj)), strict=True)
     }
 
 

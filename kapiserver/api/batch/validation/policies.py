@@ -56,7 +56,7 @@ def _validate_action(action: str, path: Path, *, by_index: bool) -> Iterator[Fie
 
 def _validate_required_enum(value: str, allowed: Sequence[str], path: Path) -> Iterator[FieldError]:
     if not value:
-        quoted_values = " ".join(f'"{value_}"' for value_ in allowed)
+        quoted_values = " ".join(f'"{choice}"' for choice in allowed)
         yield required(path, f"valid values: [{quoted_values}]")
     elif value not in allowed:
         yield not_supported(path, value, allowed)

@@ -269,9 +269,9 @@ def _validate_times(status: Tree, leaf: Certificate, maximum: int) -> Iterator[F
         ("notBefore", begin, leaf.not_valid_before_utc, "NotBefore"),
         ("notAfter", end, leaf.not_valid_after_utc, "NotAfter"),
     )
-    for name, time, certificate_time, name_ in time_fields:
+    for name, time, certificate_time, certificate_field in time_fields:
         if time != certificate_time:
-            detail = f"must be set to the {name_} time encoded in the leaf certificate"
+            detail = f"must be set to the {certificate_field} time encoded in the leaf certificate"
             yield invalid(_STATUS / name, status[name], detail)
     lifetime = int((end - begin).total_seconds())
     if lifetime < _HOUR:

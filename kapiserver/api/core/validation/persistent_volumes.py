@@ -228,10 +228,10 @@ def validate_persistent_volume_update(new: Tree, old: Tree) -> Iterator[FieldErr
     if old_source.get("csi") and source.get("csi") and old_source["csi"].get(secret_field) is None:
         source["csi"] = {key: value for key, value in source["csi"].items() if key != secret_field}
     if source != old_source:
-        persistentvolumesource_path = _SPEC / "persistentvolumesource"
+        source_path = _SPEC / "persistentvolumesource"
         diff = go_diff(old_source, source, PersistentVolumeSource)
         yield forbidden(
-            persistentvolumesource_path,
+            source_path,
             f"spec.persistentvolumesource is immutable after creation\n{diff}",
         )
     yield from immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), Path("volumeMode"))

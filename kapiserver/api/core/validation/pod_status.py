@@ -210,8 +210,8 @@ def _validate_addresses(status: Tree, old_status: Tree, name: str) -> Iterator[F
     if None in parsed:
         invalid_index = parsed.index(None)
         problem = f"invalid IP[{invalid_index}]: {ips[invalid_index]}"
-        detail_ = f"failed to check for dual stack with error:{problem}"
-        yield FieldError("internal", path, detail_)
+        message = f"failed to check for dual stack with error:{problem}"
+        yield FieldError("internal", path, message)
     versions = {address.version for address in parsed if address is not None}
     if len(ips) > 2 or None in parsed or len(versions) < 2:
         detail = "may specify no more than one IP for each IP family"

@@ -52,7 +52,9 @@ def _validate_pod_changes(new: Tree, old: Tree) -> Iterator[FieldError]:
     if not _node_supports_resize(status):
         yield forbidden(_SPEC, "Pod running on node without support for resize")
     if any(
-        value_at(spec_, "resources", part) for spec_ in (spec, old_spec) for part in _RESOURCE_MAPS
+        value_at(pod_spec, "resources", part)
+        for pod_spec in (spec, old_spec)
+        for part in _RESOURCE_MAPS
     ):
         yield from _validate_pod_level_resources(spec.get("resources"), old_spec.get("resources"))
     if status.get("nodeAllocatableResourceClaimStatuses"):

@@ -111,8 +111,8 @@ def validate_resource_requirements(
 
 def claim_names(spec: Tree) -> frozenset[str]:
     """Return the names of a pod's resource claims."""
-    names_ = (claim.get("name") for claim in spec.get("resourceClaims") or ())
-    return frozenset(name for name in names_ if name)
+    candidates = (claim.get("name") for claim in spec.get("resourceClaims") or ())
+    return frozenset(name for name in candidates if name)
 
 
 def _validate_requirements(
@@ -165,7 +165,7 @@ def _validate_claim_names(
             if key in seen:
                 yield duplicate(path[index], key)
             elif not request:
-                for _ in (key_ for key_ in seen if key_.startswith(f"{name}/")):
+                for _ in (seen_key for seen_key in seen if seen_key.startswith(f"{name}/")):
                     yield duplicate(path[index], name)
             seen.add(key)
         if name not in pod_claims:

@@ -284,9 +284,9 @@ def validate_service_status_update(new: Tree, old: Tree) -> Iterator[FieldError]
         yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
         return
     old_ingress = value_at(old, "status", "loadBalancer", "ingress") or ()
-    old_ips = [ingress_["ip"] for ingress_ in old_ingress if ingress_.get("ip")]
-    for index, ingress_ in enumerate(ingress):
-        text, mode = ingress_.get("ip") or "", ingress_.get("ipMode")
+    old_ips = [entry["ip"] for entry in old_ingress if entry.get("ip")]
+    for index, entry in enumerate(ingress):
+        text, mode = entry.get("ip") or "", entry.get("ipMode")
         if text:
             yield from validate_format(addresses.ip, text, path[index] / "ip", old_values=old_ips)
         ip_mode_path = path[index] / "ipMode"
@@ -298,7 +298,7 @@ def validate_service_status_update(new: Tree, old: Tree) -> Iterator[FieldError]
         elif mode not in ("Proxy", "VIP"):
             yield not_supported(ip_mode_path, mode, ("Proxy", "VIP"))
         yield from validate_load_balancer_hostname(
-            ingress_.get("hostname") or "", path[index] / "hostname"
+            entry.get("hostname") or "", path[index] / "hostname"
         )
 
 

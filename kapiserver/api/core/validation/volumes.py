@@ -63,9 +63,9 @@ def validate_volumes(
     errors: list[FieldError] = []
     volumes = spec.get("volumes") or ()
     generated_claims = {
-        f"{pod_name}-{volume_.get('name') or ''}"
-        for volume_ in volumes
-        if pod_name and _is_ephemeral(volume_)
+        f"{pod_name}-{candidate.get('name') or ''}"
+        for candidate in volumes
+        if pod_name and _is_ephemeral(candidate)
     }
     for index, volume in enumerate(volumes):
         volume_path, name = (path / "volumes")[index], volume.get("name") or ""

@@ -95,7 +95,9 @@ def _validate_peer(
 ) -> Iterator[FieldError]:
     block = peer.get("ipBlock")
     members = [
-        name_ for name_ in ("podSelector", "namespaceSelector") if peer.get(name_) is not None
+        selector_field
+        for selector_field in ("podSelector", "namespaceSelector")
+        if peer.get(selector_field) is not None
     ]
     for name in members:
         yield from validate_label_selector(peer[name], path / name, before=old_peer)

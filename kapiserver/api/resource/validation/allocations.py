@@ -77,8 +77,8 @@ def validate_claim_status_update(new: Tree, old: Tree) -> Iterator[FieldError]:
             )
             yield forbidden(reserved_for_path, detail)
     if allocation is not None and old_allocation is None:
-        names_ = request_names(value_at(new, "spec", "devices") or {})
-        yield from _validate_allocation(allocation, names_, _STATUS / "allocation")
+        known_names = request_names(value_at(new, "spec", "devices") or {})
+        yield from _validate_allocation(allocation, known_names, _STATUS / "allocation")
 
 
 def device_id(result: Tree) -> tuple[str, ...]:

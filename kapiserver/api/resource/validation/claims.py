@@ -66,17 +66,17 @@ def validate_template_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def _validate_claim_spec(spec: Tree, path: Path) -> Iterator[FieldError]:
     devices, devices_path = spec.get("devices") or {}, path / "devices"
-    names_ = request_names(devices)
+    known_names = request_names(devices)
     check = rule_for(_all_selectors(devices))
 
     def validate_request(request: Tree, path: Path) -> Iterator[FieldError]:
         return _validate_request(request, check, path)
 
     def validate_constraint(constraint: Tree, path: Path) -> Iterator[FieldError]:
-        return _validate_constraint(constraint, names_, path)
+        return _validate_constraint(constraint, known_names, path)
 
     def validate_config(config: Tree, path: Path) -> Iterator[FieldError]:
-        yield from validate_request_references(config, names_, path)
+        yield from validate_request_references(config, known_names, path)
         yield from validate_opaque_config(config, path)
 
     yield from validate_items(
@@ -103,14 +103,14 @@ def _all_selectors(devices: Tree) -> Iterable[Tree]:
 def request_names(devices: Tree) -> set[str]:
     """Return the names that constraints, configs and results can refer to: requests and
     subrequests."""
-    request_names_ = set()
+    result = set()
     for request in devices.get("requests") or ():
-        request_names_.add(name_of_item(request))
-        request_names_.update(
+        result.add(name_of_item(request))
+        result.update(
             f"{name_of_item(request)}/{name_of_item(subrequest)}"
             for subrequest in request.get("firstAvailable") or ()
         )
-    return request_names_
+    return result
 
 
 def validate_request_references(

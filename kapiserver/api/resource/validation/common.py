@@ -40,7 +40,7 @@ ItemKey = Callable[[Any], Any]
 
 
 def validate_items(
-    items_: Sequence[Any] | None,
+    items: Sequence[Any] | None,
     maximum: int,
     check: ItemRule,
     path: Path,
@@ -49,14 +49,14 @@ def validate_items(
 ) -> Iterator[FieldError]:
     """Validate a list: its length, each item with `check`, and the uniqueness of `key`, if there is
     one."""
-    items = items_ or ()
-    if len(items) > maximum:
-        yield too_many(path, len(items), maximum)
+    entries = items or ()
+    if len(entries) > maximum:
+        yield too_many(path, len(entries), maximum)
         return
-    for index, item in enumerate(items):
+    for index, item in enumerate(entries):
         yield from check(item, path[index])
     if key is not None:
-        yield from check_unique(items, key, path)
+        yield from check_unique(entries, key, path)
 
 
 def name_of_item(item: Tree) -> str:

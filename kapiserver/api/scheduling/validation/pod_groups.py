@@ -99,7 +99,7 @@ def _validate_claims(spec: Tree, path: Path) -> Iterator[FieldError]:
     if len(claims) > _CLAIMS_MAX:
         yield from check_max_items(claims, _CLAIMS_MAX, path)
         return
-    yield from check_unique(claims, lambda claim_: claim_.get("name"), path)
+    yield from check_unique(claims, lambda entry: entry.get("name"), path)
     for index, claim in enumerate(claims):
         yield from check_union(claim, _CLAIM_FIELDS, path[index])
         yield from check_required_text(claim.get("name"), names.dns1123_label, path[index] / "name")
@@ -128,12 +128,12 @@ def validate_pod_group_update(new: Tree, old: Tree) -> Iterator[FieldError]:
 
 def validate_group_update(new: Tree, old: Tree, path: Path) -> Iterator[FieldError]:
     """Validate an updated group or group template."""
-    policy_ = new.get("schedulingPolicy") or {}
+    policy = new.get("schedulingPolicy") or {}
     old_policy = old.get("schedulingPolicy") or {}
     policy_path = path / "schedulingPolicy"
-    if not same_union_members(policy_, old_policy, _POLICY_TYPES):
-        yield from check_union(policy_, _POLICY_TYPES, policy_path)
-    basic, gang = policy_.get("basic"), policy_.get("gang")
+    if not same_union_members(policy, old_policy, _POLICY_TYPES):
+        yield from check_union(policy, _POLICY_TYPES, policy_path)
+    basic, gang = policy.get("basic"), policy.get("gang")
     if basic != old_policy.get("basic"):
         yield invalid(policy_path / "basic", None, IMMUTABLE)
     yield from check_presence_unchanged(gang, old_policy.get("gang"), policy_path / "gang")

@@ -121,11 +121,11 @@ def _validate_unique_names(
 def _validate_names_not_taken(
     templates: Sequence[Tree], path: Path, seen_names: set[str]
 ) -> Iterator[FieldError]:
-    names_ = [_template_name(template) for template in templates]
-    for index, name in enumerate(names_):
+    template_names = [_template_name(template) for template in templates]
+    for index, name in enumerate(template_names):
         if name in seen_names:
             yield duplicate(path[index] / "name", name)
-    seen_names.update(names_)
+    seen_names.update(template_names)
 
 
 def _depth(template: Tree) -> int:

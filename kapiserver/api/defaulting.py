@@ -74,9 +74,9 @@ def compile_defaults(type_: type[Type], functions: DefaultTable) -> Defaults:
 
 
 def _plan(type_: type[Type], functions: DefaultTable, plans: dict[type[Type], _Plan]) -> _Plan:
-    known = plans.get(type_)
-    if known is not None:
-        return known
+    cached = plans.get(type_)
+    if cached is not None:
+        return cached
     plan = plans[type_] = _Plan(type_, functions.get(type_))
     for declared in type_.fields():
         shape = declared.shape

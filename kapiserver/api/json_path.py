@@ -133,12 +133,12 @@ def _index(index: int) -> Step:
     return step
 
 
-def _filter(left: str, compare: str | None, right: str | None) -> Step:
-    find = compile_path(left)
+def _filter(path: str, compare: str | None, literal_text: str | None) -> Step:
+    find = compile_path(path)
     if compare is None:
         return lambda value: (item for item in _items(value) if find(item))
     holds = _OPERATORS[compare]
-    literal = _literal(right or "")
+    literal = _literal(literal_text or "")
 
     def step(value: Value) -> Iterator[Value]:
         for item in _items(value):

@@ -311,16 +311,18 @@ class FieldManager:
             if manager == applier:
                 remaining_managers[manager] = owned
                 continue
-            theirs = comparisons.get(owned.api_version)
-            if theirs is None:
+            their_comparison = comparisons.get(owned.api_version)
+            if their_comparison is None:
                 computed = self._compare_in(before, after, owned.api_version)
                 if computed is None:
                     continue  # the version no longer exists, so drop its managers
-                theirs = comparisons[owned.api_version] = computed
-            lost = intersection(owned.fields, union(theirs.modified, theirs.added))
+                their_comparison = comparisons[owned.api_version] = computed
+            lost = intersection(
+                owned.fields, union(their_comparison.modified, their_comparison.added)
+            )
             if lost:
                 conflicts[manager] = lost
-            rest = difference(difference(owned.fields, lost), theirs.removed)
+            rest = difference(difference(owned.fields, lost), their_comparison.removed)
             if rest:
                 remaining_managers[manager] = owned.with_fields(rest)
         if conflicts and not force:

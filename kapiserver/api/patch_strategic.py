@@ -258,15 +258,15 @@ def _in_order(
     result: list[Value] = []
     pending = iter(named)
     upcoming = next(pending, None)
-    for other in others:
-        rank = live_ranks.get(_item_identity(other, key))
+    for remaining in others:
+        rank = live_ranks.get(_item_identity(remaining, key))
         while upcoming is not None:
             upcoming_rank = live_ranks.get(_item_identity(upcoming, key))
             if rank is not None and upcoming_rank is not None and rank < upcoming_rank:
                 break
             result.append(upcoming)
             upcoming = next(pending, None)
-        result.append(other)
+        result.append(remaining)
     if upcoming is not None:
         result.append(upcoming)
     return [*result, *pending]

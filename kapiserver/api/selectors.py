@@ -432,8 +432,8 @@ def _resolve_field(term: FieldTerm, resource: Resource) -> FieldTerm:
         return FieldTerm(name, term.value, term.equal)
     if has_own_message:
         raise BadObject(resource.unsupported_field_message.format(term.name))
-    known = ", ".join(f'"{field_name}"' for field_name in _ALWAYS_SELECTABLE)
-    raise BadObject(f"{_quoted(term.name)} is not a known field selector: only {known}")
+    allowed = ", ".join(f'"{field_name}"' for field_name in _ALWAYS_SELECTABLE)
+    raise BadObject(f"{_quoted(term.name)} is not a known field selector: only {allowed}")
 
 
 # Compilation.

@@ -97,7 +97,7 @@ class Strategy:
     def canonicalize(self, obj: Tree) -> None:
         """Normalize a valid object, as the last step before it is stored."""
 
-    def grace_period(self, obj: Tree, asked: int | None) -> int:
+    def grace_period(self, obj: Tree, requested: int | None) -> int:
         """Return the grace period of a deletion in seconds; `asked` is the client's, 0 deletes at
         once."""
         return 0

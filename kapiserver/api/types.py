@@ -367,8 +367,8 @@ def _fields(cls: Any) -> tuple[Field, ...]:
                 declared = _declare(declared, base, attribute, value)
             elif isinstance(value, FieldOverride):
                 _override(declared, base, attribute, value)
-    own = [_field(cls, attribute, *found) for attribute, found in declared.items()]
-    return (*(_TYPE_META if issubclass(cls, Kind) else ()), *own)
+    fields = [_field(cls, attribute, *declaration) for attribute, declaration in declared.items()]
+    return (*(_TYPE_META if issubclass(cls, Kind) else ()), *fields)
 
 
 _Declared: TypeAlias = dict[str, tuple[type[Type], FieldOptions]]
@@ -432,14 +432,14 @@ def _read_annotation(cls: type[Type], owner: type[Type], attribute: str) -> tupl
 @functools.cache
 def _flat_fields(cls: Any) -> tuple[FlatField, ...]:
     flat: list[FlatField] = []
-    for own in _fields(cls):
-        if not own.options.inline:
-            flat.append(FlatField(embedded_in=(), field=own))
+    for declared in _fields(cls):
+        if not declared.options.inline:
+            flat.append(FlatField(embedded_in=(), field=declared))
             continue
-        assert isinstance(own.shape, Message)
+        assert isinstance(declared.shape, Message)
         flat.extend(
-            FlatField(embedded_in=(own, *inner.embedded_in), field=inner.field)
-            for inner in own.shape.type.flat_fields()
+            FlatField(embedded_in=(declared, *inner.embedded_in), field=inner.field)
+            for inner in declared.shape.type.flat_fields()
         )
     return tuple(flat)
 

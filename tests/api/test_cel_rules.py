@@ -36,8 +36,8 @@ def obj(*rules, **properties):
 
 
 def broken(schema, value, old=None):
-    found = cel.validate(value, old, structural.compile(schema))
-    return [f"{'tolerated: ' * isinstance(one, RatchetedError)}{one}" for one in found]
+    errors = cel.validate(value, old, structural.compile(schema))
+    return [f"{'tolerated: ' * isinstance(error, RatchetedError)}{error}" for error in errors]
 
 
 INT = {"type": "integer"}
@@ -250,14 +250,14 @@ def test_evaluation_raises_out_of_time():
         with pytest.raises(OutOfTime):
             cel.validate({"t": "t" * (2 << 20)}, None, node, steps=steps)
     assert cel.validate({"t": "t"}, None, node, steps=1000) == []
-    wrong = structural.compile(obj("self.l.all(a, self.l.all(b, a < b))", l=LIST))
+    schema = structural.compile(obj("self.l.all(a, self.l.all(b, a < b))", l=LIST))
     value = {"l": list(range(500, 0, -1))}
-    assert cel.validate(value, None, wrong, steps=100_000) == cel.validate(value, None, wrong)
+    assert cel.validate(value, None, schema, steps=100_000) == cel.validate(value, None, schema)
 
 
 def refused(schema):
-    found = cel.check_rules(structural.compile(schema), AT)
-    return [(error.path.text, error.type, error.detail.split("\n")[0]) for error in found]
+    errors = cel.check_rules(structural.compile(schema), AT)
+    return [(error.path.text, error.type, error.detail.split("\n")[0]) for error in errors]
 
 
 RULE = "@.x-kubernetes-validations[0]"
@@ -404,15 +404,15 @@ def test_invalid_rules(name):
 def test_a_schema_costs_as_much_as_all_its_rules():
     """Rules that are within their own limits together exceed the limit of the schema."""
     costly = "self.l.all(a, self.l.all(b, a != b))"
-    found = refused(
+    errors = refused(
         obj(
             *[f"{costly} && {count} > 0" for count in range(30)],
             l={"type": "array", "maxItems": 1000, "items": STRING},
         )
     )
-    assert [kind for _, kind, _ in found] == ["forbidden"] * 5
-    assert found[-1][0] == "@"
-    assert found[-1][2].startswith("x-kubernetes-validations estimated rule & messageExpression")
+    assert [kind for _, kind, _ in errors] == ["forbidden"] * 5
+    assert errors[-1][0] == "@"
+    assert errors[-1][2].startswith("x-kubernetes-validations estimated rule & messageExpression")
 
 
 @settings(max_examples=60)

@@ -138,8 +138,8 @@ def test_precedence():
         invalid(b, "x", "must be y"),
         forbidden(b, "never"),
     ]
-    found = [required(a), invalid(b, None, "field is immutable")]
-    assert texts(merge_errors(handwritten, found)) == [
+    declarative = [required(a), invalid(b, None, "field is immutable")]
+    assert texts(merge_errors(handwritten, declarative)) == [
         "a: Invalid value: 1: must be more",
         'b: Invalid value: "x": must be y',
         "b: Forbidden: never",

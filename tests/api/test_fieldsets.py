@@ -36,34 +36,34 @@ def _tidy(node: Fields) -> Fields:
 
 
 def _paths(fields: Fields, before: Path = ()) -> frozenset[Path]:
-    found: set[Path] = set()
+    paths: set[Path] = set()
     for step, below in fields.items():
         if step == ".":
             continue
         path = (*before, step)
         if not below or "." in below:
-            found.add(path)
-        found |= _paths(below, path)
-    return frozenset(found)
+            paths.add(path)
+        paths |= _paths(below, path)
+    return frozenset(paths)
 
 
 @given(_SETS, _SETS)
 @settings(max_examples=200)
-def test_algebra(one: frozenset[Path], other: frozenset[Path]) -> None:
+def test_algebra(left: frozenset[Path], right: frozenset[Path]) -> None:
     """Union, difference and intersection equal those of the sets of paths."""
-    a, b = _tree(one), _tree(other)
-    assert _paths(a) == one
-    assert _paths(union(a, b)) == one | other
-    assert _paths(difference(a, b)) == one - other
-    assert _paths(intersection(a, b)) == one & other
+    a, b = _tree(left), _tree(right)
+    assert _paths(a) == left
+    assert _paths(union(a, b)) == left | right
+    assert _paths(difference(a, b)) == left - right
+    assert _paths(intersection(a, b)) == left & right
 
 
 @given(_SETS, _SETS)
 @settings(max_examples=200)
-def test_without(one: frozenset[Path], other: frozenset[Path]) -> None:
+def test_without(left: frozenset[Path], right: frozenset[Path]) -> None:
     """Paths below a path of the second set are removed, too."""
-    left = {path for path in one if not any(path[: len(cut)] == cut for cut in other)}
-    assert _paths(without(_tree(one), _tree(other))) == left
+    remaining = {path for path in left if not any(path[: len(cut)] == cut for cut in right)}
+    assert _paths(without(_tree(left), _tree(right))) == remaining
 
 
 @given(_SETS)

@@ -38,7 +38,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> FileDescriptorSet:
 
 def test_protoc_reads_what_the_declarations_say(compiled: FileDescriptorSet) -> None:
     """The descriptors made from the declarations equal those that protoc makes from the text."""
-    by_name = {found.name: found for found in compiled.file}
+    by_name = {descriptor.name: descriptor for descriptor in compiled.file}
     assert by_name.keys() == BY_PATH.keys()
     for path, file in BY_PATH.items():
         assert idl.file_descriptor(file) == by_name[path]
@@ -48,7 +48,7 @@ def test_protoc_reads_what_the_declarations_say(compiled: FileDescriptorSet) -> 
 def test_tags_are_unique(file: idl.ProtoFile) -> None:
     """No two fields of a message share a tag, and none is in protoc's reserved range."""
     for message in file.messages:
-        numbers = [one.number for one in idl.wire_fields(message)]
+        numbers = [field.number for field in idl.wire_fields(message)]
         assert len(numbers) == len(set(numbers))
         assert all(0 < (number or 0) < 19000 for number in numbers)
 
@@ -156,7 +156,7 @@ def test_tags_are_read_from_generated_text() -> None:
     text = idl.proto_text(BY_PATH["k8s.io/api/core/v1/generated.proto"])
     tags = read_tags(text)
     assert tags["ConfigMap"].live == {1: "metadata", 2: "data", 3: "binaryData", 4: "immutable"}
-    assert sum(len(one.live) for one in tags.values()) == sum(
+    assert sum(len(message_tags.live) for message_tags in tags.values()) == sum(
         len(idl.wire_fields(message))
         for message in BY_PATH["k8s.io/api/core/v1/generated.proto"].messages
     )

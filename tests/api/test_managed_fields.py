@@ -158,9 +158,9 @@ def test_lists_merge_by_key() -> None:
     ]
     tree = obj.apply(sidecar, "mesh")
     containers = tree["spec"]["template"]["spec"]["containers"]
-    assert [one["name"] for one in containers] == ["proxy", "nginx"]
+    assert [container["name"] for container in containers] == ["proxy", "nginx"]
     assert containers[1]["image"] == "nginx:1"
-    assert [one["name"] for one in containers[1]["env"]] == ["B", "A", "C"]
+    assert [container["name"] for container in containers[1]["env"]] == ["B", "A", "C"]
     mine = obj.owned()[("me", "Apply")]["f:spec"]["f:template"]["f:spec"]["f:containers"]
     ports = mine['k:{"name":"nginx"}']["f:ports"]
     assert list(ports) == [
@@ -307,7 +307,9 @@ def _pods(draw: st.DrawFn, names: st.SearchStrategy[str] = _NAMES) -> Tree:
     """What one manager may say of a pod: labels, containers, env, finalizers; nothing empty, which
     the store does not keep."""
     pairs = st.dictionaries(names, _VALUES, max_size=3)
-    finalizers = [f"x/{one}" for one in draw(st.lists(names, unique=True, max_size=2))]
+    finalizers = [
+        f"x/{container_name}" for container_name in draw(st.lists(names, unique=True, max_size=2))
+    ]
     containers = []
     for name in draw(st.lists(names, unique=True, max_size=3)):
         env = [{"name": key, "value": value} for key, value in draw(pairs).items()]
@@ -373,14 +375,14 @@ def test_applying_nothing_keeps_other_fields(mine: Tree, yours: Tree) -> None:
 
 @given(_pods(), _pods())
 @settings(max_examples=150)
-def test_comparison_turns_old_into_new(one: Tree, other: Tree) -> None:
+def test_comparison_turns_old_into_new(old: Tree, new: Tree) -> None:
     """Removing the removed fields and merging the new ones turns the old object into the new
     one."""
     node = merge_schema.schema_of(SCHEME.type_of(GroupVersionKind("", "v1", "Pod")))
-    diff = structured_merge.compare(node, one, other)
-    cut = structured_merge.remove(node, one, diff.removed)
-    merged = structured_merge.merge(node, cut, other)
-    assert _unordered(canonical(merged)) == _unordered(canonical(other))
+    diff = structured_merge.compare(node, old, new)
+    cut = structured_merge.remove(node, old, diff.removed)
+    merged = structured_merge.merge(node, cut, new)
+    assert _unordered(canonical(merged)) == _unordered(canonical(new))
 
 
 def _unordered(value: Any) -> Any:
@@ -411,11 +413,11 @@ def test_shared_fields_do_not_change_the_time() -> None:
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1", b="1"), "me")
     tree = obj.apply(config_map(a="1"), "you", now=LATER)
-    times = {one["manager"]: one.get("time") for one in tree["metadata"]["managedFields"]}
+    times = {entry["manager"]: entry.get("time") for entry in tree["metadata"]["managedFields"]}
     assert times == {"me": NOW, "you": None}
     obj.apply(config_map(a="2"), "you", force=True, now=LATER)
     tree = obj.apply(config_map(a="2", b="1"), "you", now="2026-01-03T00:00:00Z")
-    times = {one["manager"]: one.get("time") for one in tree["metadata"]["managedFields"]}
+    times = {entry["manager"]: entry.get("time") for entry in tree["metadata"]["managedFields"]}
     assert times == {"me": NOW, "you": LATER}
 
 

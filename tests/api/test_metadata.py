@@ -83,8 +83,8 @@ NEW = [
 def test_new(path, value, messages):
     """One broken rule gives its messages and no others."""
     obj = changed(OBJ, path, value)
-    found = validate_new(obj, namespaced=True, check=names.dns1123_subdomain)
-    assert texts(found) == messages
+    errors = validate_new(obj, namespaced=True, check=names.dns1123_subdomain)
+    assert texts(errors) == messages
 
 
 def test_two_controllers():
@@ -100,8 +100,8 @@ def test_two_controllers():
 
 def test_cluster_scoped():
     """A cluster-scoped object has no namespace."""
-    found = validate_new(OBJ, namespaced=False, check=names.dns1123_subdomain)
-    assert texts(found) == ["metadata.namespace: Forbidden: not allowed on this type"]
+    errors = validate_new(OBJ, namespaced=False, check=names.dns1123_subdomain)
+    assert texts(errors) == ["metadata.namespace: Forbidden: not allowed on this type"]
 
 
 CHANGED = [
@@ -146,8 +146,8 @@ def test_finalizers_of_terminating_objects():
 def test_finalizers_last():
     """Errors of standard finalizers come after all other errors of an update."""
     new = changed(changed(OBJ, "metadata/finalizers", ["mine"]), "metadata/uid", "w")
-    found = validate_updated(new, OBJ, namespaced=True)
-    assert [str(error.path) for error in found] == ["metadata.uid", "metadata.finalizers[0]"]
+    errors = validate_updated(new, OBJ, namespaced=True)
+    assert [str(error.path) for error in errors] == ["metadata.uid", "metadata.finalizers[0]"]
 
 
 def test_generation_never_decreases():

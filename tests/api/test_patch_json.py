@@ -92,10 +92,10 @@ def test_refuses(patch, message):
 
 def test_many_operations():
     """10,000 operations are accepted, one more is refused."""
-    one = {"op": "add", "path": "/text", "value": "y"}
-    assert patch_json.read([one] * 10_000)
+    operation = {"op": "add", "path": "/text", "value": "y"}
+    assert patch_json.read([operation] * 10_000)
     with pytest.raises(PatchTooLong) as caught:
-        patch_json.read([one] * 10_001)
+        patch_json.read([operation] * 10_001)
     assert str(caught.value) == (
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, "
         "got 10001"

@@ -112,17 +112,17 @@ CANONICAL: list[tuple[type[ScalarType], Any, Any]] = [
 @pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
 def test_canonical(leaf: type[ScalarType], value: Any, expected: Any) -> None:
     """A value becomes what Go writes for it; canonical values do not change."""
-    found = leaf.canonical(value)
-    assert found == expected
-    assert type(found) is type(expected)
-    assert leaf.canonical(found) == expected
+    canonical = leaf.canonical(value)
+    assert canonical == expected
+    assert type(canonical) is type(expected)
+    assert leaf.canonical(canonical) == expected
 
 
 @pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
 def test_wire(leaf: type[ScalarType], value: Any, expected: Any) -> None:
     """The message of a canonical value decodes to that value."""
     message = leaf.to_message(leaf.canonical(value))
-    assert set(message) <= {one.name for one in leaf.fields()}
+    assert set(message) <= {decoded.name for decoded in leaf.fields()}
     assert leaf.from_message(message) == (expected if leaf is not StringList else expected or [])
 
 

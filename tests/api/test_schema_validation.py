@@ -199,9 +199,9 @@ FORMATS = {
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats(name):
     """A text has a format or does not."""
-    right, wrong = FORMATS[name]
+    right, invalid = FORMATS[name]
     assert [text for text in right if not formats.has_format(name, text)] == []
-    assert [text for text in wrong if formats.has_format(name, text)] == []
+    assert [text for text in invalid if formats.has_format(name, text)] == []
 
 
 @given(st.sampled_from(sorted(formats.FORMATS)), st.text(max_size=30))

@@ -17,7 +17,7 @@ def test_a_scheme_is_garbage_collected() -> None:
     scheme.field_extractor(pods)
     scheme.columns("", "Pod")
     scheme.conversion("autoscaling")
-    gone = weakref.ref(scheme)
+    reference = weakref.ref(scheme)
     del scheme
     gc.collect()
-    assert gone() is None
+    assert reference() is None

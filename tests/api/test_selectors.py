@@ -176,7 +176,7 @@ def test_selection_is_a_value():
 
 
 @pytest.mark.parametrize(
-    ("labels", "fields", "value", "seen"),
+    ("labels", "fields", "value", "expected"),
     [
         ("app=web", "", b"app web", None),
         ("app=web", "", b"app", False),
@@ -208,7 +208,7 @@ def test_selection_is_a_value():
         ("", "status.podIPs!=1.2.3.4\\,fd00::1", b"fd00::1", True),
     ],
 )
-def test_prefilter(labels: str, fields: str, value: bytes, seen: bool | None) -> None:
+def test_prefilter(labels: str, fields: str, value: bytes, expected: bool | None) -> None:
     """If the bytes of an object lack a text that a requirement needs, it does not hold; otherwise,
     the object must be decoded."""
-    assert parse(labels, fields).prefilter(value) is seen
+    assert parse(labels, fields).prefilter(value) is expected

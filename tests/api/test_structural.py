@@ -290,11 +290,11 @@ def test_schemas_that_are_not_structural(name):
 
 @settings(max_examples=100)
 @given(schemas(), schemas())
-def test_any_schema_can_be_checked(schema, other):
+def test_any_schema_can_be_checked(schema, second):
     """Any schema can be validated."""
     for name in ("allOf", "anyOf", "oneOf"):
-        assert isinstance(check({**schema, name: [other]}), list)
-    assert isinstance(check({**schema, "not": other, "items": [other]}), list)
+        assert isinstance(check({**schema, name: [second]}), list)
+    assert isinstance(check({**schema, "not": second, "items": [second]}), list)
 
 
 def test_unknown_formats():
@@ -304,15 +304,15 @@ def test_unknown_formats():
         fields = {name: {**STRING, "format": name} for name in names}
         return {"spec": {"versions": [{"schema": {"openAPIV3Schema": obj(**fields)}}]}}
 
-    known = definition("date-time", "k8s-short-name")
-    assert schema_warnings.warnings(known, None) == []
-    assert schema_warnings.warnings(definition("x"), known) == ['unrecognized format "x"']
+    old = definition("date-time", "k8s-short-name")
+    assert schema_warnings.warnings(old, None) == []
+    assert schema_warnings.warnings(definition("x"), old) == ['unrecognized format "x"']
     assert schema_warnings.warnings(definition("x", "int32"), definition("x")) == [
         'unrecognized format "int32"'
     ]
     number = obj(a={"type": "integer", "format": "int32"}, b={"type": "number", "format": "int32"})
-    found = {"spec": {"versions": [{"schema": {"openAPIV3Schema": number}}]}}
-    assert schema_warnings.warnings(found, None) == ['unrecognized format "int32"']
+    warnings = {"spec": {"versions": [{"schema": {"openAPIV3Schema": number}}]}}
+    assert schema_warnings.warnings(warnings, None) == ['unrecognized format "int32"']
 
 
 def test_nothing_is_compiled_before_it_is_used():

@@ -80,7 +80,10 @@ def test_annotations_become_shapes() -> None:
 
 def test_embedded_structs_open_in_flat_fields() -> None:
     """The flat fields have the fields of an embedded struct in its place."""
-    flat = [(one.field.name, [f.name for f in one.embedded_in]) for one in Whole.flat_fields()]
+    flat = [
+        (flat_field.field.name, [f.name for f in flat_field.embedded_in])
+        for flat_field in Whole.flat_fields()
+    ]
     assert flat[-2:] == [("size", ["inner"]), ("itself", [])]
 
 
@@ -212,9 +215,9 @@ def test_inherit_types_takes_only_the_named_types(versions: Any) -> None:
 @pytest.mark.parametrize("change", [override_field(required=True), remove_field()])
 def test_change_of_an_unknown_field_is_an_error(change: Any) -> None:
     """A field that no base class declares can be neither changed nor removed."""
-    wrong: Any = type("Wrong", (Part,), {"sise": change})
+    options: Any = type("Wrong", (Part,), {"sise": change})
     with pytest.raises(TypeError, match=r"Wrong\.sise: no base class declares this field"):
-        wrong.fields()
+        options.fields()
 
 
 def test_new_field_before_an_unknown_one_is_an_error() -> None:
@@ -229,7 +232,7 @@ def test_new_field_before_an_unknown_one_is_an_error() -> None:
         Wrong.fields()
 
 
-@pytest.mark.parametrize("type_", [Part, Whole], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("type_", [Part, Whole], ids=lambda declared: declared.__name__)
 def test_annotation_declares_the_same_shape(type_: Any) -> None:
     """An annotation made from a field is read as the field's shape again."""
     names = {f.attribute: annotation(f) for f in type_.fields()}
@@ -238,16 +241,16 @@ def test_annotation_declares_the_same_shape(type_: Any) -> None:
     assert again.fields() == type_.fields()
 
 
-def _types(type_: type[Type], seen: set[type[Type]]) -> set[type[Type]]:
-    if type_ not in seen:
-        seen.add(type_)
-        for one in type_.fields():
-            shape: Any = one.shape
+def _types(type_: type[Type], visited: set[type[Type]]) -> set[type[Type]]:
+    if type_ not in visited:
+        visited.add(type_)
+        for declared in type_.fields():
+            shape: Any = declared.shape
             while isinstance(shape, ListOf | MapOf):
                 shape = shape.item if isinstance(shape, ListOf) else shape.value
             if isinstance(shape, Message):
-                _types(shape.type, seen)
-    return seen
+                _types(shape.type, visited)
+    return visited
 
 
 ALL: set[type[Type]] = set()
@@ -257,21 +260,21 @@ for _group in Scheme().declared_groups:
             _types(_kind, ALL)
 
 
-@pytest.mark.parametrize("type_", sorted(ALL, key=str), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("type_", sorted(ALL, key=str), ids=lambda declared: declared.__name__)
 def test_every_declaration_is_sound(type_: type[Type]) -> None:
     """Each reachable type has a docstring, unique names and unique tags above zero."""
     assert (type_.__doc__ or "").strip().endswith(".")
-    names = [one.field.name for one in type_.flat_fields()]
+    names = [declared.field.name for declared in type_.flat_fields()]
     assert len(names) == len(set(names))
-    numbers = [one.number for one in type_.fields() if one.number is not None]
+    numbers = [declared.number for declared in type_.fields() if declared.number is not None]
     assert len(numbers) == len(set(numbers))
     assert 0 not in numbers
-    for one in type_.fields():
-        if one.options.keys:
-            assert isinstance(one.shape, ListOf)
-            assert isinstance(one.shape.item, Message)
-            keyed = {flat.field.name for flat in one.shape.item.type.flat_fields()}
-            assert set(one.options.keys) <= keyed
+    for declared in type_.fields():
+        if declared.options.keys:
+            assert isinstance(declared.shape, ListOf)
+            assert isinstance(declared.shape.item, Message)
+            keyed = {flat.field.name for flat in declared.shape.item.type.flat_fields()}
+            assert set(declared.options.keys) <= keyed
 
 
 KINDS = [
@@ -309,11 +312,11 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize(("version", "name", "known"), KINDS)
-def test_scheme_finds_kinds(version: GroupVersion, name: str, known: bool) -> None:
+@pytest.mark.parametrize(("version", "name", "exists"), KINDS)
+def test_scheme_finds_kinds(version: GroupVersion, name: str, exists: bool) -> None:
     """Kinds, list kinds and the kinds of meta/v1 are found by name; others raise NotRegistered."""
     kind = GroupVersionKind(*version, name)
-    if known:
+    if exists:
         assert Scheme().type_of(kind).__name__ == name
     else:
         with pytest.raises(NotRegistered):
@@ -324,7 +327,12 @@ def test_list_kind_has_metadata_and_items() -> None:
     """A list kind has kind, apiVersion, metadata and items, even if there are no items."""
     pods = list_type(Scheme().type_of(CORE.with_kind("Pod")))
     assert issubclass(pods, Kind)
-    assert [one.name for one in pods.fields()] == ["kind", "apiVersion", "metadata", "items"]
+    assert [declared.name for declared in pods.fields()] == [
+        "kind",
+        "apiVersion",
+        "metadata",
+        "items",
+    ]
     assert pods.fields()[-1].options.always
 
 

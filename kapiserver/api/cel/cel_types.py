@@ -128,12 +128,12 @@ def is_parameter(cel_type: CelType) -> bool:
 def is_assignable(expected: CelType, actual: CelType, bound: dict[str, CelType]) -> bool:
     """Report whether a value of `actual` is allowed for `wanted`; binds type parameters."""
     if is_parameter(expected):
-        known = bound.get(expected.name)
-        if known is None or known.name == "dyn":
+        bound_type = bound.get(expected.name)
+        if bound_type is None or bound_type.name == "dyn":
             bound[expected.name] = actual
             return True
-        return is_assignable(known, actual, {}) or (
-            is_assignable(actual, known, {}) and _rebind(bound, expected, actual)
+        return is_assignable(bound_type, actual, {}) or (
+            is_assignable(actual, bound_type, {}) and _rebind(bound, expected, actual)
         )
     if "dyn" in (expected.name, actual.name):
         return True

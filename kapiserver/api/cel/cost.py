@@ -172,8 +172,8 @@ class _Estimator:
             # A binding expands to a loop over an empty list.
             return replace(body, cost=_LIST_COST + value.cost + body.cost, schema_type=None)
         cel_type = node.value.cel_type
-        known = Estimate(1, _type_size(cel_type.params[0] if cel_type.params else DYN))
-        body = self.of(node.body, {**scope, node.variable: known})
+        variable_estimate = Estimate(1, _type_size(cel_type.params[0] if cel_type.params else DYN))
+        body = self.of(node.body, {**scope, node.variable: variable_estimate})
         # Besides the binding: hasValue(), value(), and optional.of() for optMap.
         cost = _LIST_COST + 2 * value.cost + body.cost + 2 + (node.macro == "optMap")
         return Estimate(cost, _type_size(node.cel_type))
@@ -190,14 +190,14 @@ _SCALARS = ("bool", "int", "uint", "double", "timestamp", "duration")
 
 
 def _estimate_of(
-    cost: int, schema_type: CelType, cel_type: CelType, known: Size | None = None
+    cost: int, schema_type: CelType, cel_type: CelType, known_size: Size | None = None
 ) -> Estimate:
     # A value of a schema type; `known` is its size if the schema does not declare it.
     size = size_of(schema_type)
     if schema_type is UNDECLARED:
         size = _type_size(cel_type)
         if size is UNKNOWN:
-            size = known or Size(0, min(cel_type.size, MAX_COST))
+            size = known_size or Size(0, min(cel_type.size, MAX_COST))
     return Estimate(cost, size, schema_type)
 
 

@@ -168,13 +168,13 @@ def _cidr(text: str) -> Cidr:
                      f'netip.ParsePrefix("{text}"): no valid prefix') from None  # fmt: skip
 
 
-def _contains_ip(cidr: Cidr, other: Any) -> bool:
-    address = (_ip(other) if isinstance(other, str) else other).address
+def _contains_ip(cidr: Cidr, argument: Any) -> bool:
+    address = (_ip(argument) if isinstance(argument, str) else argument).address
     return address in cidr.interface.network
 
 
-def _contains_cidr(cidr: Cidr, other: Any) -> bool:
-    inner = (_cidr(other) if isinstance(other, str) else other).interface
+def _contains_cidr(cidr: Cidr, argument: Any) -> bool:
+    inner = (_cidr(argument) if isinstance(argument, str) else argument).interface
     outer = cidr.interface.network
     if inner.version != outer.version:
         return False

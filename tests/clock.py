@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that a test moves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class ManualTimer:
-    """A callback that waits for its time on a `ManualClock`."""
+    """A callback with its time on a `ManualClock`."""
 
     at: float
     callback: Callable[[], None]
@@ -20,7 +20,7 @@ class ManualTimer:
 
 @dataclass(slots=True)
 class ManualClock:
-    """A `kapiserver.storage.clock.Clock` at a time of the test's choice."""
+    """A `kapiserver.storage.clock.Clock` whose time a test sets."""
 
     time: float = 1_700_000_000.0
     timers: list[ManualTimer] = field(default_factory=list)
@@ -34,7 +34,7 @@ class ManualClock:
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Move on, and call back what falls due, in order."""
+        """Move the time forward, and call the callbacks that fall due, in order."""
         self.time += seconds
         due = sorted((t for t in self.timers if t.at <= self.time), key=lambda t: t.at)
         self.timers = [t for t in self.timers if t.at > self.time]

@@ -1,4 +1,5 @@
-"""Settings of every property test: no deadline for an example, a busy machine is no bug."""
+"""Hypothesis settings for all tests: no deadline for an example, because a busy machine is not a
+bug."""
 
 from __future__ import annotations
 

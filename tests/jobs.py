@@ -1,4 +1,4 @@
-"""Small valid jobs and cron jobs for the tables of cases."""
+"""Small valid Jobs and CronJobs for tables of test cases."""
 
 import copy
 
@@ -40,14 +40,14 @@ def created(obj):
 
 
 def job(**spec):
-    """A job with more in its spec."""
+    """A Job with these fields in its spec."""
     copied = copy.deepcopy(JOB)
     copied["spec"].update(spec)
     return copied
 
 
-def true(*types):
-    """Conditions that are true."""
+def true_conditions(*types):
+    """Conditions of these types with status True."""
     return [{"type": type_, "status": "True"} for type_ in types]
 
 
@@ -55,6 +55,6 @@ START, END = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 DONE = {
     "startTime": START,
     "completionTime": END,
-    "conditions": true("SuccessCriteriaMet", "Complete"),
+    "conditions": true_conditions("SuccessCriteriaMet", "Complete"),
 }
-FAILED = {"startTime": START, "conditions": true("FailureTarget", "Failed")}
+FAILED = {"startTime": START, "conditions": true_conditions("FailureTarget", "Failed")}

@@ -1,10 +1,10 @@
-"""Whether a history of concurrent operations could have happened one after another.
+"""Checks whether a history of concurrent operations is linearizable.
 
-The algorithm of Wing and Gong with Lowe's memory of what was tried (as in knossos and porcupine):
-take any operation that no unfinished one must precede, see whether the model allows its outcome,
-go on; step back where nothing fits. Operations whose outcome nobody heard of may happen at any
-time after their call, or never. A model gives all states that an operation may lead to; states
-are taken as sets, so that an outcome that leaves something open costs no search.
+The algorithm of Wing and Gong with Lowe's memoization (as in knossos and porcupine): pick an
+operation that need not follow another unexplained one, check whether the model allows its outcome,
+continue, and backtrack if no operation fits. An operation without a known outcome may take effect
+at any time after its call, or never. A model returns all states that an operation may lead to. The
+search keeps sets of states, so that an undetermined outcome costs no backtracking.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Literal, TypeAlias
 
 State: TypeAlias = Hashable
 Model: TypeAlias = Callable[[Any, "Operation"], Iterable[State]]
-"""The states after an operation with its outcome; none: it cannot have had that outcome."""
+"""The possible states after an operation; empty if its outcome is impossible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call. `outcome` is None, and so is `returned`, where nobody heard of it."""
+    """One call. `outcome` and `returned` are None if the client got no response."""
 
     kind: str
     called: float
@@ -31,37 +31,37 @@ class Operation:
 
 
 class _Entry:
-    """A call or a return in the list of what happened, linked to its neighbours."""
+    """A call or a return in the linked list of the history."""
 
     __slots__ = ("after", "before", "bit", "operation", "partner")
 
     def __init__(self, operation: Operation | None, bit: int) -> None:
-        self.operation = operation  # None: a return
+        self.operation = operation  # None for a return
         self.bit = bit
         self.partner: _Entry | None = None
         self.before: _Entry = self
         self.after: _Entry | None = None
 
-    def follow(self, other: _Entry) -> None:
+    def insert_after(self, other: _Entry) -> None:
         self.before, self.after = other, other.after
         other.after = self
         if self.after is not None:
             self.after.before = self
 
-    def leave(self) -> None:
+    def remove(self) -> None:
         self.before.after = self.after
         if self.after is not None:
             self.after.before = self.before
 
-    def come_back(self) -> None:
+    def restore(self) -> None:
         self.before.after = self
         if self.after is not None:
             self.after.before = self
 
 
 def linearizable(history: Sequence[Operation], model: Model, initial: State) -> bool:
-    """Whether some order explains every outcome and never puts an operation after one that was
-    called when it had returned already."""
+    """Whether some order explains every outcome and keeps each operation after those that had
+    returned before it was called."""
     head = _linked_list(history)
     unexplained = sum(operation.returned is not None for operation in history)
     states: frozenset[State] = frozenset((initial,))
@@ -70,15 +70,15 @@ def linearizable(history: Sequence[Operation], model: Model, initial: State) -> 
     applied: list[tuple[_Entry, frozenset[State]]] = []
     entry = head.after
     while unexplained:
-        if entry is None or entry.operation is None:  # somebody returned who was not taken
+        if entry is None or entry.operation is None:  # an unexplained operation returned
             if not applied:
                 return False
             entry, states = applied.pop()
             explained &= ~entry.bit
             if entry.partner is not None:
-                entry.partner.come_back()
+                entry.partner.restore()
                 unexplained += 1
-            entry.come_back()
+            entry.restore()
             entry = entry.after
             continue
         operation = entry.operation
@@ -89,9 +89,9 @@ def linearizable(history: Sequence[Operation], model: Model, initial: State) -> 
         visited.add((explained | entry.bit, next_states))
         applied.append((entry, states))
         states, explained = next_states, explained | entry.bit
-        entry.leave()
+        entry.remove()
         if entry.partner is not None:
-            entry.partner.leave()
+            entry.partner.remove()
             unexplained -= 1
         entry = head.after
     return True
@@ -101,14 +101,14 @@ def _linked_list(history: Sequence[Operation]) -> _Entry:
     moments: list[tuple[float, int, _Entry]] = []
     for number, operation in enumerate(history):
         call = _Entry(operation, 1 << number)
-        # What begins in the moment in which another ends was concurrent with it.
+        # A call at the time of another's return is concurrent with it.
         moments.append((operation.called, 0, call))
         if operation.returned is not None:
             call.partner = _Entry(None, 0)
             moments.append((operation.returned, 1, call.partner))
     head = last = _Entry(None, 0)
     for _, _, entry in sorted(moments, key=lambda moment: moment[:2]):
-        entry.follow(last)
+        entry.insert_after(last)
         last = entry
     return head
 
@@ -116,7 +116,7 @@ def _linked_list(history: Sequence[Operation]) -> _Entry:
 # The model of one object behind an API server.
 
 Stored: TypeAlias = tuple[int | None, str] | None
-"""Version (None: nobody heard of it) and value of an object; None: there is none."""
+"""Version (None if unknown) and value of an object; None if it does not exist."""
 
 Answer: TypeAlias = tuple[Literal["ok", "absent", "exists", "conflict"], int | None, str]
 
@@ -127,10 +127,10 @@ def register(state: Stored, operation: Operation) -> Iterable[Stored]:
     get      -> ("ok", version, value) | ("absent", ...)
     create   value -> ("ok", version, value) | ("exists", ...)
     put      (value, expected version or None) -> ("ok", ...) | ("conflict", ...) | ("absent", ...)
-             writes nothing when the value is the same
+             writes nothing if the value is the same
     delete   -> ("ok", ...) | ("absent", ...)
 
-    An outcome of None: nobody heard; the operation did what it could, or was refused.
+    An outcome of None: the client got no response; the operation took effect or was refused.
     """
     if operation.outcome is None:
         return _next_states_without_outcome(state, operation)

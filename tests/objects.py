@@ -1,4 +1,4 @@
-"""Small valid objects for the tables of cases, and one change to one of them at a time."""
+"""Small valid objects for tables of test cases, and single changes to them."""
 
 import copy
 import functools
@@ -58,12 +58,12 @@ AUTOSCALER = {
     "status": {"desiredReplicas": 0, "currentMetrics": None},
 }
 GONE = object()
-"""The value of a change that takes a field away."""
+"""The value of a change that removes a field."""
 
 
 @functools.cache
 def resource(name):
-    """The resource of that plural name."""
+    """The resource with a plural name."""
     for group in SCHEME.groups:
         for candidate in SCHEME.resources(group.name):
             if candidate.name == name:
@@ -72,13 +72,13 @@ def resource(name):
 
 
 def strategy(name):
-    """The strategy of `pods` or `pods/status`."""
+    """The strategy of a resource or subresource: `pods` or `pods/status`."""
     plural, _, subresource = name.partition("/")
     return SCHEME.strategy(resource(plural), subresource)
 
 
 def refused(name, new, old=None):
-    """What a write of a kind is told, in the order in which it is told, but for its metadata."""
+    """The errors of a create or update in order, without those of metadata."""
     kind = strategy(name)
     if old is None:
         return texts(merge_errors(kind.validate(new), list(kind.declarative_rules.errors(new))))
@@ -87,7 +87,7 @@ def refused(name, new, old=None):
 
 
 def defaulted(obj):
-    """A copy with all defaults."""
+    """A copy with defaults."""
     copied = copy.deepcopy(obj)
     SCHEME.default(copied)
     return copied
@@ -111,5 +111,5 @@ def changed(obj, path="", value=GONE):
 
 
 def texts(errors):
-    """Errors as messages show them."""
+    """The texts of errors."""
     return [str(error) for error in errors]

@@ -1,4 +1,4 @@
-"""An object as a server keeps it, with who owns which of its fields, for tests of managedFields."""
+"""An object with managedFields, written through a FieldManager as a server does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
 class KindSchemas:
-    """One kind of the scheme."""
+    """The merge schemas of one kind of the scheme."""
 
     def __init__(self, group: str, kind: str) -> None:
         self._group = group
@@ -49,17 +49,17 @@ def canonical(obj: Tree) -> Tree:
     return decode_tree(SCHEME.type_of(kind), copy.deepcopy(obj), [])
 
 
-def follower(api_version: str, kind: str, **options: Any) -> FieldManager:
+def field_manager(api_version: str, kind: str, **options: Any) -> FieldManager:
     group = GroupVersion.parse(api_version).group
     options.setdefault("ignored", {"f:status": {}})
     return FieldManager(schemas=KindSchemas(group, kind), version=api_version, **options)
 
 
 class OwnedObject:
-    """An object as a server keeps it: every write goes through a FieldManager."""
+    """An object as a server stores it: every write goes through a FieldManager."""
 
     def __init__(self, api_version: str, kind: str, **options: Any) -> None:
-        self.fields = follower(api_version, kind, **options)
+        self.fields = field_manager(api_version, kind, **options)
         self.tree: Tree | None = None
 
     def apply(self, text: str | Tree, manager: str, *, force: bool = False, now: str = NOW) -> Tree:

@@ -1,7 +1,7 @@
-"""The size limits of the house style: modules of at most 500 lines, functions of at most 70.
+"""The size limits: modules of at most 500 lines, functions of at most 70.
 
-Run by `make lint`; prints each offender and fails. Declarations of types are tables, not code:
-modules that hold nothing but them are not counted.
+`make lint` runs it; it prints each violation and fails. Modules that contain only declarations of
+types are tables, and are exempt.
 """
 
 import ast
@@ -20,8 +20,8 @@ def _is_declarations(tree: ast.Module) -> bool:
     )
 
 
-def offenders(path: Path) -> list[str]:
-    """Each rule that a module breaks, as a line to print."""
+def violations(path: Path) -> list[str]:
+    """Return a line for each limit that a module breaks."""
     text = path.read_text()
     tree = ast.parse(text)
     problems = []
@@ -42,7 +42,7 @@ def main() -> int:
         line
         for folder in ("kapiserver", "tests")
         for path in sorted((ROOT / folder).rglob("*.py"))
-        for line in offenders(path)
+        for line in violations(path)
     ]
     print("\n".join(problems) if problems else "sizes: ok")
     return 1 if problems else 0

@@ -1,4 +1,4 @@
-"""The composition of a server: what `serve` takes from a test."""
+"""The parts of a server that a test replaces through parameters of `serve`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def _create(session: aiohttp.ClientSession, url: str) -> tuple[int, Any]:
 
 
 class _PredictableIdentifiers:
-    """Identifiers that a test foresees."""
+    """Identifiers that a test can predict."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -54,7 +54,7 @@ class _PredictableIdentifiers:
 
 
 def test_clock_and_identifiers() -> None:
-    """Timestamps follow the clock that a test passes, uids and names its identifiers."""
+    """Timestamps follow the given clock, and uids and names the given identifiers."""
 
     async def run() -> None:
         async with _client(
@@ -71,7 +71,7 @@ def test_clock_and_identifiers() -> None:
 
 
 def test_filters() -> None:
-    """A filter of the test's own stands where its list has it."""
+    """A custom filter runs at its place in the list."""
     users = []
 
     def record(server: Server, next_handler: Handler) -> Handler:
@@ -92,7 +92,7 @@ def test_filters() -> None:
 
 
 class _ReadOnly:
-    """Allows nothing but reading."""
+    """Denies every verb except get."""
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
         if info.verb == "get":
@@ -104,7 +104,7 @@ class _ReadOnly:
 
 
 def test_authorizer() -> None:
-    """An authorizer that a test passes decides alone."""
+    """The given authorizer replaces the configured ones."""
 
     async def run() -> None:
         async with _client(authorizer=_ReadOnly()) as client:
@@ -116,7 +116,7 @@ def test_authorizer() -> None:
 
 
 class _Failing:
-    """Fails requests before or after their handler."""
+    """Fails creates before or after their handler."""
 
     def __init__(self, *, error_before: Exception | None, error_after: Exception | None) -> None:
         self._before = error_before
@@ -133,7 +133,7 @@ class _Failing:
 
 @pytest.mark.parametrize(("fails_before", "objects"), [(True, 0), (False, 1)])
 def test_faults(fails_before: bool, objects: int) -> None:
-    """A fault answers instead of the handler, or hides from the client what it wrote."""
+    """A fault replaces the handler, or replaces the response after the handler has written."""
     faults = _Failing(
         error_before=TooManyRequests() if fails_before else None,
         error_after=None if fails_before else TooManyRequests(),
@@ -148,7 +148,7 @@ def test_faults(fails_before: bool, objects: int) -> None:
 
 
 def test_dropped_connection() -> None:
-    """A fault may cut the connection after the write."""
+    """A fault can close the connection after the write."""
 
     async def run() -> None:
         async with _client(faults=_Failing(error_before=None, error_after=DropConnection())) as (

@@ -1,4 +1,4 @@
-"""The order of the house: every module stands above all that it imports, late imports included."""
+"""The import graph has no cycles, late imports included."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import grimp
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """There is an order of all modules in which each comes after what it imports."""
+    """The modules can be ordered so that each follows those that it imports."""
     graph = grimp.build_graph("kapiserver", cache_dir=None)
     imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     graphlib.TopologicalSorter(imports).prepare()

@@ -1,4 +1,4 @@
-"""The client against a real server, and against one that speaks nothing but JSON."""
+"""`kapiserver.client` with a real server, and with one that supports JSON only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.storage.etcd_server import free_port
 
 @asynccontextmanager
 async def connected(**options: Any) -> AsyncIterator[tuple[RunningServer, Client]]:
-    """A server of the test's own and a client of it."""
+    """A server and a client of it."""
     config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
     async with serve(config) as running, Client(running.url, **options) as client:
         yield running, client
@@ -42,7 +42,7 @@ ENCODINGS = [
 
 @pytest.mark.parametrize("options", ENCODINGS, ids=str)
 def test_verbs(options: dict[str, Any]) -> None:
-    """All verbs work in every encoding, and objects are the same trees."""
+    """All verbs work in every encoding, with the same trees."""
 
     async def run() -> None:
         async with connected(**options) as (_, client):
@@ -71,7 +71,7 @@ def test_verbs(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", ENCODINGS, ids=str)
 def test_custom_kinds(options: dict[str, Any]) -> None:
-    """Kinds that nobody declared to the client are objects like all others."""
+    """Kinds that the client's scheme does not have work like all others."""
 
     async def run() -> None:
         async with connected(**options) as (_, client):
@@ -104,7 +104,7 @@ def test_custom_kinds(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", ENCODINGS, ids=str)
 def test_follow(options: dict[str, Any]) -> None:
-    """What is there comes first, then what happens."""
+    """`follow` yields existing objects first, then changes."""
 
     async def run() -> None:
         async with connected(**options) as (_, client):
@@ -128,7 +128,7 @@ async def _next_event(events: AsyncIterator[Event]) -> str:
 
 
 def config_at(path: Path, port: int = 0) -> Config:
-    """A server over a file."""
+    """The configuration of a server over a file."""
     return Config(
         secure_port=None, insecure_port=port, shutdown_timeout=1, storage=f"sqlite:{path}"
     )
@@ -137,7 +137,7 @@ def config_at(path: Path, port: int = 0) -> Config:
 async def change_through_other_server(
     path: Path, act: Callable[[Resource], Awaitable[None]]
 ) -> None:
-    """Change what is in the file by way of another server, and forget how it was before."""
+    """Change the objects in the file through another server, and compact their history."""
     async with serve(config_at(path)) as running, Client(running.url) as client:
         await act(config_maps(client))
         kv = running.app.kv
@@ -146,7 +146,7 @@ async def change_through_other_server(
 
 @pytest.mark.parametrize("expired", ["raise", "restart", "continue"])
 def test_pages(tmp_path: Path, expired: Any) -> None:
-    """A list comes in pages; a token that is too old is raised, begins anew or goes on."""
+    """A list is read in pages; an expired token raises, restarts the list or continues it."""
     path = tmp_path / "objects.db"
 
     async def fill(maps: Resource) -> None:
@@ -191,7 +191,7 @@ def _names(page: dict[str, Any]) -> list[str]:
 
 
 def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
-    """A watch that cannot be resumed is replaced by a list, told as events."""
+    """If a watch cannot be resumed, `follow` lists again and yields the differences as events."""
     path = tmp_path / "objects.db"
 
     async def change(maps: Resource) -> None:
@@ -224,7 +224,8 @@ def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
 
 @asynccontextmanager
 async def json_only() -> AsyncIterator[tuple[str, list[str]]]:
-    """A server as old ones are, that takes and gives JSON; the Content-Types it was sent."""
+    """A server like an old one, which supports JSON only, and the Content-Types that it
+    received."""
     content_types: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -245,7 +246,8 @@ async def json_only() -> AsyncIterator[tuple[str, list[str]]]:
 
 
 def test_fallback() -> None:
-    """What is refused with 415 is sent as JSON, at once and from then on, for that resource."""
+    """A body that is refused with 415 is sent again as JSON; later bodies of that resource are sent
+    as JSON at once."""
 
     async def run() -> None:
         options: dict[str, Any] = {"gates": Gates(prefer_cbor=True)}
@@ -277,8 +279,8 @@ GATED = [
 
 @pytest.mark.parametrize(("options", "body", "apply"), GATED, ids=str)
 def test_gates(options: dict[str, Any], body: str, apply: str) -> None:
-    """The gates, set by a program, say what is asked for and what bodies and patches are sent in,
-    whatever else is configured."""
+    """The feature gates decide about the encoding of requests and responses, whatever `prefer`
+    says."""
 
     async def run() -> None:
         obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}

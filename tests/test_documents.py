@@ -1,4 +1,4 @@
-"""The documents at the root say nothing that is not so."""
+"""The documents at the root agree with the code."""
 
 import re
 import tomllib
@@ -21,7 +21,7 @@ def _modules() -> list[str]:
 
 
 def _named_paths(text: str) -> set[str]:
-    """What stands in backquotes and looks like a path of the project."""
+    """The paths of the project in backquotes."""
     quoted = re.findall(r"`([^`\s]+)`", text)
     return {
         text_part.rstrip("/")
@@ -31,14 +31,14 @@ def _named_paths(text: str) -> set[str]:
 
 
 def test_paths_in_architecture_exist() -> None:
-    """Every path that ARCHITECTURE.md names is there."""
+    """Every path in ARCHITECTURE.md exists."""
     for name in _named_paths((ROOT / "ARCHITECTURE.md").read_text()):
         is_present = (ROOT / name).exists() or (PACKAGE / name).exists()
         assert is_present, f"ARCHITECTURE.md names {name}, which is not there"
 
 
 def test_every_module_is_named() -> None:
-    """ARCHITECTURE.md names every module, or the folder of a group, handlers or filters."""
+    """ARCHITECTURE.md names every module, or its folder."""
     named = _named_paths((ROOT / "ARCHITECTURE.md").read_text())
     folders = [
         item
@@ -52,12 +52,12 @@ def test_every_module_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["api", "codecs", "storage", "apiserver"])
 def test_links_at_the_root(name: str) -> None:
-    """The customer's top-level names are links to the packages."""
+    """The links at the root lead to the packages of the same name."""
     assert (ROOT / name).resolve() == PACKAGE / name
 
 
 def test_readme_names_the_commands() -> None:
-    """README's two commands are targets of the Makefile."""
+    """The Makefile has README's targets `run` and `test`."""
     makefile = (ROOT / "Makefile").read_text()
     readme = (ROOT / "README.md").read_text()
     for target in ("run", "test"):
@@ -66,13 +66,13 @@ def test_readme_names_the_commands() -> None:
 
 
 def test_dependencies_have_lower_bounds() -> None:
-    """Every run-time dependency says the oldest version it works with."""
+    """Every run-time dependency has a lower bound."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert all(">=" in requirement for requirement in project["dependencies"])
 
 
 def test_compose_file() -> None:
-    """docker-compose.yml is valid YAML with both services, and each says how it is healthy."""
+    """docker-compose.yml is valid YAML with both services, and each has a health check."""
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     assert set(services) == {"kapiserver", "etcd"}
     assert all("healthcheck" in service for service in services.values())

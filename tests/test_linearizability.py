@@ -1,4 +1,4 @@
-"""The checker of histories itself: what it must accept, and what it must find."""
+"""The linearizability checker: histories that it accepts and refuses."""
 
 import itertools
 
@@ -74,20 +74,20 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("name", "history"), POSSIBLE, ids=[name for name, _ in POSSIBLE])
 def test_possible(name, history):
-    """Histories that some order explains are accepted."""
+    """A history that some order explains is linearizable."""
     assert linearizable(history, register, None)
 
 
 @pytest.mark.parametrize(("name", "history"), IMPOSSIBLE, ids=[name for name, _ in IMPOSSIBLE])
 def test_impossible(name, history):
-    """Histories that no order explains are found, also amid what has nothing to do with it."""
+    """A history that no order explains is not, also with unrelated operations added."""
     assert not linearizable(history, register, None)
     unrelated = [get(100 + n, 200 + n, 5, "z") for n in range(3)]
     assert not linearizable([*history, *unrelated], register, None)
 
 
 def brute_force(history):
-    """The same question answered by trying every order of every part of the unheard."""
+    """The same check by trying every order of every subset of the operations without a response."""
     finished = [operation for operation in history if operation.returned is not None]
     pending = [operation for operation in history if operation.returned is None]
     for count in range(len(pending) + 1):
@@ -135,6 +135,6 @@ def operations(draw):
 
 @settings(max_examples=300)
 @given(st.lists(operations(), max_size=5))
-def test_as_trying_everything(history):
-    """It says of every small history what trying all orders says."""
+def test_brute_force(history):
+    """The checker agrees with the brute-force check on small histories."""
     assert linearizable(history, register, None) is brute_force(history)

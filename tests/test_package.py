@@ -1,4 +1,4 @@
-"""What is built for others to install carries the whole product, and nothing else."""
+"""The source distribution and the wheel contain the whole package."""
 
 import tarfile
 import zipfile
@@ -21,7 +21,7 @@ def _product() -> set[str]:
 
 
 def test_source_distribution(tmp_path: Path) -> None:
-    """The source distribution holds every file of the package, and the tests."""
+    """The source distribution contains every file of the package, and the tests."""
     (built,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
     with tarfile.open(built) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -30,7 +30,7 @@ def test_source_distribution(tmp_path: Path) -> None:
 
 
 def test_wheel(tmp_path: Path) -> None:
-    """A wheel made of the unpacked source distribution holds the package, and no tests."""
+    """A wheel built from the unpacked source distribution contains the package, and no tests."""
     (source,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
     with tarfile.open(source) as archive:
         archive.extractall(tmp_path, filter="data")

@@ -1,4 +1,4 @@
-"""`kapiserver storage`, as a user gives it: what it prints, and its exit codes."""
+"""`kapiserver storage`: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VALUES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data directory with a store in it."""
+    """A data directory with a store."""
 
     async def fill() -> None:
         store = await open_embedded(tmp_path / "kapiserver.db")
@@ -71,7 +71,8 @@ def test_commands_print_summaries(folder: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_store_argument(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The store may be an argument: before the file of a backup, after the file to restore."""
+    """The store's path may be an argument: before the path of a backup, after the path of a file to
+    restore."""
     store, copy, new = (str(folder / name) for name in ("kapiserver.db", "copy.db", "new.db"))
     assert main(["storage", "backup", store, copy]) == 0
     assert main(["storage", "restore", copy, new]) == 0

@@ -1,8 +1,8 @@
 """Canonical trees of any declared type, for property tests.
 
-`trees(type_)` is a hypothesis strategy, `filled(type_)` one tree in which every field is set, and
-`kinds(scheme)` names every kind the scheme knows. Nothing here follows the codecs: what is
-canonical is said once more, from the declarations.
+`trees(type_)` is a hypothesis strategy, `filled(type_)` returns a tree with every field set, and
+`kinds(scheme)` yields every kind of a scheme. The canonical form is derived from the declarations,
+independently of the codecs.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from kapiserver.api.types import (
 )
 
 MAX_DEPTH = 12
-"""Of messages; deeper ones are left out where the declaration allows it."""
+"""Depth of messages; deeper ones are omitted if they are optional."""
 _WIDE_DEPTH = 6
-"""Below it, messages that hold themselves may not branch."""
+"""Depth below which recursive messages do not branch."""
 
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 _JSON = st.recursive(
@@ -104,8 +104,8 @@ _FILLED_LEAVES: dict[type[ScalarType], Value] = {
 
 
 def kinds(scheme: Scheme, *, wire: bool = False) -> Iterator[GroupVersionKind]:
-    """Every kind of every declared version, lists and meta/v1 included, hub versions not; only
-    those with a Protobuf form where `wire` is said."""
+    """Every kind of every declared version, with lists and meta/v1, without hub versions; with
+    `wire` only kinds with a Protobuf form."""
     for group in scheme.declared_groups:
         for name in group.declared_versions:
             version = GroupVersion(group.name, name)
@@ -117,15 +117,15 @@ def kinds(scheme: Scheme, *, wire: bool = False) -> Iterator[GroupVersionKind]:
 
 
 def objects(scheme: Scheme, kind: GroupVersionKind) -> st.SearchStrategy[Tree]:
-    """Whole canonical objects of a kind, which name themselves."""
+    """Complete canonical objects of a kind, with kind and apiVersion."""
     head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
     return trees(scheme.type_of(kind)).map(lambda tree: {**head, **tree})
 
 
 @st.composite
 def trees(draw: st.DrawFn, type_: type[Type], depth: int = 0) -> Tree:
-    """Canonical trees of a type, as its Protobuf decoder gives them: an empty list is absent or
-    null, kinds do not name themselves."""
+    """Canonical trees of a type, as its Protobuf decoder returns them: an empty list is absent or
+    null, and kind and apiVersion are absent."""
     optional = [flat for flat in _fields(type_) if not _is_required(flat)]
     max_fields = 6 if depth < 2 else 3 if depth < _WIDE_DEPTH else 1 if depth < MAX_DEPTH else 0
     drawn = (
@@ -150,7 +150,7 @@ def _fields(type_: type[Type]) -> list[FlatField]:
 
 
 def _is_required(flat: FlatField) -> bool:
-    # In every canonical tree: `always`, and structs that are no pointers.
+    # Present in every canonical tree: `always`, and structs that are not pointers.
     field = flat.field
     struct = isinstance(field.shape, Message) and not issubclass(
         field.shape.type, scalar_types.StringList
@@ -189,7 +189,7 @@ def _values(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
         return LEAVES[leaf] if leaf else trees(shape.type, depth + 1)
     list_size = 3 if depth < MAX_DEPTH else 0
     if isinstance(shape, ListOf):
-        # Only a list that must be there is asked for when it is empty: it is null then.
+        # An empty list is null if it is required, and absent otherwise.
         return st.lists(_values(shape.item, depth + 1), max_size=list_size).map(
             lambda drawn_items: drawn_items or None
         )
@@ -204,12 +204,12 @@ def _variants(type_: type[Variant], depth: int) -> st.SearchStrategy[Any]:
 
 
 def leaf_of(type_: type[Type]) -> type[ScalarType] | None:
-    """The Leaf of the tables above that a type is, or is derived from."""
+    """The scalar type of the tables above that a type is or inherits from."""
     return next((base for base in type_.__mro__ if base in _FILLED_LEAVES), None)
 
 
 def filled(type_: type[Type], *, above: tuple[type[Type], ...] = ()) -> Tree:
-    """A canonical tree with every field set, except where a type holds itself."""
+    """A canonical tree with every field set, except recursive ones."""
     return {
         flat.field.name: _filled(flat.field.shape, (*above, type_))
         for flat in _fields(type_)

@@ -18,7 +18,7 @@ from tests.jobs import (
     START,
     created,
     job,
-    true,
+    true_conditions,
 )
 from tests.objects import SCHEME, defaulted, strategy, texts
 
@@ -32,19 +32,19 @@ REPORTS = [
     (
         {},
         {},
-        {"startTime": START, "conditions": true("Failed")},
+        {"startTime": START, "conditions": true_conditions("Failed")},
         [f"{C} cannot set Failed=True condition without the FailureTarget=true condition"],
     ),
     (
         {},
         {},
-        {**DONE, "conditions": true("Complete")},
+        {**DONE, "conditions": true_conditions("Complete")},
         [f"{C} cannot set Complete=True condition without the SuccessCriteriaMet=true condition"],
     ),
     (
         {},
         {},
-        {**DONE, "conditions": true("SuccessCriteriaMet", "Complete", "FailureTarget")},
+        {**DONE, "conditions": true_conditions("SuccessCriteriaMet", "Complete", "FailureTarget")},
         [
             f"{C} cannot set Complete=True and FailureTarget=true conditions",
             f"{C} cannot set SuccessCriteriaMet=True and FailureTarget=true conditions",
@@ -186,11 +186,11 @@ def _cells(obj):
 
 STATES = [
     ({}, {}, "Running"),
-    ({}, {"conditions": true("Complete", "SuccessCriteriaMet")}, "Complete"),
-    ({}, {"conditions": true("Failed", "FailureTarget")}, "Failed"),
-    ({}, {"conditions": true("FailureTarget")}, "FailureTarget"),
-    ({}, {"conditions": true("Suspended")}, "Suspended"),
-    ({"deletionTimestamp": START}, {"conditions": true("Suspended")}, "Terminating"),
+    ({}, {"conditions": true_conditions("Complete", "SuccessCriteriaMet")}, "Complete"),
+    ({}, {"conditions": true_conditions("Failed", "FailureTarget")}, "Failed"),
+    ({}, {"conditions": true_conditions("FailureTarget")}, "FailureTarget"),
+    ({}, {"conditions": true_conditions("Suspended")}, "Suspended"),
+    ({"deletionTimestamp": START}, {"conditions": true_conditions("Suspended")}, "Terminating"),
 ]
 
 

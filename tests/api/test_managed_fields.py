@@ -27,7 +27,7 @@ from tests.ownership import (
     OwnedObject,
     canonical,
     config_map,
-    follower,
+    field_manager,
 )
 
 
@@ -241,7 +241,7 @@ def test_owners_across_versions() -> None:
         "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "x"}, "maxReplicas": 3},
     }
     obj.apply({"apiVersion": "autoscaling/v2", **base}, "two")
-    v1 = follower("autoscaling/v1", "HorizontalPodAutoscaler")
+    v1 = field_manager("autoscaling/v1", "HorizontalPodAutoscaler")
     assert obj.tree is not None
     live = SCHEME.convert(obj.tree, GroupVersion("autoscaling", "v1"))
     config = {"apiVersion": "autoscaling/v1", **copy.deepcopy(base)}

@@ -1,7 +1,7 @@
-"""A fuzz target over every decoder of bodies: only CodecError may leave.
+"""A fuzz target for the decoders of request bodies, which may raise only CodecError.
 
-`make fuzz` runs it under atheris; `test_fuzz.py` runs the same entry point over a small corpus.
-The first byte of an input chooses the media type, the next the kind that is expected.
+`make fuzz` runs it with atheris; `test_fuzz.py` runs it over a small corpus. The first byte of an
+input selects the media type, the second the expected kind.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KINDS = (
 
 
 def decode_any(data: bytes) -> None:
-    """Decode an input; what was read is written in every form and reads back as it was."""
+    """Decode an input; check that the object can be encoded and decoded in every form."""
     if len(data) < 2:
         return
     media = MEDIA[data[0] % len(MEDIA)]
@@ -57,7 +57,7 @@ _CONTENT = (
 
 
 def corpus() -> list[bytes]:
-    """An object of each kind in each form, behind the bytes that choose them."""
+    """Each kind in each form, prefixed with the bytes that select them."""
     inputs = []
     for number, kind in enumerate(KINDS):
         head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
@@ -70,7 +70,8 @@ def corpus() -> list[bytes]:
 
 
 def main() -> None:
-    """Fuzz. The arguments are libFuzzer's; the first that is no option is the corpus."""
+    """Run libFuzzer with the command line's arguments; the first that is not an option is the
+    corpus."""
     import atheris
 
     for argument in sys.argv[1:]:

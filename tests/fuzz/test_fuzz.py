@@ -1,4 +1,4 @@
-"""The fuzz target's entry point, over a small corpus and without atheris."""
+"""The fuzz target over a small corpus, without atheris."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("data", corpus())
 def test_corpus(data: bytes) -> None:
-    """Objects, cut off and with bytes changed, are read or refused with a CodecError."""
+    """Truncated and changed objects are decoded or raise CodecError."""
     noise = random.Random(1)
     decode_any(data)
     for _ in range(40):
@@ -30,6 +30,6 @@ def test_corpus(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", HOSTILE)
 def test_hostile(data: bytes) -> None:
-    """So is what is no object in any form."""
+    """Input that is not an object in any form is decoded or raises CodecError."""
     for choice in range(len(MEDIA)):
         decode_any(bytes((choice, 1)) + data)

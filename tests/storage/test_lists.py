@@ -356,7 +356,7 @@ _writes = st.lists(
 
 
 @settings(max_examples=40)
-@given(before=_writes, after=_writes, limit=st.integers(1, 4), forget=st.booleans())
+@given(initial=_writes, after=_writes, limit=st.integers(1, 4), forget=st.booleans())
 def test_pages_show_one_state_while_writers_run(
     initial: list[tuple[str, int, int]],
     after: list[tuple[str, int, int]],

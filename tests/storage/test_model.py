@@ -92,7 +92,9 @@ class Model(RuleBasedStateMachine):
             self.wrote(outcome, key, value)
             self.expires(key, ttl)
 
-    @rule(key=keys, value=values, wrong=st.sampled_from([0, 0, 0, 1]), ttl=st.sampled_from([0, 5]))
+    @rule(
+        key=keys, value=values, distance=st.sampled_from([0, 0, 0, 1]), ttl=st.sampled_from([0, 5])
+    )
     def update(self, key: str, value: bytes, distance: int, ttl: int) -> None:
         present = self.states[self.now].get(key)
         expected = Revision((present.revision if present else 0) + distance)
@@ -103,7 +105,7 @@ class Model(RuleBasedStateMachine):
             self.wrote(outcome, key, value)
             self.expires(key, ttl)
 
-    @rule(key=keys, wrong=st.sampled_from([0, 0, 0, 1]))
+    @rule(key=keys, distance=st.sampled_from([0, 0, 0, 1]))
     def delete(self, key: str, distance: int) -> None:
         present = self.states[self.now].get(key)
         expected = Revision((present.revision if present else 0) + distance)

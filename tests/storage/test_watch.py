@@ -410,7 +410,7 @@ _SELECTORS = ("", "n=1", "n!=1", "n in (0,2)", "!n")
 
 
 @settings(max_examples=40)
-@given(before=_writes, after=_writes, selector=st.sampled_from(_SELECTORS), late=st.booleans())
+@given(initial=_writes, after=_writes, selector=st.sampled_from(_SELECTORS), resumes=st.booleans())
 def test_a_watch_replays_to_the_final_list(
     initial: list[tuple[str, int, int]],
     after: list[tuple[str, int, int]],

@@ -21,7 +21,7 @@ _LOCALHOST_PREFIX = "localhost/"
 DEPRECATED = 'deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
-def warnings(pod: Tree) -> Iterator[str]:
+def warnings_for_app_armor(pod: Tree) -> Iterator[str]:
     """Yield a warning for each container whose profile is set by annotation only."""
     for container, profile in _containers_without_field(pod):
         key = APP_ARMOR + (container.get("name") or "")

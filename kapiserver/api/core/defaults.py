@@ -183,7 +183,7 @@ def _default_service(service: Tree) -> None:
     spec = service.setdefault("spec", {})
     _fill_zero(spec, sessionAffinity="None", type="ClusterIP")
     type_ = spec["type"]
-    _session_affinity(spec)
+    _default_session_affinity(spec)
     for port in spec.get("ports") or ():
         _fill_zero(port, protocol="TCP")
         if not port.get("targetPort"):
@@ -209,7 +209,7 @@ def _default_load_balancer(status: Tree) -> None:
             reorder_keys(ingress, v1.LoadBalancerIngress)
 
 
-def _session_affinity(spec: Tree) -> None:
+def _default_session_affinity(spec: Tree) -> None:
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
     if spec["sessionAffinity"] == "ClientIP":

@@ -79,7 +79,7 @@ class PodStrategy(SpecStrategy):
         if old is not None:  # clients seldom update pods by hand
             return []
         return [
-            *app_armor.warnings(new),
+            *app_armor.warnings_for_app_armor(new),
             *warnings.warnings_for_pod_name(new),
             *pod_warnings.warnings_for_pod(new, Path()),
         ]

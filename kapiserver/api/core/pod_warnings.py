@@ -166,7 +166,7 @@ def _containers(obj: Tree, path: Path) -> Iterator[str]:
             yield f"{annotations_path[seccomp_key]}: {_SECCOMP}"
         app_armor_key = f"{APP_ARMOR}{name}"
         fields = (pod_context.get("appArmorProfile"), context.get("appArmorProfile"))
-        # For pods, app_armor.warnings reports this.
+        # For pods, app_armor.warnings_for_app_armor reports this.
         if str(path) and fields == (None, None) and app_armor_key in annotations:
             yield f"{annotations_path[app_armor_key]}: {DEPRECATED}"
         for resource_map in ("limits", "requests"):

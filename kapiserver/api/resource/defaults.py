@@ -22,14 +22,14 @@ def _allocation_defaults(type_: type[Type]) -> DefaultFunction:
     return fill
 
 
-def _default_old_request(request: Tree) -> None:
+def _default_v1beta1_request(request: Tree) -> None:
     # A request without `firstAvailable` has the fields of an exact request.
     if not request.get("firstAvailable"):
         _allocation_defaults(v1beta1.DeviceRequest)(request)
 
 
 DEFAULTS: dict[type[Type], DefaultFunction] = {
-    v1beta1.DeviceRequest: _default_old_request,
+    v1beta1.DeviceRequest: _default_v1beta1_request,
     v1beta1.DeviceSubRequest: _allocation_defaults(v1beta1.DeviceSubRequest),
 }
 for _version in (v1, v1beta2):

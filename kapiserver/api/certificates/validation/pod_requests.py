@@ -133,7 +133,7 @@ def validate_pod_request_status_update(new: Tree, old: Tree) -> Iterator[FieldEr
     yield from errors
     if errors:
         return
-    status, old_status = _set_status_fields(new), _set_status_fields(old)
+    status, old_status = _nonempty_status_fields(new), _nonempty_status_fields(old)
     types = {condition.get("type") for condition in conditions or ()}
     detail = ""
     if old_status.get("conditions"):
@@ -153,7 +153,7 @@ def validate_pod_request_status_update(new: Tree, old: Tree) -> Iterator[FieldEr
         yield invalid(_STATUS, OMITTED, detail)
 
 
-def _set_status_fields(obj: Tree) -> Tree:
+def _nonempty_status_fields(obj: Tree) -> Tree:
     return {name: value for name, value in (obj.get("status") or {}).items() if value}
 
 

@@ -113,8 +113,8 @@ def _validate_data_source(source: Tree, path: Path, *, lax: bool) -> Iterator[Fi
 
 
 def validate_claim_update(new: Tree, old: Tree) -> Iterator[FieldError]:
-    """Validate an updated claim: of its spec, the storage request may grow, and for bound claims
-    the volume attributes class may change."""
+    """Validate an updated claim. Its storage request may grow, and the volume attributes class of a
+    bound claim may change; other fields of the spec are immutable."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     yield from validate_claim_spec(spec, _SPEC, old_spec=old_spec)
     if not _moves_class_annotation_to_field(new, old):

@@ -76,7 +76,7 @@ def validate_resource_slice_update(new: Tree, old: Tree) -> Iterator[FieldError]
     yield from _validate_nodes(
         spec, _NODE_FIELDS, _SPEC, empty_message="must be either unset or set to a non-empty string"
     )
-    node_fields = _set_fields(spec, _NODE_FIELDS)
+    node_fields = _names_of_set_fields(spec, _NODE_FIELDS)
     field_list = ", ".join(f"`{name}`" for name in _NODE_FIELDS)
     if not node_fields:
         yield required(_SPEC, f"exactly one of {field_list} is required")
@@ -101,7 +101,7 @@ def _validate_pool(pool: Tree, path: Path) -> Iterator[FieldError]:
         yield invalid(path / "generation", generation, "must be greater than or equal to zero")
 
 
-def _set_fields(obj: Tree, fields: tuple[str, ...]) -> list[str]:
+def _names_of_set_fields(obj: Tree, fields: tuple[str, ...]) -> list[str]:
     unset: tuple[object, ...] = (None, "", False)
     return [f"`{name}`" for name in fields if obj.get(name) not in unset]
 
@@ -256,7 +256,7 @@ def _validate_device_nodes(device: Tree, path: Path, *, per_device: bool) -> Ite
             yield invalid(path, None, detail)
         return
     yield from _validate_nodes(device, fields, path, empty_message="must not be empty")
-    node_fields = _set_fields(device, fields)
+    node_fields = _names_of_set_fields(device, fields)
     detail = (
         "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when "
         "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"

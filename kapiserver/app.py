@@ -296,10 +296,10 @@ async def build_app(
     return App(server=server, kv=kv, handle=compose(server, filters), encryption=encryption)
 
 
-def _new_client(server: Server, user: User, user_agent: str) -> Client:
+def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:
     from kapiserver.apiserver.internal_client import InternalClient  # needed after the start
 
-    return InternalClient(server, user, user_agent=user_agent)
+    return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
 
 
 def compose(server: Server, filters: Sequence[Filter] = FILTERS) -> Handler:

@@ -44,7 +44,7 @@ class Server:
     stores: StoreRegistry
     clock: Clock
     custom_resources: CustomResources
-    new_client: Callable[[Server, User, str], Client]
+    new_client: Callable[[Server, User, str, bool], Client]
     """Makes internal clients; call `client` instead."""
     health: Health = field(default_factory=Health)
     metrics: Metrics = field(default_factory=Metrics)
@@ -60,10 +60,13 @@ class Server:
     plugin_chain: Callable[[str, str], PluginChain] = lambda _resource, _operation: PluginChain()
     """The admission plugins for a qualified resource (with its subresource) and an operation."""
 
-    def client(self, user: User, *, user_agent: str = "kapiserver") -> Client:
+    def client(
+        self, user: User, *, user_agent: str = "kapiserver", authorize: bool = True
+    ) -> Client:
         """Return a client that makes its calls within this server, as the user. Fields that it
-        writes are managed under the name of the user agent, unless a call names another."""
-        return self.new_client(self, user, user_agent)
+        writes are managed under the name of the user agent, unless a call names another. With
+        `authorize=False` the authorizer is not asked."""
+        return self.new_client(self, user, user_agent, authorize)
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[AnyResponse]]

@@ -5,9 +5,16 @@ Mirrors ControllerContext of kube-controller-manager.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.resource_client import Client, ResourceClient
+from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.context import Server
 
 if TYPE_CHECKING:
@@ -24,14 +31,46 @@ class Controller(Protocol):
         """End, cancelling what is in progress."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ControllerContext:
-    """What all controllers of a server share.
+    """What one controller works with.
 
-    metadata    owners, finalizers and deletion of every object
+    metadata    owners, finalizers and deletion of every object; shared with other controllers
+    user        in whose name the controller writes
+    manager     under which its fields are managed
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     """
 
     server: Server
     metadata: SharedMetadata
+    user: User
+    manager: str
     ca_text: str = ""
+
+    def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
+        """Return the controller's client of a resource."""
+        return self._client.resource(version, name, namespace=namespace)
+
+    def served_resource(self, resource: Resource, *, namespace: str = "") -> ResourceClient | None:
+        """Return the controller's client of a resource in a served version, which is the stored
+        one of custom objects if possible; None if none is served."""
+        for version in self._versions(resource):
+            with contextlib.suppress(NotRegistered):
+                self.server.scheme.kind_info(version, resource.name)
+                return self.resource(str(version), resource.name, namespace=namespace)
+        return None
+
+    def _versions(self, resource: Resource) -> Sequence[GroupVersion]:
+        if not resource.definition:
+            return [GroupVersion(resource.group, version) for version in resource.versions]
+        definition = self.server.scheme.custom.by_name(resource.definition)
+        if definition is None:
+            return []
+        versions = (definition.stored_version, *definition.versions.values())
+        return [version.group_version for version in versions if version.served]
+
+    @functools.cached_property
+    def _client(self) -> Client:
+        # Made for the first write: it loads what a start does without. Controllers are parts of
+        # the server, and no authorizer is asked about them.
+        return self.server.client(self.user, user_agent=self.manager, authorize=False)

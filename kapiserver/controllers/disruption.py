@@ -5,7 +5,6 @@ Mirrors pkg/controller/disruption, without the scales of custom resources.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,8 +27,8 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import update_object
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import NotFound
 from kapiserver.storage.informer import ObjectChange
 from kapiserver.storage.lifecycle import timestamp
 
@@ -54,6 +53,7 @@ class DisruptionController:
     """The control loop; its queue holds keys of budgets."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = server = context.server
         self._scheduled: set[str] = set()
         """Namespaces whose budgets are about to be queued."""
@@ -98,15 +98,15 @@ class DisruptionController:
         expected, desired = self._expected_and_desired(budget, pods)
         now = self._server.clock.now()
 
-        def change(current: Tree | None) -> Tree:
-            assert current is not None
+        def change(current: Tree) -> Tree:
             return current | {"status": _status(current, pods, expected, desired, now)}
 
-        store = self._server.stores.by_name(_POLICY, "poddisruptionbudgets")
-        with contextlib.suppress(NotFound):
-            written = await store.update(key, change, subresource="status")
-            if value_at(written.entry.tree(), "status", "disruptedPods"):
-                self._queue.add_after(key, EVICTION_TIMEOUT_SECONDS)
+        budgets = self._context.resource(
+            str(_POLICY), "poddisruptionbudgets", namespace=key.namespace
+        )
+        written = await update_object(budgets, key.name, change, subresource="status")
+        if written is not None and value_at(written, "status", "disruptedPods"):
+            self._queue.add_after(key, EVICTION_TIMEOUT_SECONDS)
 
     def _selected_pods(self, budget: Tree) -> list[Tree]:
         try:

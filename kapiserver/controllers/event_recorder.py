@@ -10,13 +10,11 @@ import contextlib
 import hashlib
 
 from kapiserver.api.accessors import metadata_of, name_of, namespace_of, uid_of
-from kapiserver.api.errors import APIError
-from kapiserver.api.group import CORE
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.bootstrap import decoded
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import AlreadyExists, StorageError
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.writing import update_object
+from kapiserver.storage.errors import StorageError
 from kapiserver.storage.lifecycle import timestamp
 
 _CLUSTER_SCOPED_NAMESPACE = "default"
@@ -26,21 +24,21 @@ _CLUSTER_SCOPED_NAMESPACE = "default"
 class EventRecorder:
     """Writes the events of one controller."""
 
-    def __init__(self, server: Server, component: str) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext, component: str) -> None:
+        self._context = context
         self._component = component
 
     async def warn(self, obj: Tree, reason: str, message: str) -> None:
         """Write a warning about an object, or increase the count of an earlier one. Errors are
         ignored: an event is no reason to stop."""
-        with contextlib.suppress(APIError, StorageError):
+        with contextlib.suppress(StatusError, StorageError):
             await self._record(obj, reason, message)
 
     async def _record(self, obj: Tree, reason: str, message: str) -> None:
         digest = hashlib.sha256(f"{uid_of(obj)}/{reason}/{message}".encode()).hexdigest()[:16]
         namespace = namespace_of(obj) or _CLUSTER_SCOPED_NAMESPACE
         name = f"{name_of(obj)[:200]}.{digest}"
-        now = timestamp(self._server.clock.now())
+        now = timestamp(self._context.server.clock.now())
         event = {
             "kind": "Event",
             "apiVersion": "v1",
@@ -62,16 +60,14 @@ class EventRecorder:
             "firstTimestamp": now,
             "lastTimestamp": now,
         }
-        store = self._server.stores.by_name(CORE, "events")
-        made = decoded(self._server, event)
+        events = self._context.resource("v1", "events", namespace=namespace)
         try:
-            await store.create(made, namespace=namespace)
-        except AlreadyExists:
-            await store.update(ObjectKey(namespace, name), lambda old: _count_again(old, now))
+            await events.create(event)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            await update_object(events, name, lambda earlier: _count_again(earlier, now))
 
 
-def _count_again(event: Tree | None, now: str) -> Tree:
-    assert event is not None
-    event["count"] = (event.get("count") or 0) + 1
-    event["lastTimestamp"] = now
-    return event
+def _count_again(event: Tree, now: str) -> Tree:
+    return event | {"count": (event.get("count") or 0) + 1, "lastTimestamp": now}

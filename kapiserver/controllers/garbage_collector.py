@@ -11,22 +11,23 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of, uid_of
-from kapiserver.api.errors import APIError, NotRegistered
+from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.event_recorder import EventRecorder
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import Entry, ObjectKey
-from kapiserver.storage.errors import NotFound, ObjectConflict
+from kapiserver.storage.errors import NotFound
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.metadata_informer import ObjectMetadata
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, UpdateFunc
+from kapiserver.storage.query import ListQuery
 
 NAME = "garbage-collector-controller"
 WORKERS = 20
@@ -51,9 +52,10 @@ class GarbageCollector:
     """The control loop; its queue holds paths of objects."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = server = context.server
         self._metadata = context.metadata
-        self._recorder = EventRecorder(server, "garbage-collector-controller")
+        self._recorder = EventRecorder(context, "garbage-collector-controller")
         self._unresolved: dict[str, None] = {}
         """Paths of objects with an owner whose kind was unknown at the last reconcile."""
         self._objects: dict[str, ObjectMetadata] = {}
@@ -169,24 +171,22 @@ class GarbageCollector:
         if uid_of(obj) != seen.uid:
             return
         if is_terminating(obj):
-            await self._process_dependents(store, seen, obj)
+            await self._process_dependents(seen, obj)
         elif metadata_of(obj).get("ownerReferences"):
-            await self._process_owners(store, seen, obj, entry.revision)
+            await self._process_owners(seen, obj, entry.revision)
 
-    async def _process_dependents(
-        self, store: ResourceStore, seen: ObjectMetadata, obj: Tree
-    ) -> None:
+    async def _process_dependents(self, seen: ObjectMetadata, obj: Tree) -> None:
         """Carry out the deletion policy of a terminating owner for its dependents."""
         finalizers = finalizers_of(obj)
         if ORPHAN in finalizers:
             for path in list(self._dependents_by_owner.get(seen.uid, ())):
                 await self._remove_owners(path, [seen.uid])
-            await self._drop_finalizer(store, seen, ORPHAN)
+            await self._drop_finalizer(seen, ORPHAN)
         elif FOREGROUND in finalizers:
             if not any(
                 self._blocks(path, seen.uid) for path in self._dependents_by_owner.get(seen.uid, ())
             ):
-                await self._drop_finalizer(store, seen, FOREGROUND)
+                await self._drop_finalizer(seen, FOREGROUND)
             elif seen.uid not in self._dependents_queued:
                 self._dependents_queued.add(seen.uid)
                 for path in self._dependents_by_owner[seen.uid]:
@@ -203,9 +203,7 @@ class GarbageCollector:
             for one in self._objects[path].owners
         )
 
-    async def _process_owners(
-        self, store: ResourceStore, seen: ObjectMetadata, obj: Tree, revision: Revision
-    ) -> None:
+    async def _process_owners(self, seen: ObjectMetadata, obj: Tree, revision: Revision) -> None:
         """Keep the object, remove references to absent owners, or delete it."""
         owners = await self._classify_owners(seen, obj)
         if owners is None:
@@ -214,7 +212,6 @@ class GarbageCollector:
             if owners.absent or owners.waiting:
                 await self._remove_owners(seen.path, [*owners.absent, *owners.waiting])
             return
-        policy: Literal["Orphan", "Background", "Foreground"]
         if owners.waiting and self._dependents_by_owner.get(seen.uid):
             await self._unblock_cycle(seen)
             policy = "Foreground"
@@ -222,14 +219,7 @@ class GarbageCollector:
             policy = "Orphan"
         else:
             policy = "Foreground" if FOREGROUND in finalizers_of(obj) else "Background"
-        held = Preconditions(uid=seen.uid, resource_version=str(revision))
-        query = DeleteQuery(propagation_policy=policy, preconditions=held)
-        try:
-            await store.delete(seen.key, query)
-        except NotFound:
-            pass
-        except ObjectConflict:
-            self._queue.add(seen.path)
+        await self._delete(seen, policy, revision)
 
     async def _unblock_cycle(self, seen: ObjectMetadata) -> None:
         """Break a cycle of foreground deletions: none of the object's owners waits for it."""
@@ -326,41 +316,72 @@ class GarbageCollector:
         if seen is None:
             return
 
-        def changed(current: Tree | None) -> Tree:
-            assert current is not None
-            metadata = metadata_of(current)
-            owners = change(metadata.pop("ownerReferences", None) or [])
-            if owners:
-                metadata["ownerReferences"] = owners
-            return current
+        def patch(metadata: Tree) -> Tree:
+            owners = metadata.get("ownerReferences") or []
+            changed = change(owners)
+            return {} if changed == owners else {"ownerReferences": changed or None}
 
-        await self._update(self._server.stores.get(seen.resource), seen, changed)
+        await self._patch_metadata(seen, patch)
 
-    async def _drop_finalizer(self, store: ResourceStore, seen: ObjectMetadata, name: str) -> None:
-        def changed(current: Tree | None) -> Tree:
-            assert current is not None
-            left = [one for one in finalizers_of(current) if one != name]
-            metadata = metadata_of(current)
-            metadata.pop("finalizers", None)
-            if left:
-                metadata["finalizers"] = left
-            return current
+    async def _drop_finalizer(self, seen: ObjectMetadata, name: str) -> None:
+        def patch(metadata: Tree) -> Tree:
+            finalizers = metadata.get("finalizers") or []
+            if name not in finalizers:
+                return {}
+            return {"finalizers": [other for other in finalizers if other != name] or None}
 
-        await self._update(store, seen, changed)
+        await self._patch_metadata(seen, patch)
 
-    async def _update(
-        self, store: ResourceStore, seen: ObjectMetadata, changed: UpdateFunc
-    ) -> None:
-        try:
-            await store.update(seen.key, changed, preconditions=Preconditions(uid=seen.uid))
-        except NotFound:
-            pass
-        except (ObjectConflict, APIError) as error:
-            _log.info("%s was not changed: %s", seen.path, error)
+    async def _patch_metadata(self, seen: ObjectMetadata, change: Callable[[Tree], Tree]) -> None:
+        """Merge what `change` returns for the current metadata into them; nothing if it returns
+        nothing."""
+        store = self._server.stores.get(seen.resource)
+        objects = self._context.served_resource(seen.resource, namespace=seen.key.namespace)
+        while objects is not None:
+            try:
+                entry = await store.get(seen.key)
+                metadata = store.codec.ownership_metadata(entry.path, entry.value)
+                patch = change(metadata)
+                if metadata.get("uid") != seen.uid or not patch:
+                    return
+                version = {"resourceVersion": str(entry.revision)}
+                await objects.patch(seen.key.name, {"metadata": {**version, **patch}})
+                return
+            except NotFound:
+                return
+            except StatusError as error:
+                if error.reason == "Conflict":
+                    continue
+                if error.reason != "NotFound":
+                    _check_is_refusal(error)
+                    _log.info("%s was not changed: %s", seen.path, error)
+                return
+
+    async def _delete(self, seen: ObjectMetadata, policy: str, revision: Revision) -> None:
+        """Delete an object if it is still at that revision; if not, it is reconciled again."""
+        objects = self._context.served_resource(seen.resource, namespace=seen.key.namespace)
+        preconditions = {"uid": seen.uid, "resourceVersion": str(revision)}
+        options = {"propagationPolicy": policy, "preconditions": preconditions}
+        if objects is not None:
+            try:
+                await objects.shared.delete(seen.key.name, options)
+            except StatusError as error:
+                if error.reason == "Conflict":
+                    self._queue.add(seen.path)
+                elif error.reason != "NotFound":
+                    raise
+
+
+def _check_is_refusal(error: StatusError) -> None:
+    """Raise the error again unless it would be the same the next time."""
+    if error.code >= 500 or error.code == 429:
+        raise error
 
 
 def _metadata_of_entry(store: ResourceStore, entry: Entry) -> Tree:
-    """Return the object reduced to its metadata, without decoding the rest."""
+    """Return the object, or its metadata alone if the rest is not decoded yet."""
+    if entry.cached_tree is not None:
+        return entry.cached_tree
     return {"metadata": store.codec.ownership_metadata(entry.path, entry.value)}
 
 

@@ -81,10 +81,18 @@ class ControllerGroup:
     async def start(self) -> None:
         """Make the controllers and start them."""
         self._metadata = SharedMetadata(self._server)
-        context = ControllerContext(
-            server=self._server, metadata=self._metadata, ca_text=self._ca_text
-        )
-        self._controllers = [descriptor.factory(context) for descriptor in self.descriptors]
+        self._controllers = [
+            descriptor.factory(
+                ControllerContext(
+                    server=self._server,
+                    metadata=self._metadata,
+                    user=descriptor.user,
+                    manager=descriptor.manager,
+                    ca_text=self._ca_text,
+                )
+            )
+            for descriptor in self.descriptors
+        ]
         for controller in self._controllers:
             await controller.start()
         self._metadata.start()

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import logging
 
-from kapiserver.api.accessors import is_terminating
+from kapiserver.api.accessors import is_terminating, namespace_of
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.controllers.bootstrap import create
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import suppress_reason, update_object
 from kapiserver.storage.entry import Entry, ObjectKey
-from kapiserver.storage.errors import NotFound
 from kapiserver.storage.informer import ObjectChange
 
 ROOT_CA = "kube-root-ca.crt"
@@ -40,6 +39,7 @@ class _NamespaceObjectController:
     object_name: str
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = context.server
         self._queue: WorkQueue[str] = WorkQueue(
             self._reconcile, context.server.clock, workers=1, name=self.controller
@@ -71,6 +71,12 @@ class _NamespaceObjectController:
             current = self._objects.lister.get(ObjectKey(name, self.object_name))
             await self._ensure(name, current)
 
+    async def _create(self, obj: Tree) -> None:
+        objects = self._context.resource("v1", self.resource, namespace=namespace_of(obj))
+        # The namespace may be deleted meanwhile.
+        with suppress_reason("AlreadyExists", "Forbidden", "NotFound"):
+            await objects.create(obj)
+
     async def _ensure(self, namespace: str, current: Entry | None) -> None:
         """Create or restore the object of an active namespace."""
         raise NotImplementedError
@@ -86,7 +92,7 @@ class ServiceAccountsController(_NamespaceObjectController):
         if current is None:
             metadata = {"name": ACCOUNT, "namespace": namespace}
             account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata}
-            await create(self._server, "serviceaccounts", account)
+            await self._create(account)
 
 
 class RootCAPublisher(_NamespaceObjectController):
@@ -114,7 +120,7 @@ class RootCAPublisher(_NamespaceObjectController):
                 "annotations": {"kubernetes.io/description": _DESCRIPTION},
             }
             tree = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data}
-            await create(self._server, "configmaps", tree)
+            await self._create(tree)
         elif current.tree().get("data") != data:
             await self._restore(namespace, data)
 
@@ -128,15 +134,8 @@ class RootCAPublisher(_NamespaceObjectController):
         self._recently_restored.add(namespace)
         self._server.clock.call_later(MIN_RESTORE_SECONDS, lambda: self._may_restore(namespace))
 
-        def restore(current: Tree | None) -> Tree:
-            assert current is not None
-            return current | {"data": data}
-
-        store = self._server.stores.by_name(CORE, "configmaps")
-        try:
-            await store.update(ObjectKey(namespace, ROOT_CA), restore)
-        except NotFound:
-            return  # its deletion queues the namespace
+        config_maps = self._context.resource("v1", self.resource, namespace=namespace)
+        await update_object(config_maps, ROOT_CA, lambda current: current | {"data": data})
 
     def _may_restore(self, namespace: str) -> None:
         self._recently_restored.discard(namespace)

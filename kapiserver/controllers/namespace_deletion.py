@@ -7,7 +7,7 @@ conditions of the namespace report it. Mirrors pkg/controller/namespace of Kuber
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kapiserver.api.accessors import finalizers_of, is_terminating, uid_of, value_at
@@ -15,11 +15,12 @@ from kapiserver.api.group import CORE, Resource
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import update_object
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.metadata_informer import ObjectMetadata
-from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, UpdateFunc
+from kapiserver.storage.query import DeleteQuery, ListQuery
 
 NAME = "namespace-controller"
 FINALIZER = "kubernetes"
@@ -42,6 +43,7 @@ class NamespaceController:
     """The control loop; its queue holds names of terminating namespaces."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = server = context.server
         self._metadata = context.metadata
         self._terminating: set[str] = set()
@@ -85,14 +87,16 @@ class NamespaceController:
         if not is_terminating(namespace) or FINALIZER not in _finalizers(namespace):
             return
         remaining = await self._delete_content(name)
-        held = Preconditions(uid=uid_of(namespace))
         now = timestamp(self._server.clock.now())
         subresource = "status" if remaining else "finalize"
         change = _with_conditions(remaining, now) if remaining else _without_finalizer
-        try:
-            await namespaces.update(key, change, subresource=subresource, preconditions=held)
-        except NotFound:
-            return
+        await update_object(
+            self._context.resource("v1", "namespaces"),
+            name,
+            change,
+            subresource=subresource,
+            uid=uid_of(namespace),
+        )
 
     async def _delete_content(self, name: str) -> RemainingContent:
         """Delete the content of the namespace. Return what remains."""
@@ -115,7 +119,11 @@ class NamespaceController:
             return
         objects = store.get(resource)
         inside = ListQuery(namespace=name)
-        await objects.delete_collection(inside, DeleteQuery(propagation_policy="Background"))
+        client = self._context.served_resource(resource, namespace=name)
+        if client is not None:
+            await client.shared.delete_collection({"propagationPolicy": "Background"})
+        else:  # nobody is served these objects, but they must not outlive the namespace
+            await objects.delete_collection(inside, DeleteQuery(propagation_policy="Background"))
         for entry in (await objects.list(inside)).entries:
             remaining.resources[resource.qualified_name] += 1
             remaining.finalizers.update(finalizers_of(entry.tree()))
@@ -125,8 +133,7 @@ def _finalizers(namespace: Tree) -> list[str]:
     return value_at(namespace, "spec", "finalizers") or []
 
 
-def _without_finalizer(namespace: Tree | None) -> Tree:
-    assert namespace is not None
+def _without_finalizer(namespace: Tree) -> Tree:
     left = [one for one in _finalizers(namespace) if one != FINALIZER]
     namespace["spec"] = {"finalizers": left} if left else {}
     return namespace
@@ -143,9 +150,8 @@ class _ConditionTemplate:
     fine: str
 
 
-def _with_conditions(remaining: RemainingContent, now: str) -> UpdateFunc:
-    def change(namespace: Tree | None) -> Tree:
-        assert namespace is not None
+def _with_conditions(remaining: RemainingContent, now: str) -> Callable[[Tree], Tree]:
+    def change(namespace: Tree) -> Tree:
         status = dict(namespace.get("status") or {})
         before = {one["type"]: one for one in status.get("conditions") or ()}
         wanted = [_condition_tree(one, before.get(one.type), now) for one in _conditions(remaining)]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from kapiserver.apiserver.authentication.user import APISERVER, User, service_account_user
 from kapiserver.controllers.context import Controller, ControllerContext
 
 
@@ -25,12 +26,16 @@ class Scope(Enum):
 class ControllerDescriptor:
     """One controller.
 
+    user        in whose name it writes: that of its service account in Kubernetes
+    manager     under which its fields are managed
     selectable  whether `--controllers` knows it; the others are kube-apiserver's own and always run
     """
 
     name: str
     aliases: tuple[str, ...] = ()
     factory: Callable[[ControllerContext], Controller]
+    user: User
+    manager: str = "kube-controller-manager"
     scope: Scope = Scope.LEADER
     selectable: bool = True
     enabled_by_default: bool = True
@@ -132,22 +137,32 @@ def _service_cidrs(context: ControllerContext) -> Controller:
     return ServiceCIDRController(context)
 
 
+def _account(name: str) -> User:
+    return service_account_user("kube-system", name)
+
+
 REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="crd-status-controller",
         factory=_crd_status,
+        user=APISERVER,
+        manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
         selectable=False,
     ),
     ControllerDescriptor(
         name="apiservice-registration-controller",
         factory=_api_services,
+        user=APISERVER,
+        manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
         selectable=False,
     ),
     ControllerDescriptor(
         name="flow-control-bootstrap-controller",
         factory=_flow_control,
+        user=APISERVER,
+        manager="api-priority-and-fairness-config-producer-v1",
         scope=Scope.EVERY_SERVER,
         selectable=False,
     ),
@@ -155,52 +170,81 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         name="serviceaccount-controller",
         aliases=("serviceaccount",),
         factory=_service_accounts,
+        user=_account("service-account-controller"),
         scope=Scope.EVERY_SERVER,
     ),
     ControllerDescriptor(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
         factory=_root_ca_publisher,
+        user=_account("root-ca-cert-publisher"),
         scope=Scope.EVERY_SERVER,
     ),
     ControllerDescriptor(
-        name="disruption-controller", aliases=("disruption",), factory=_disruption
+        name="disruption-controller",
+        aliases=("disruption",),
+        factory=_disruption,
+        user=_account("disruption-controller"),
     ),
-    ControllerDescriptor(name="endpoints-controller", aliases=("endpoint",), factory=_endpoints),
     ControllerDescriptor(
-        name="endpointslice-controller", aliases=("endpointslice",), factory=_endpoint_slices
+        name="endpoints-controller",
+        aliases=("endpoint",),
+        factory=_endpoints,
+        user=_account("endpoint-controller"),
+    ),
+    ControllerDescriptor(
+        name="endpointslice-controller",
+        aliases=("endpointslice",),
+        factory=_endpoint_slices,
+        user=_account("endpointslice-controller"),
     ),
     ControllerDescriptor(
         name="endpointslice-mirroring-controller",
         aliases=("endpointslicemirroring",),
         factory=_endpoint_slice_mirroring,
+        user=_account("endpointslicemirroring-controller"),
     ),
     ControllerDescriptor(
         name="garbage-collector-controller",
         aliases=("garbagecollector",),
         factory=_garbage_collector,
+        user=_account("generic-garbage-collector"),
     ),
-    ControllerDescriptor(name="namespace-controller", aliases=("namespace",), factory=_namespaces),
+    ControllerDescriptor(
+        name="namespace-controller",
+        aliases=("namespace",),
+        factory=_namespaces,
+        user=_account("namespace-controller"),
+    ),
     ControllerDescriptor(
         name="persistentvolume-protection-controller",
         aliases=("pv-protection",),
         factory=_volume_protection,
+        user=_account("pv-protection-controller"),
     ),
     ControllerDescriptor(
         name="persistentvolumeclaim-protection-controller",
         aliases=("pvc-protection",),
         factory=_claim_protection,
+        user=_account("pvc-protection-controller"),
     ),
     ControllerDescriptor(
-        name="resourcequota-controller", aliases=("resourcequota",), factory=_resource_quotas
+        name="resourcequota-controller",
+        aliases=("resourcequota",),
+        factory=_resource_quotas,
+        user=_account("resourcequota-controller"),
     ),
     ControllerDescriptor(
-        name="service-cidr-controller", aliases=("service-cidr",), factory=_service_cidrs
+        name="service-cidr-controller",
+        aliases=("service-cidr",),
+        factory=_service_cidrs,
+        user=_account("service-cidrs-controller"),
     ),
     ControllerDescriptor(
         name="volumeattributesclass-protection-controller",
         aliases=("volumeattributesclass-protection",),
         factory=_class_protection,
+        user=_account("volumeattributesclass-protection-controller"),
     ),
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 
-from kapiserver.api.accessors import is_terminating, resource_version_of, value_at
+from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
     ZERO,
@@ -21,13 +21,14 @@ from kapiserver.api.core.quota_usage import (
 )
 from kapiserver.api.group import CORE, Resource
 from kapiserver.api.quantity import Amount
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import NotFound, ObjectConflict
+from kapiserver.storage.errors import NotFound
 from kapiserver.storage.metadata_informer import ObjectMetadata
-from kapiserver.storage.query import ListQuery, Preconditions
+from kapiserver.storage.query import ListQuery
 
 NAME = "resourcequota-controller"
 WORKERS = 5
@@ -40,6 +41,7 @@ class ResourceQuotaController:
     """The control loop; its queue holds keys of quotas."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = server = context.server
         self._metadata = context.metadata
         self._quotas: dict[str, set[ObjectKey]] = {}
@@ -121,19 +123,21 @@ class ResourceQuotaController:
             if not spec_changed and _equal_amounts(used, _used_status(quota)):
                 return
 
-            def change(current: Tree | None) -> Tree:
-                assert current is not None
-                status: Tree = {"hard": hard} if hard else {}
-                if used:
-                    status["used"] = {name: str(used[name]) for name in sorted(used)}
-                return current | {"status": status}
+            status: Tree = {"hard": hard} if hard else {}
+            if used:
+                status["used"] = {name: str(used[name]) for name in sorted(used)}
+            await self._write(key, quota | {"status": status})
 
-            version = Preconditions(resource_version=resource_version_of(quota))
-            try:
-                await store.update(key, change, subresource="status", preconditions=version)
-            except ObjectConflict:  # charged meanwhile
+    async def _write(self, key: ObjectKey, quota: Tree) -> None:
+        quotas = self._context.resource("v1", "resourcequotas", namespace=key.namespace)
+        try:
+            await quotas.update(quota, subresource="status")
+        except StatusError as error:
+            if error.reason == "Conflict":  # charged meanwhile
                 self._dirty.add(key)
                 self._queue.add(key)
+            elif error.reason != "NotFound":
+                raise
 
     async def _calculate_usage(self, namespace: str, quota: Tree) -> Amounts:
         hard = value_at(quota, "spec", "hard") or {}

@@ -5,9 +5,8 @@ Mirrors pkg/controller/servicecidrs.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from kapiserver.api.accessors import (
@@ -23,8 +22,8 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import update_object
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import NotFound
 from kapiserver.storage.informer import ObjectChange
 from kapiserver.storage.lifecycle import timestamp
 
@@ -44,6 +43,7 @@ class ServiceCIDRController:
     """The control loop; its queue holds keys of ServiceCIDRs."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = server = context.server
         self._subscriptions = Subscriptions(server)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
@@ -79,25 +79,21 @@ class ServiceCIDRController:
         if entry is None:
             return
         cidr = entry.tree()
-        store = self._server.stores.by_name(_NETWORKING, "servicecidrs")
-        with contextlib.suppress(NotFound):
-            if not is_terminating(cidr):
-                if FINALIZER not in finalizers_of(cidr):
-                    await store.update(key, _with_finalizer)
-                await self._set_ready_condition(key, cidr, status="True", reason="", message=READY)
-            elif FINALIZER in finalizers_of(cidr):
-                if await self._has_exclusive_addresses(cidr):
-                    await self._set_ready_condition(
-                        key, cidr, status="False", reason="Terminating", message=STILL_REFERENCED
-                    )
-                else:
-                    await store.update(key, _without_finalizer)
+        if not is_terminating(cidr):
+            if FINALIZER not in finalizers_of(cidr):
+                await self._update(key, _with_finalizer)
+            await self._set_ready_condition(key, status="True", reason="", message=READY)
+        elif FINALIZER in finalizers_of(cidr):
+            if await self._has_exclusive_addresses(cidr):
+                await self._set_ready_condition(
+                    key, status="False", reason="Terminating", message=STILL_REFERENCED
+                )
+            else:
+                await self._update(key, _without_finalizer)
 
     async def _set_ready_condition(
-        self, key: ObjectKey, found: Tree, *, status: str, reason: str, message: str
+        self, key: ObjectKey, *, status: str, reason: str, message: str
     ) -> None:
-        if has_condition(found, "Ready", status):
-            return
         condition = {
             "type": "Ready",
             "status": status,
@@ -106,14 +102,20 @@ class ServiceCIDRController:
             "message": message,
         }
 
-        def change(current: Tree | None) -> Tree:
-            assert current is not None
-            kept = value_at(current, "status", "conditions") or ()
-            others = [one for one in kept if one.get("type") != "Ready"]
+        def change(current: Tree) -> Tree:
+            if has_condition(current, "Ready", status):
+                return current
+            conditions = value_at(current, "status", "conditions") or ()
+            others = [other for other in conditions if other.get("type") != "Ready"]
             return current | {"status": {"conditions": [*others, condition]}}
 
-        store = self._server.stores.by_name(_NETWORKING, "servicecidrs")
-        await store.update(key, change, subresource="status")
+        await self._update(key, change, subresource="status")
+
+    async def _update(
+        self, key: ObjectKey, change: Callable[[Tree], Tree], *, subresource: str = ""
+    ) -> None:
+        cidrs = self._context.resource(str(_NETWORKING), "servicecidrs")
+        await update_object(cidrs, key.name, change, subresource=subresource)
 
     async def _has_exclusive_addresses(self, cidr: Tree) -> bool:
         """Return whether an address is in this range and in no other, according to the store at
@@ -146,15 +148,13 @@ def _contains(
     return any(address in network for network in networks)
 
 
-def _with_finalizer(cidr: Tree | None) -> Tree:
-    assert cidr is not None
+def _with_finalizer(cidr: Tree) -> Tree:
     if not is_terminating(cidr) and FINALIZER not in finalizers_of(cidr):
         metadata_of(cidr)["finalizers"] = [*finalizers_of(cidr), FINALIZER]
     return cidr
 
 
-def _without_finalizer(cidr: Tree | None) -> Tree:
-    assert cidr is not None
+def _without_finalizer(cidr: Tree) -> Tree:
     left = [one for one in finalizers_of(cidr) if one != FINALIZER]
     if left:
         metadata_of(cidr)["finalizers"] = left

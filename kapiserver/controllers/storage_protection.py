@@ -25,11 +25,11 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import update_object
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.informer import Index, ObjectChange
 from kapiserver.storage.metadata_informer import ObjectMetadata
-from kapiserver.storage.query import Preconditions
 
 WORKERS = 4
 _STORAGE = GroupVersion("storage.k8s.io", "v1")
@@ -69,6 +69,7 @@ class ProtectionController:
     """
 
     def __init__(self, context: ControllerContext, kind: _ProtectedKind) -> None:
+        self._context = context
         self._server = context.server
         self._metadata = context.metadata
         self._kind = kind
@@ -130,20 +131,22 @@ class ProtectionController:
 
     async def _reconcile(self, key: ObjectKey) -> None:
         store = self._server.stores.by_name(self._kind.version, self._kind.resource)
+        objects = self._context.resource(
+            str(self._kind.version), self._kind.resource, namespace=key.namespace
+        )
         reference = _reference(*key)
         self._waiting.pop(reference, None)
         with contextlib.suppress(NotFound):
             obj = (await store.get(key)).tree()
             finalizers = finalizers_of(obj)
-            held = Preconditions(uid=uid_of(obj))
             if not is_terminating(obj):
                 if self._kind.finalizer not in finalizers:
-                    await store.update(key, self._with_finalizer, preconditions=held)
+                    await update_object(objects, key.name, self._with_finalizer, uid=uid_of(obj))
             elif self._kind.finalizer in finalizers:
                 self._waiting[reference] = key  # first: users may be deleted meanwhile
                 if not await self._is_used(obj, reference):
                     self._waiting.pop(reference, None)
-                    await store.update(key, self._without_finalizer, preconditions=held)
+                    await update_object(objects, key.name, self._without_finalizer, uid=uid_of(obj))
 
     async def _is_used(self, obj: Tree, reference: str) -> bool:
         """Return whether an object uses this one, according to the store at the time of the call.
@@ -156,14 +159,12 @@ class ProtectionController:
                 return True
         return self._kind.in_use(obj)
 
-    def _with_finalizer(self, obj: Tree | None) -> Tree:
-        assert obj is not None
+    def _with_finalizer(self, obj: Tree) -> Tree:
         if not is_terminating(obj) and self._kind.finalizer not in finalizers_of(obj):
             metadata_of(obj)["finalizers"] = [*finalizers_of(obj), self._kind.finalizer]
         return obj
 
-    def _without_finalizer(self, obj: Tree | None) -> Tree:
-        assert obj is not None
+    def _without_finalizer(self, obj: Tree) -> Tree:
         left = [one for one in finalizers_of(obj) if one != self._kind.finalizer]
         if left:
             metadata_of(obj)["finalizers"] = left

@@ -95,16 +95,16 @@ BROKEN = {
 
 @pytest.mark.parametrize("message", BROKEN.values(), ids=BROKEN)
 def test_what_is_not_whole_raises(message: bytes) -> None:
-    """Broken messages are left to the reader, which words the error."""
+    """Invalid messages raise one of TRANSCODE_ERRORS."""
     with pytest.raises(TRANSCODE_ERRORS):
         transcoder(Sample)(message)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts that were not used for long are forgotten; what is used stays."""
+def test_cache_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries that are not used are evicted; entries in use stay."""
     memory = protobuf_to_json._TextCache()
-    monkeypatch.setattr(protobuf_to_json, "_memory", memory)
-    monkeypatch.setattr(protobuf_to_json, "REMEMBERED", 10_000)
+    monkeypatch.setattr(protobuf_to_json, "_text_cache", memory)
+    monkeypatch.setattr(protobuf_to_json, "CACHE_BYTES", 10_000)
     often = encode_delimited(1, b"often")
     for number in range(200):
         part = encode_delimited(1, b"%d" % number)
@@ -122,10 +122,10 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(key[1] == often for key in (*memory.young, *memory.old))
 
 
-def test_what_is_remembered_takes_what_it_is_counted_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_entries_take_the_counted_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts of leaves, which another library writes, take no more memory than they are long."""
     memory = protobuf_to_json._TextCache()
-    monkeypatch.setattr(protobuf_to_json, "_memory", memory)
+    monkeypatch.setattr(protobuf_to_json, "_text_cache", memory)
     write = transcoder(Sample)
     messages = [
         encode_delimited(24, encode_tag(1, 0) + encode_varint(number))

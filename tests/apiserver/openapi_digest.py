@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.discovery.openapi_documents import Documents
+from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocuments
 
 FOLDER = Path(__file__).parent / "openapi"
 
@@ -18,7 +18,7 @@ def digests() -> dict[str, str]:
     """File name to text, one a document of the index of v3."""
 
     async def read() -> dict[str, str]:
-        documents = Documents(Scheme(), lambda: 0.0)
+        documents = OpenAPIDocuments(Scheme(), lambda: 0.0)
         index = json.loads((await documents.index()).json)
         found = {}
         for path in index["paths"]:

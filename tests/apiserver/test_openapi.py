@@ -9,7 +9,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV2SpecValidator, OpenAPIV30SpecValidator
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.discovery.openapi_documents import Documents
+from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocuments
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from tests.apiserver import gnostic, openapi_digest
 
@@ -263,7 +263,7 @@ def test_made_once() -> None:
     """A document that several wait for is made once, and comes although one of them left."""
 
     async def run() -> None:
-        documents = Documents(Scheme(), lambda: 0.0)
+        documents = OpenAPIDocuments(Scheme(), lambda: 0.0)
         first, second = (asyncio.ensure_future(documents.v2()) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.discovery.openapi_documents import Documents
+from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocuments
 
 NOT_SERVED = ("/logs/", "/logs/{logpath}")
 OF_OTHERS = "custom_objects_api.py"
@@ -67,7 +67,7 @@ def _of_document(document: dict) -> dict[tuple[str, str], tuple[str, str, list[s
 
 def test_functions_are_operations() -> None:
     """All of them, and no operation but those."""
-    document = asyncio.run(Documents(Scheme(), lambda: 0.0).v2())
+    document = asyncio.run(OpenAPIDocuments(Scheme(), lambda: 0.0).v2())
     theirs = {key: one for key, one in _of_client().items() if key[1] not in NOT_SERVED}
     ours = _of_document(json.loads(document.json))
     assert len(theirs) > 900

@@ -1,6 +1,6 @@
-"""What the server serves, in both forms: a document a level, and all of it at once.
+"""API discovery at /api and /apis: one document per level, or all of it aggregated.
 
-Derived from the scheme's groups and resources; no type is loaded. Mirrors
+Derived from the scheme's groups and resources; loads no type. Mirrors
 apiserver/pkg/endpoints/discovery (and its `aggregated`) of k8s.io/apiserver.
 """
 
@@ -27,7 +27,8 @@ AGGREGATED = {
 
 
 async def serve_discovery(server: Server, request: Request) -> AnyResponse:
-    """Answer for a path of `/api` or `/apis`. Raises UnknownResource, MethodNotAllowed."""
+    """Return the document of a path at `/api` or `/apis`. Raises UnknownResource,
+    MethodNotAllowed."""
     prefix, *rest = [part for part in request.path.split("/") if part]
     if request.method != "GET":
         raise MethodNotAllowed
@@ -37,8 +38,8 @@ async def serve_discovery(server: Server, request: Request) -> AnyResponse:
         if rest != ["v1"]:
             raise UnknownResource
         return answer_tree(server, request, resource_list(server, GroupVersion("", rest[0])))
-    named = {group.name: group for group in server.scheme.groups if group.name}
-    group = named.get(rest[0])
+    groups_by_name = {group.name: group for group in server.scheme.groups if group.name}
+    group = groups_by_name.get(rest[0])
     if group is None:
         return page_not_found()
     if len(rest) == 1:
@@ -51,15 +52,15 @@ async def serve_discovery(server: Server, request: Request) -> AnyResponse:
 
 
 def _root(server: Server, request: Request, prefix: str) -> Response:
-    """`/api` or `/apis`: all of it where the client asks for that, else the first level."""
-    offered = server.codecs.media_types
-    accepted = negotiate_output(request.header("Accept"), offered, allows=_allows_aggregated)
+    """Return the document of `/api` or `/apis`: aggregated if the client accepts that."""
+    media_types = server.codecs.media_types
+    accepted = negotiate_output(request.header("Accept"), media_types, allows=_allows_aggregated)
     if accepted.convert is not None:
         return _aggregated(server, request, prefix, accepted)
-    tree = _versions(request) if prefix == "api" else group_list(server)
-    found = answer_tree(server, request, tree)
-    found.headers.append(("Vary", "Accept"))
-    return found
+    tree = _api_versions(request) if prefix == "api" else group_list(server)
+    response = answer_tree(server, request, tree)
+    response.headers.append(("Vary", "Accept"))
+    return response
 
 
 def _allows_aggregated(_media: MediaType, convert: GroupVersionKind | None) -> bool:
@@ -81,7 +82,7 @@ def _aggregated(
     return Response(media_type=media_type, body=body, headers=headers)
 
 
-def _versions(request: Request) -> Tree:
+def _api_versions(request: Request) -> Tree:
     address = {"clientCIDR": "0.0.0.0/0", "serverAddress": request.header("Host")}
     return {
         "kind": "APIVersions",
@@ -91,7 +92,7 @@ def _versions(request: Request) -> Tree:
 
 
 def group_list(server: Server) -> Tree:
-    """The APIGroupList of /apis: all groups but the core one."""
+    """Return the APIGroupList of /apis: all groups but the core group."""
     groups = [_group(group) for group in server.scheme.groups if group.name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
@@ -105,23 +106,26 @@ def _group(group: Group) -> Tree:
 
 
 def resource_list(server: Server, version: GroupVersion) -> Tree:
-    """The APIResourceList of one version, subresources among the resources."""
+    """Return the APIResourceList of one version, subresources included."""
     tree: Tree = {"kind": "APIResourceList"}
-    if version.group:  # the core group never said what it is
+    if version.group:  # kube-apiserver leaves it out for the core group
         tree["apiVersion"] = "v1"
     tree["groupVersion"] = str(version)
     tree["resources"] = [
         entry
-        for info in _served(server, version)
+        for info in _kind_infos(server, version)
         for entry in (
             _resource(info),
-            *(_subresource(info.resource, one) for one in info.discovery_subresources),
+            *(
+                _subresource(info.resource, subresource)
+                for subresource in info.discovery_subresources
+            ),
         )
     ]
     return tree
 
 
-def _served(server: Server, version: GroupVersion) -> list[KindInfo]:
+def _kind_infos(server: Server, version: GroupVersion) -> list[KindInfo]:
     scheme = server.scheme
     return [
         scheme.kind_info(version, resource.name)
@@ -163,14 +167,14 @@ def _subresource(resource: Resource, subresource: Subresource) -> Tree:
 
 
 def storage_version_hash(resource: Resource) -> str:
-    """Changes when the version in which objects are stored does: 8 bytes of a SHA-256."""
+    """Return a hash, in base64, of the group, version and kind in which objects are stored."""
     group = resource.group if resource.stored_in_group is None else resource.stored_in_group
     kind = f"{group}/{resource.storage_version}/{resource.kind}"
     return base64.b64encode(hashlib.sha256(kind.encode()).digest()[:8]).decode()
 
 
 def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
-    """The APIGroupDiscoveryList of `/api` (the core group) or `/apis` (all others)."""
+    """Return the APIGroupDiscoveryList of `/api` (the core group) or `/apis` (the others)."""
     groups = [group for group in server.scheme.groups if bool(group.name) == (prefix == "apis")]
     return {
         "kind": "APIGroupDiscoveryList",
@@ -179,7 +183,10 @@ def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
         "items": [
             {
                 "metadata": {"name": group.name} if group.name else {},
-                "versions": [_version_discovery(server, one) for one in group.group_versions],
+                "versions": [
+                    _version_discovery(server, group_version)
+                    for group_version in group.group_versions
+                ],
             }
             for group in groups
         ],
@@ -187,7 +194,7 @@ def group_discovery_list(server: Server, prefix: str, version: str) -> Tree:
 
 
 def _version_discovery(server: Server, version: GroupVersion) -> Tree:
-    resources = [_resource_discovery(info) for info in _served(server, version)]
+    resources = [_resource_discovery(info) for info in _kind_infos(server, version)]
     return {"version": version.version, "resources": resources, "freshness": "Current"}
 
 
@@ -196,7 +203,7 @@ def _resource_discovery(info: KindInfo) -> Tree:
     kind = info.group_version.with_kind(resource.kind)
     tree: Tree = {
         "resource": resource.name,
-        "responseKind": _kind(kind),
+        "responseKind": _response_kind(kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular_name,
         "verbs": list(info.discovery_verbs),
@@ -209,7 +216,7 @@ def _resource_discovery(info: KindInfo) -> Tree:
         tree["subresources"] = [
             {
                 "subresource": subresource.name,
-                "responseKind": _kind(subresource.kind or kind),
+                "responseKind": _response_kind(subresource.kind or kind),
                 "verbs": sorted(subresource.verbs),
             }
             for subresource in info.discovery_subresources
@@ -217,5 +224,5 @@ def _resource_discovery(info: KindInfo) -> Tree:
     return tree
 
 
-def _kind(kind: GroupVersionKind) -> Tree:
+def _response_kind(kind: GroupVersionKind) -> Tree:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}

@@ -1,7 +1,7 @@
-"""OpenAPI over HTTP: the index of v3 and its documents, the document of v2, as JSON and Protobuf.
+"""Serves OpenAPI: the index and documents of v3 and the document of v2, as JSON and Protobuf.
 
-Each has a hash, by which a client asks whether what it has is still so; a v3 URL that holds the
-hash may be kept for ever. Mirrors handler and handler3 of kube-openapi.
+Each document has an ETag for conditional requests; a v3 URL that contains the hash may be cached
+forever. Mirrors handler and handler3 of kube-openapi.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from email.utils import formatdate, parsedate_to_datetime
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.discovery.openapi_documents import Document, Documents
+from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocument, OpenAPIDocuments
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Headers, Response, page_not_found
@@ -21,47 +21,49 @@ from kapiserver.codecs.negotiation import parse_accept
 
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.{}.v1.0+protobuf"
-_OF_CBOR = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
+_CBOR_TYPES = (CBOR.name, CBOR.stream_name, "application/apply-patch+cbor")
 _YEAR = 365 * 24 * 3600
 
 
 @functools.lru_cache(maxsize=8)
 def _documents_of(
     scheme: Scheme, now: Callable[[], float], media_types: tuple[MediaType, ...]
-) -> Documents:
-    """Kept for the servers that were asked last; others make theirs anew."""
-    return Documents(scheme, now, without=() if CBOR in media_types else _OF_CBOR)
+) -> OpenAPIDocuments:
+    """Return the documents of a scheme; cached for the schemes used last."""
+    return OpenAPIDocuments(scheme, now, excluded_types=() if CBOR in media_types else _CBOR_TYPES)
 
 
 async def serve_openapi(server: Server, request: Request) -> AnyResponse:
-    """Answer for a path below `/openapi`. Raises MethodNotAllowed."""
+    """Return the response of a path below `/openapi`. Raises MethodNotAllowed."""
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
     documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types)
-    document = await _asked(documents, version, path)
+    document = await _find_document(documents, version, path)
     if document is None:
         return page_not_found()
     if version == "v3" and not path:
-        return _answered(request, document, _JSON)
-    media = _negotiated(request, version)
+        return _document_response(request, document, _JSON)
+    media = _negotiate(request, version)
     if media is None:
         return Response(status=406, media_type="text/plain; charset=utf-8", headers=[_VARY])
-    asked = request.parameter("hash") if version == "v3" else ""
-    if asked and asked != document.etag:
-        return _moved(request, path, document, media)
+    requested_hash = request.parameter("hash") if version == "v3" else ""
+    if requested_hash and requested_hash != document.etag:
+        return _redirect(request, path, document, media)
     headers = [_VARY]
-    if asked:
+    if requested_hash:
         headers.append(("Cache-Control", "public, immutable"))
         headers.append(("Expires", formatdate(server.clock.now() + _YEAR, usegmt=True)))
     if media == _JSON:
-        return _answered(request, document, media, headers)
+        return _document_response(request, document, media, headers)
     body = await document.protobuf()
-    return _answered(request, document, media, headers, body)
+    return _document_response(request, document, media, headers, body)
 
 
-async def _asked(documents: Documents, version: str, path: str) -> Document | None:
-    """The document; None where there is no such."""
+async def _find_document(
+    documents: OpenAPIDocuments, version: str, path: str
+) -> OpenAPIDocument | None:
+    """Return the document of a path, or None."""
     if version == "v3":
         return await (documents.v3(path) if path else documents.index())
     return await documents.v2() if version == "v2" and not path else None
@@ -70,12 +72,12 @@ async def _asked(documents: Documents, version: str, path: str) -> Document | No
 _VARY = ("Vary", "Accept")
 
 
-def _negotiated(request: Request, version: str) -> str | None:
-    """The media type of the answer; None where the client takes none that there is."""
+def _negotiate(request: Request, version: str) -> str | None:
+    """Return the media type of the response, or None if the client accepts none of them."""
     accept = request.header("Accept")
     if not accept:
         return _JSON
-    # Older clients write `v2@v1.0`, which is no media type.
+    # Older clients write `v2@v1.0`, which is not a valid media type.
     for clause in parse_accept(accept.replace("@", ".")):
         if clause.quality <= 0:
             continue
@@ -86,36 +88,39 @@ def _negotiated(request: Request, version: str) -> str | None:
     return None
 
 
-def _moved(request: Request, path: str, document: Document, media: str) -> Response:
+def _redirect(request: Request, path: str, document: OpenAPIDocument, media: str) -> Response:
     location = f"/openapi/v3/{path}?hash={document.etag}"
     headers = [("Location", location), ("ETag", f'"{document.etag}"'), _VARY]
     return Response(status=301, media_type=media, headers=headers)
 
 
-def _answered(
+def _document_response(
     request: Request,
-    document: Document,
+    document: OpenAPIDocument,
     media: str,
     headers: Headers | None = None,
     body: bytes | None = None,
 ) -> Response:
-    """The document, or that the client has it already."""
+    """Return the document, or 304 if the client has it already."""
     headers = headers or []
     headers.append(("ETag", f'"{document.etag}"'))
     headers.append(("Last-Modified", formatdate(document.modified, usegmt=True)))
-    if _is_known(request, document):
+    if _is_not_modified(request, document):
         return Response(status=304, media_type=media, headers=headers)
     return Response(body=document.json if body is None else body, media_type=media, headers=headers)
 
 
-def _is_known(request: Request, document: Document) -> bool:
-    """By RFC 9110, section 13.2.2: a hash outweighs a date."""
-    known = request.header("If-None-Match")
-    if known:
-        found = {one.strip().removeprefix("W/") for one in known.split(",")}
-        return bool(found & {"*", f'"{document.etag}"'})
-    since = request.header("If-Modified-Since")
+def _is_not_modified(request: Request, document: OpenAPIDocument) -> bool:
+    """Evaluate a conditional request; If-None-Match wins over If-Modified-Since (RFC 9110,
+    13.2.2)."""
+    etags = request.header("If-None-Match")
+    if etags:
+        etag_list = {etag.strip().removeprefix("W/") for etag in etags.split(",")}
+        return bool(etag_list & {"*", f'"{document.etag}"'})
+    modified_since = request.header("If-Modified-Since")
     try:
-        return bool(since) and parsedate_to_datetime(since).timestamp() >= int(document.modified)
+        return bool(modified_since) and parsedate_to_datetime(modified_since).timestamp() >= int(
+            document.modified
+        )
     except (ValueError, OverflowError):
         return False

@@ -1,7 +1,8 @@
-"""Schemas of custom kinds as OpenAPI shows them: as their definitions say, metadata filled in.
+"""Builds the OpenAPI schemas of custom kinds from their definitions, with apiVersion, kind and
+metadata added.
 
-What version 2 cannot say is left out there: kubectl would take it for more than it is. Mirrors
-pkg/controller/openapi/builder of k8s.io/apiextensions-apiserver.
+Keywords that v2 does not have are left out there. Mirrors pkg/controller/openapi/builder of
+k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -22,25 +23,27 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
 
 
 def schema_name(version: CustomVersion, kind: str) -> str:
-    """`com.example.v1.Foo`."""
+    """Return the name of a schema, such as `com.example.v1.Foo`."""
     reverse = ".".join(reversed(version.definition.group.split(".")))
     return f"{reverse}.{version.name}.{kind}"
 
 
 def object_schema(version: CustomVersion, ref: Ref, dialect: str) -> Tree:
-    """The schema of the objects of a version."""
+    """Return the schema of the objects of a version."""
     definition = version.definition
-    found: Tree = version.schema
+    schema: Tree = version.schema
     if dialect == "v2":
-        free = found.get("x-kubernetes-preserve-unknown-fields") or version.preserves_unknown_fields
-        found = {"type": "object"} if free else _for_v2(found)
-    if dialect == "v3" or "properties" in found or not version.schema:
-        found = {**found, "properties": _with_meta(found, ref, dialect)}
-    return {**found, **_kind_of(version, definition.kind)}
+        is_free_form = (
+            schema.get("x-kubernetes-preserve-unknown-fields") or version.preserves_unknown_fields
+        )
+        schema = {"type": "object"} if is_free_form else _for_v2(schema)
+    if dialect == "v3" or "properties" in schema or not version.schema:
+        schema = {**schema, "properties": _with_metadata(schema, ref, dialect)}
+    return {**schema, **_kind_extension(version, definition.kind)}
 
 
 def list_schema(version: CustomVersion, ref: Ref, dialect: str) -> Tree:
-    """The schema of their lists."""
+    """Return the schema of the lists of a version."""
     definition = version.definition
     items: Tree = {
         "description": f"The {definition.plural} in the list.",
@@ -55,53 +58,55 @@ def list_schema(version: CustomVersion, ref: Ref, dialect: str) -> Tree:
             "apiVersion": {"description": TYPE_META["apiVersion"], "type": "string"},
             "items": items,
             "kind": {"description": TYPE_META["kind"], "type": "string"},
-            "metadata": _referred(LIST_METADATA, ref(ListMeta), dialect),
+            "metadata": _described_reference(LIST_METADATA, ref(ListMeta), dialect),
         },
-        **_kind_of(version, definition.list_kind),
+        **_kind_extension(version, definition.list_kind),
     }
 
 
-def _kind_of(version: CustomVersion, kind: str) -> Tree:
+def _kind_extension(version: CustomVersion, kind: str) -> Tree:
     group = version.definition.group
-    said = {"group": group, "kind": kind, "version": version.name}
-    return {"x-kubernetes-group-version-kind": [said]}
+    kind_tree = {"group": group, "kind": kind, "version": version.name}
+    return {"x-kubernetes-group-version-kind": [kind_tree]}
 
 
-def _with_meta(schema: Tree, ref: Ref, dialect: str) -> Tree:
+def _with_metadata(schema: Tree, ref: Ref, dialect: str) -> Tree:
     properties = dict(schema.get("properties") or {})
     properties["apiVersion"] = {"description": TYPE_META["apiVersion"], "type": "string"}
     properties["kind"] = {"description": TYPE_META["kind"], "type": "string"}
-    properties["metadata"] = _referred(_METADATA, ref(ObjectMeta), dialect)
+    properties["metadata"] = _described_reference(_METADATA, ref(ObjectMeta), dialect)
     return dict(sorted(properties.items()))
 
 
-def _referred(text: str, reference: Tree, dialect: str) -> Tree:
+def _described_reference(text: str, reference: Tree, dialect: str) -> Tree:
     if dialect == "v2":
         return {"description": text, **reference}
     return {"description": text, "allOf": [reference]}
 
 
 def _for_v2(schema: Any) -> Any:
-    """A schema without what version 2 has no words for."""
+    """Return a schema without the keywords that v2 does not have."""
     if not isinstance(schema, dict):
         return schema
-    found = {
+    converted = {
         name: value
         for name, value in schema.items()
         if name not in (*_ALTERNATIVES, "nullable", "default", "x-kubernetes-validations")
     }
     if schema.get("nullable") or schema.get("x-kubernetes-preserve-unknown-fields"):
         for name in ("type", "items", "properties", "additionalProperties", "required"):
-            found.pop(name, None)
-        return found
+            converted.pop(name, None)
+        return converted
     if schema.get("x-kubernetes-int-or-string"):
-        found.pop("type", None)
-        return found
-    if "items" in found:
-        found["items"] = _for_v2(found["items"])
-    if "additionalProperties" in found:
-        found["additionalProperties"] = _for_v2(found["additionalProperties"])
-    if "properties" in found:
-        below = found["properties"] or {}
-        found["properties"] = {name: _for_v2(one) for name, one in below.items()}
-    return found
+        converted.pop("type", None)
+        return converted
+    if "items" in converted:
+        converted["items"] = _for_v2(converted["items"])
+    if "additionalProperties" in converted:
+        converted["additionalProperties"] = _for_v2(converted["additionalProperties"])
+    if "properties" in converted:
+        properties = converted["properties"] or {}
+        converted["properties"] = {
+            name: _for_v2(property_schema) for name, property_schema in properties.items()
+        }
+    return converted

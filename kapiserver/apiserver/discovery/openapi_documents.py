@@ -1,7 +1,7 @@
-"""OpenAPI documents of a scheme: a v3 document for each path of its index, one v2 document of all.
+"""The OpenAPI documents of a scheme: one v2 document, and a v3 document for each group-version.
 
-Made from the declarations at first use, aside of the event loop, and kept until what is served
-changes. Knows no request. Mirrors the builders and the caches of kube-openapi.
+Each is built from the declarations at first use, in a thread, and cached until the served resources
+change. Knows no request. Mirrors the builders and the caches of kube-openapi.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ Encode: TypeAlias = Callable[[Tree], bytes]
 
 
 @dataclass(slots=True)
-class Document:
-    """A document's JSON, its hash, and when it came to be (seconds since 1970)."""
+class OpenAPIDocument:
+    """A document: its JSON, its ETag, and when it was built (seconds since 1970)."""
 
     json: bytes
     etag: str
@@ -68,175 +68,190 @@ class Document:
     _message: asyncio.Task[bytes] | None = None
 
     async def protobuf(self) -> bytes:
-        """The same document as a gnostic message, made aside and kept. Who leaves does not end it
-        for others."""
+        """Return the document as a gnostic message, encoded once in a thread. If a caller is
+        cancelled, others still get the result."""
         if self._message is None:
-            made = asyncio.to_thread(lambda: self.encode(orjson.loads(self.json)))
-            self._message = asyncio.ensure_future(made)
+            encoding = asyncio.to_thread(lambda: self.encode(orjson.loads(self.json)))
+            self._message = asyncio.ensure_future(encoding)
         return await asyncio.shield(self._message)
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
-    """What one v3 document is about; `stamp` differs when what it says does. A document of custom
-    kinds alone has its hash from that, so that the index of very many makes none of them.
+class _Source:
+    """What one v3 document is built from.
 
-    type_of  knows what was served when this was made: a custom kind may go meanwhile
+    version_key changes when the content of the document does
+    type_of     types of the kinds that were served at that time; a custom kind may be removed
+    etag        for a document of custom kinds only: known without building it, so that the index of
+                many custom groups builds no document; otherwise ""
     """
 
-    stamp: Hashable
+    version_key: Hashable
     operations: Callable[[], Iterable[Operation]]
     type_of: TypeOf
     etag: str = ""
 
 
 @dataclass(slots=True)
-class _Kept:
-    """A document that is being made or is there, of a stamp."""
+class _CachedDocument:
+    """A document of some version key, being built or finished."""
 
-    stamp: Hashable
-    document: asyncio.Task[Document]
+    version_key: Hashable
+    document: asyncio.Task[OpenAPIDocument]
 
-    async def made(self) -> Document:
-        """The document, once it is there. Who leaves does not end it for others."""
+    async def wait(self) -> OpenAPIDocument:
+        """Return the document when it is built. If a caller is cancelled, others still get it."""
         return await asyncio.shield(self.document)
 
 
-class Documents:
-    """The documents of one scheme; `without` are media types that the server does not speak."""
+class OpenAPIDocuments:
+    """The documents of one scheme, without the media types of `excluded_types`."""
 
     def __init__(
-        self, scheme: Scheme, now: Callable[[], float], *, without: Collection[str] = ()
+        self, scheme: Scheme, now: Callable[[], float], *, excluded_types: Collection[str] = ()
     ) -> None:
         self._scheme = scheme
         self._now = now
-        self._without = frozenset(without)
-        self._kept: dict[str, _Kept] = {}
-        self._index: tuple[Hashable, Document] | None = None
+        self._excluded_types = frozenset(excluded_types)
+        self._cache: dict[str, _CachedDocument] = {}
+        self._index: tuple[Hashable, OpenAPIDocument] | None = None
 
-    async def v2(self) -> Document:
-        """The document of all group-versions."""
-        pages = tuple(self._pages().values())
-        stamp = tuple(page.stamp for page in pages)
-        return await self._keep("v2", stamp, functools.partial(self._make_v2, pages)).made()
+    async def v2(self) -> OpenAPIDocument:
+        """Return the v2 document, of all group-versions."""
+        sources = tuple(self._sources().values())
+        version_key = tuple(source.version_key for source in sources)
+        return await self._cached(
+            "v2", version_key, functools.partial(self._make_v2, sources)
+        ).wait()
 
-    async def v3(self, path: str) -> Document | None:
-        """The document of one path of the index; None where there is no such."""
-        page = self._pages().get(path)
-        return None if page is None else await self._v3(path, page).made()
+    async def v3(self, path: str) -> OpenAPIDocument | None:
+        """Return the v3 document of one path of the index, or None."""
+        source = self._sources().get(path)
+        return None if source is None else await self._v3(path, source).wait()
 
-    async def index(self) -> Document:
-        """All v3 documents and where they are, their hashes in the URLs."""
-        pages = self._pages()
-        stamp = tuple((path, page.stamp) for path, page in pages.items())
-        if self._index is None or self._index[0] != stamp:
-            for gone in self._kept.keys() - pages.keys() - {"v2"}:
-                del self._kept[gone]
+    async def index(self) -> OpenAPIDocument:
+        """Return the index of the v3 documents; their URLs contain their hashes."""
+        sources = self._sources()
+        version_key = tuple((path, source.version_key) for path, source in sources.items())
+        if self._index is None or self._index[0] != version_key:
+            for removed_path in self._cache.keys() - sources.keys() - {"v2"}:
+                del self._cache[removed_path]
             paths = {}
-            for path, page in pages.items():
-                etag = page.etag or (await self._v3(path, page).made()).etag
+            for path, source in sources.items():
+                etag = source.etag or (await self._v3(path, source).wait()).etag
                 url = f"/openapi/v3/{path}?hash={etag}"
                 paths[path] = {"serverRelativeURL": url}
-            self._index = (stamp, self._document({"paths": paths}, encode_v3))
+            self._index = (version_key, self._document({"paths": paths}, encode_v3))
         return self._index[1]
 
-    def _v3(self, path: str, page: _Page) -> _Kept:
-        return self._keep(path, page.stamp, functools.partial(self._make_v3, page))
+    def _v3(self, path: str, source: _Source) -> _CachedDocument:
+        return self._cached(path, source.version_key, functools.partial(self._make_v3, source))
 
-    def _keep(self, path: str, stamp: Hashable, make: Callable[[], Document]) -> _Kept:
-        kept = self._kept.get(path)
-        if kept is None or kept.stamp != stamp or _failed(kept.document):
-            made = asyncio.ensure_future(asyncio.to_thread(make))
-            kept = self._kept[path] = _Kept(stamp, made)
-        return kept
+    def _cached(
+        self, path: str, version_key: Hashable, make: Callable[[], OpenAPIDocument]
+    ) -> _CachedDocument:
+        cached_document = self._cache.get(path)
+        if (
+            cached_document is None
+            or cached_document.version_key != version_key
+            or _failed(cached_document.document)
+        ):
+            task = asyncio.ensure_future(asyncio.to_thread(make))
+            cached_document = self._cache[path] = _CachedDocument(version_key, task)
+        return cached_document
 
-    def _pages(self) -> dict[str, _Page]:
-        """By the path below /openapi/v3, sorted."""
+    def _sources(self) -> dict[str, _Source]:
+        """Return the sources by path below /openapi/v3, sorted."""
         type_of = _types_of(self._scheme)
-        pages = {
-            one.path.strip("/"): _Page("", functools.partial(_only, one), type_of) for one in ROOTS
+        sources = {
+            operation.path.strip("/"): _Source("", functools.partial(_single, operation), type_of)
+            for operation in ROOTS
         }
         for group in self._scheme.groups:
             if group.name:
                 of_group = functools.partial(operations_of_group, group)
-                pages[f"apis/{group.name}"] = _Page(group.versions, of_group, type_of)
+                sources[f"apis/{group.name}"] = _Source(group.versions, of_group, type_of)
             for version in group.group_versions:
                 path = f"apis/{version}" if version.group else f"api/{version}"
                 resources = _resources(self._scheme, version)
-                pages[path] = _Page(
+                sources[path] = _Source(
                     tuple(resources),
                     functools.partial(operations, type_of, version, resources),
                     type_of,
                     _hash_of(resources),
                 )
-        return dict(sorted(pages.items()))
+        return dict(sorted(sources.items()))
 
-    def _make_v3(self, page: _Page) -> Document:
-        found = [self._spoken(one) for one in page.operations()]
+    def _make_v3(self, source: _Source) -> OpenAPIDocument:
+        all_operations = [self._with_served_types(operation) for operation in source.operations()]
         schemas = schemas_of(self._scheme, "v3")
         tree = {
             "openapi": "3.0.0",
             "info": _INFO,
-            "paths": paths_v3(found, _ref(page.type_of, schemas)),
+            "paths": paths_v3(all_operations, _ref(source.type_of, schemas)),
             "components": {
-                "schemas": _definitions(page.type_of, schemas, found),
+                "schemas": _definitions(source.type_of, schemas, all_operations),
                 "securitySchemes": {"BearerToken": _BEARER},
             },
         }
-        made = self._document(tree, encode_v3)
-        return replace(made, etag=page.etag) if page.etag else made
+        document = self._document(tree, encode_v3)
+        return replace(document, etag=source.etag) if source.etag else document
 
-    def _make_v2(self, pages: Sequence[_Page]) -> Document:
-        type_of = pages[0].type_of
-        found = [self._spoken(one) for page in pages for one in page.operations()]
+    def _make_v2(self, sources: Sequence[_Source]) -> OpenAPIDocument:
+        type_of = sources[0].type_of
+        all_operations = [
+            self._with_served_types(operation)
+            for source in sources
+            for operation in source.operations()
+        ]
         schemas = schemas_of(self._scheme, "v2")
-        paths = paths_v2(found, _ref(type_of, schemas))
+        paths = paths_v2(all_operations, _ref(type_of, schemas))
         parameters = share_parameters(paths)
         tree = {
             "swagger": "2.0",
             "info": _INFO,
             "paths": paths,
-            "definitions": _definitions(type_of, schemas, found),
+            "definitions": _definitions(type_of, schemas, all_operations),
             "parameters": parameters,
             "securityDefinitions": {"BearerToken": _BEARER},
             "security": [{"BearerToken": []}],
         }
         return self._document(tree, encode_v2)
 
-    def _spoken(self, one: Operation) -> Operation:
-        """The operation less the media types that are off."""
-        if not self._without:
-            return one
+    def _with_served_types(self, operation: Operation) -> Operation:
+        """Return the operation without the excluded media types."""
+        if not self._excluded_types:
+            return operation
         return replace(
-            one,
-            consumes=tuple(name for name in one.consumes if name not in self._without),
-            produces=tuple(name for name in one.produces if name not in self._without),
+            operation,
+            consumes=tuple(name for name in operation.consumes if name not in self._excluded_types),
+            produces=tuple(name for name in operation.produces if name not in self._excluded_types),
         )
 
-    def _document(self, tree: Tree, encode: Encode) -> Document:
+    def _document(self, tree: Tree, encode: Encode) -> OpenAPIDocument:
         body = orjson.dumps(tree)
-        return Document(body, hashlib.sha512(body).hexdigest().upper(), self._now(), encode)
+        return OpenAPIDocument(body, hashlib.sha512(body).hexdigest().upper(), self._now(), encode)
 
 
 def _hash_of(resources: Iterable[Resource]) -> str:
-    """What tells the documents of custom kinds apart; "" where others are among them."""
-    editions = [(one.spec_hash, repr(one)) for one in resources]
-    if not editions or not all(spec_hash for spec_hash, _ in editions):
+    """Return the hash of a document of custom kinds only; "" if there are other kinds."""
+    spec_hashes = [(resource.spec_hash, repr(resource)) for resource in resources]
+    if not spec_hashes or not all(spec_hash for spec_hash, _ in spec_hashes):
         return ""
-    return hashlib.sha512(f"{GIT_VERSION} {editions}".encode()).hexdigest().upper()
+    return hashlib.sha512(f"{GIT_VERSION} {spec_hashes}".encode()).hexdigest().upper()
 
 
-def _failed(task: asyncio.Task[Document]) -> bool:
+def _failed(task: asyncio.Task[OpenAPIDocument]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 
-def _only(one: Operation) -> tuple[Operation]:
-    return (one,)
+def _single(operation: Operation) -> tuple[Operation]:
+    return (operation,)
 
 
 def _resources(scheme: Scheme, version: GroupVersion) -> list[Resource]:
-    found = scheme.resources(version.group)
-    return [resource for resource in found if version.version in resource.versions]
+    resources = scheme.resources(version.group)
+    return [resource for resource in resources if version.version in resource.versions]
 
 
 def _ref(type_of: TypeOf, schemas: Schemas) -> Ref:
@@ -250,9 +265,14 @@ def _ref(type_of: TypeOf, schemas: Schemas) -> Ref:
     return ref
 
 
-def _definitions(type_of: TypeOf, schemas: Schemas, found: Iterable[Operation]) -> Tree:
-    """The schemas of all that operations take and answer, sorted."""
-    kinds = {kind for one in found for kind in (one.body, one.answer) if kind is not None}
+def _definitions(type_of: TypeOf, schemas: Schemas, all_operations: Iterable[Operation]) -> Tree:
+    """Return the schemas of all request and response bodies, sorted by name."""
+    kinds = {
+        kind
+        for operation in all_operations
+        for kind in (operation.body, operation.response)
+        if kind is not None
+    }
     undeclared = {_NAMES[kind]: UNDECLARED[_NAMES[kind]] for kind in kinds if kind in _NAMES}
     roots: list[type[Type]] = [
         type_of(kind) for kind in sorted(kinds) if kind not in _NAMES and kind != STRING
@@ -261,7 +281,7 @@ def _definitions(type_of: TypeOf, schemas: Schemas, found: Iterable[Operation]) 
 
 
 def _types_of(scheme: Scheme) -> TypeOf:
-    """From kinds to types, the custom kinds of now among them."""
+    """Return the mapping of kinds to types, with the custom kinds served at this moment."""
     custom = scheme.custom
 
     def type_of(kind: GroupVersionKind) -> type[Type]:

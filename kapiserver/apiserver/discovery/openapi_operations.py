@@ -1,8 +1,8 @@
-"""What OpenAPI says that clients can do: every operation of a path, as data.
+"""The operations that OpenAPI documents list: each method of each path, as data.
 
-Derived from resources (verbs, scope, subresources) and from the declared option kinds. Knows no
-schema but by the name of a kind, and no version of OpenAPI. Ids, parameters and answers are those
-of kube-apiserver: client generators name functions after them. Mirrors
+Derived from resources (verbs, scope, subresources) and from the declared option kinds. Refers to
+schemas by kind, and knows no version of OpenAPI. Operation ids, parameters and responses are those
+of kube-apiserver, because client generators name functions after them. Mirrors
 apiserver/pkg/endpoints/installer.go of k8s.io/apiserver.
 """
 
@@ -20,7 +20,7 @@ from kapiserver.codecs.media_types import MEDIA_TYPES
 META = "meta.k8s.io"
 PATCH = GroupVersionKind(META, "v1", "Patch")
 STRING = GroupVersionKind("", "", "string")
-"""Stands for an answer that is no object."""
+"""Stands for a response that is a text."""
 WATCH_EVENT = GroupVersionKind(META, "v1", "WatchEvent")
 VERSION_INFO = GroupVersionKind("", "", "version.Info")
 
@@ -37,7 +37,7 @@ PATCH_TYPES = (
 )
 _STRATEGIC = "application/strategic-merge-patch+json"
 
-In: TypeAlias = Literal["query", "path"]
+Location: TypeAlias = Literal["query", "path"]
 _TYPES = {"string": "string", "bool": "boolean", "int32": "integer", "int64": "integer"}
 
 
@@ -46,7 +46,7 @@ class Parameter:
     """One parameter of a path or of its query."""
 
     name: str
-    where: In
+    location: Location
     type: str
     description: str
 
@@ -55,13 +55,13 @@ class Parameter:
 class Operation:
     """One method of one path.
 
-    method      in lower case, as the documents have it
-    action      `x-kubernetes-action`; "" for what is about no object
-    kind        of the objects it is about
-    body        kind of the request's body; None: none
-    needs_body  whether it must have one
-    answer      kind of the answer's body
-    codes       of the answers of a request that went well
+    method      in lower case
+    action      `x-kubernetes-action`; "" for an operation without objects
+    kind        of the objects
+    body        kind of the request body, or None
+    needs_body  whether the body is required
+    response    kind of the response body
+    codes       status codes of success
     """
 
     path: str
@@ -69,7 +69,7 @@ class Operation:
     id: str
     tag: str
     description: str
-    answer: GroupVersionKind
+    response: GroupVersionKind
     action: str = ""
     kind: GroupVersionKind | None = None
     body: GroupVersionKind | None = None
@@ -82,22 +82,22 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """How one verb shows.
+    """How a verb appears in the documents.
 
-    word        the first of the operation id
+    word        first word of the operation id
     options     kinds of options whose fields are query parameters
-    says        the description; {a}: article and kind, {kind}, {of}: "SUBRESOURCE of "
+    description template of the description; {a}: article and kind, {kind}, {of}: "SUBRESOURCE of "
     """
 
     method: str
     action: str
     word: str
     options: tuple[str, ...]
-    says: str
+    description: str
     codes: tuple[int, ...] = (200,)
 
 
-_OF_COLLECTION = {
+_COLLECTION_VERBS = {
     "list": _Verb("get", "list", "list", ("ListOptions",), "list or watch objects of kind {kind}"),
     "create": _Verb(
         "post", "post", "create", ("CreateOptions",), "create {of}{a}", (200, 201, 202)
@@ -110,7 +110,7 @@ _OF_COLLECTION = {
         "delete collection of {kind}",
     ),
 }
-_OF_ITEM = {
+_ITEM_VERBS = {
     "get": _Verb("get", "get", "read", (), "read {of}the specified {kind}"),
     "update": _Verb(
         "put", "put", "replace", ("UpdateOptions",), "replace {of}the specified {kind}", (200, 201)
@@ -125,7 +125,7 @@ _OF_ITEM = {
     ),
     "delete": _Verb("delete", "delete", "delete", ("DeleteOptions",), "delete {a}", (200, 202)),
 }
-_WATCHED = "; deprecated: list with the 'watch' parameter"
+_DEPRECATION = "; deprecated: list with the 'watch' parameter"
 _CONNECT_METHODS = {
     "create": ("post",),
     "get": ("get", "head", "options"),
@@ -136,7 +136,7 @@ _CONNECT_METHODS = {
 
 
 def friendly_name(group: str) -> str:
-    """How ids and tags name a group: `core`, `apps`, `rbacAuthorization`."""
+    """Return the name of a group in ids and tags: `core`, `apps`, `rbacAuthorization`."""
     first, *rest = (group.removesuffix(".k8s.io") or "core").split(".")
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
@@ -146,7 +146,7 @@ def _title(word: str) -> str:
 
 
 def operations_of_group(group: Group) -> Iterator[Operation]:
-    """`/apis/GROUP/`."""
+    """Yield the operation of `/apis/GROUP/`."""
     name = friendly_name(group.name)
     yield Operation(
         path=f"/apis/{group.name}/",
@@ -154,7 +154,7 @@ def operations_of_group(group: Group) -> Iterator[Operation]:
         id=f"get{_title(name)}APIGroup",
         tag=name,
         description="get information of a group",
-        answer=GroupVersionKind(META, "v1", "APIGroup"),
+        response=GroupVersionKind(META, "v1", "APIGroup"),
         consumes=MEDIA,
     )
 
@@ -166,7 +166,7 @@ ROOTS = (
         id="getCoreAPIVersions",
         tag="core",
         description="get available API versions",
-        answer=GroupVersionKind(META, "v1", "APIVersions"),
+        response=GroupVersionKind(META, "v1", "APIVersions"),
         consumes=MEDIA,
     ),
     Operation(
@@ -175,7 +175,7 @@ ROOTS = (
         id="getAPIVersions",
         tag="apis",
         description="get available API versions",
-        answer=GroupVersionKind(META, "v1", "APIGroupList"),
+        response=GroupVersionKind(META, "v1", "APIGroupList"),
         consumes=MEDIA,
     ),
     Operation(
@@ -184,7 +184,7 @@ ROOTS = (
         id="getCodeVersion",
         tag="version",
         description="get the version of this server",
-        answer=VERSION_INFO,
+        response=VERSION_INFO,
         consumes=JSON,
         produces=JSON,
     ),
@@ -194,7 +194,7 @@ ROOTS = (
         id="getServiceAccountIssuerOpenIDConfiguration",
         tag="WellKnown",
         description="get the OpenID configuration of the issuer of service account tokens",
-        answer=STRING,
+        response=STRING,
         produces=JSON,
     ),
     Operation(
@@ -203,20 +203,20 @@ ROOTS = (
         id="getServiceAccountIssuerOpenIDKeyset",
         tag="openid",
         description="get the keys that verify service account tokens",
-        answer=STRING,
+        response=STRING,
         produces=("application/jwk-set+json",),
     ),
 )
-"""Paths that belong to no group."""
+"""Operations of paths that belong to no group."""
 
 
 TypeOf: TypeAlias = Callable[[GroupVersionKind], type[Type]]
-"""From a kind to its type. Raises NotRegistered."""
+"""Returns the type of a kind. Raises NotRegistered."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where operations are: the group-version's root, what ids and tags call it."""
+class _VersionPaths:
+    """The root path of a group-version, and its name in ids and tags."""
 
     type_of: TypeOf
     version: GroupVersion
@@ -237,45 +237,45 @@ class _Place:
 def operations(
     type_of: TypeOf, version: GroupVersion, resources: Iterable[Resource]
 ) -> Iterator[Operation]:
-    """Every operation of a group-version."""
-    place = _Place(type_of, version)
+    """Yield every operation of a group-version."""
+    version_paths = _VersionPaths(type_of, version)
     yield Operation(
-        path=f"{place.root}/",
+        path=f"{version_paths.root}/",
         method="get",
-        id=f"get{place.name}APIResources",
-        tag=place.tag,
+        id=f"get{version_paths.name}APIResources",
+        tag=version_paths.tag,
         description="get available resources",
-        answer=GroupVersionKind(META, "v1", "APIResourceList"),
+        response=GroupVersionKind(META, "v1", "APIResourceList"),
         consumes=MEDIA,
     )
     for resource in resources:
-        yield from _of_resource(place, resource)
+        yield from _resource_operations(version_paths, resource)
         for subresource in resource.subresources:
             if subresource.kind is not None and subresource.kind.kind.endswith("Options"):
-                yield from _connections(place, resource, subresource)
+                yield from _connect_operations(version_paths, resource, subresource)
             else:
-                yield from _of_subresource(place, resource, subresource)
+                yield from _subresource_operations(version_paths, resource, subresource)
 
 
-def _of_resource(place: _Place, resource: Resource) -> Iterator[Operation]:
-    collection = _collection(place.root, resource)
+def _resource_operations(version_paths: _VersionPaths, resource: Resource) -> Iterator[Operation]:
+    collection = _collection(version_paths.root, resource)
     item = f"{collection}/{{name}}"
-    for verb in _OF_COLLECTION:
+    for verb in _COLLECTION_VERBS:
         if verb in resource.verbs:
-            yield _operation(place, resource, verb, collection)
-    for verb in _OF_ITEM:
+            yield _operation(version_paths, resource, verb, collection)
+    for verb in _ITEM_VERBS:
         if verb in resource.verbs:
-            yield _operation(place, resource, verb, item)
+            yield _operation(version_paths, resource, verb, item)
     if resource.namespaced and "list" in resource.verbs:
-        listed = _operation(place, resource, "list", collection)
+        list_operation = _operation(version_paths, resource, "list", collection)
         yield replace(
-            listed,
-            path=f"{place.root}/{resource.name}",
-            id=f"list{place.name}{resource.kind}ForAllNamespaces",
-            parameters=_without(listed.parameters, "namespace"),
+            list_operation,
+            path=f"{version_paths.root}/{resource.name}",
+            id=f"list{version_paths.name}{resource.kind}ForAllNamespaces",
+            parameters=_without(list_operation.parameters, "namespace"),
         )
     if "watch" in resource.verbs:
-        yield from _watches(place, resource)
+        yield from _watch_operations(version_paths, resource)
 
 
 def _collection(root: str, resource: Resource) -> str:
@@ -283,60 +283,66 @@ def _collection(root: str, resource: Resource) -> str:
     return f"{scoped}/{resource.name}"
 
 
-def _of_subresource(
-    place: _Place, resource: Resource, subresource: Subresource
+def _subresource_operations(
+    version_paths: _VersionPaths, resource: Resource, subresource: Subresource
 ) -> Iterator[Operation]:
-    path = f"{_collection(place.root, resource)}/{{name}}/{subresource.name}"
+    path = f"{_collection(version_paths.root, resource)}/{{name}}/{subresource.name}"
     for verb in subresource.verbs:
-        made = _operation(place, resource, verb, path, subresource)
+        operation = _operation(version_paths, resource, verb, path, subresource)
         if subresource.name == "log":
-            options = _options(place.type_of, GroupVersionKind("", "v1", "PodLogOptions"))
-            made = replace(
-                made,
-                answer=STRING,
-                produces=("text/plain", *MEDIA),
-                parameters=_sorted((*made.parameters, *options)),
+            options = _option_parameters(
+                version_paths.type_of, GroupVersionKind("", "v1", "PodLogOptions")
             )
-        yield made
+            operation = replace(
+                operation,
+                response=STRING,
+                produces=("text/plain", *MEDIA),
+                parameters=_sorted((*operation.parameters, *options)),
+            )
+        yield operation
 
 
 def _operation(
-    place: _Place,
+    version_paths: _VersionPaths,
     resource: Resource,
     verb: str,
     path: str,
     subresource: Subresource | None = None,
 ) -> Operation:
-    """One verb of a resource, or of a subresource of it."""
-    says = _OF_COLLECTION.get(verb) or _OF_ITEM[verb]
-    kind = place.version.with_kind(resource.kind)
-    about = subresource.kind or kind if subresource is not None else kind
+    """Return the operation of one verb of a resource or subresource."""
+    verb_info = _COLLECTION_VERBS.get(verb) or _ITEM_VERBS[verb]
+    kind = version_paths.version.with_kind(resource.kind)
+    operation_kind = subresource.kind or kind if subresource is not None else kind
     scope = "Namespaced" if resource.namespaced else ""
     collection = "Collection" if verb == "deletecollection" else ""
     suffix = _title(subresource.name) if subresource is not None else ""
-    options = [GroupVersionKind(META, "v1", name) for name in says.options]
-    query = {one.name: one for name in options for one in _options(place.type_of, name)}
-    if verb == "deletecollection":  # is never watched
+    options = [GroupVersionKind(META, "v1", name) for name in verb_info.options]
+    query = {
+        parameter.name: parameter
+        for name in options
+        for parameter in _option_parameters(version_paths.type_of, name)
+    }
+    if verb == "deletecollection":  # cannot be watched
         query.pop("watch", None)
         query.pop("allowWatchBookmarks", None)
     return Operation(
         path=path,
-        method=says.method,
-        action=says.action,
-        id=f"{says.word}{place.name}{collection}{scope}{resource.kind}{suffix}",
-        tag=place.tag,
-        description=says.says.format(
+        method=verb_info.method,
+        action=verb_info.action,
+        id=f"{verb_info.word}{version_paths.name}{collection}{scope}{resource.kind}{suffix}",
+        tag=version_paths.tag,
+        description=verb_info.description.format(
             kind=resource.kind,
             a=article(resource.kind),
             of=f"{subresource.name} of " if subresource is not None else "",
         ),
-        kind=about,
-        body=_body(verb, about),
+        kind=operation_kind,
+        body=_body(verb, operation_kind),
         needs_body=verb in ("create", "update", "patch"),
-        answer=_answer(resource, verb, about),
-        codes=says.codes,
-        parameters=_sorted((*_of_path(path, resource.kind), *query.values(), _PRETTY)),
-        consumes=_patch_types(place, kind) if verb == "patch" else ANYTHING,
+        response=_response(resource, verb, operation_kind),
+        codes=verb_info.codes,
+        parameters=_sorted((*_path_parameters(path, resource.kind), *query.values(), _PRETTY)),
+        consumes=_patch_types(version_paths, kind) if verb == "patch" else ANYTHING,
         produces=STREAMS if verb == "list" else MEDIA,
     )
 
@@ -351,7 +357,7 @@ def _body(verb: str, kind: GroupVersionKind) -> GroupVersionKind | None:
     return None
 
 
-def _answer(resource: Resource, verb: str, kind: GroupVersionKind) -> GroupVersionKind:
+def _response(resource: Resource, verb: str, kind: GroupVersionKind) -> GroupVersionKind:
     if verb == "list":
         return kind._replace(kind=resource.list_kind_name)
     if verb == "deletecollection" or (verb == "delete" and not resource.returns_deleted_object):
@@ -359,111 +365,123 @@ def _answer(resource: Resource, verb: str, kind: GroupVersionKind) -> GroupVersi
     return kind
 
 
-def _patch_types(place: _Place, kind: GroupVersionKind) -> tuple[str, ...]:
-    if place.type_of(kind).wire:
+def _patch_types(version_paths: _VersionPaths, kind: GroupVersionKind) -> tuple[str, ...]:
+    if version_paths.type_of(kind).wire:
         return PATCH_TYPES
-    return tuple(name for name in PATCH_TYPES if name != _STRATEGIC)  # custom kinds have no keys
+    return tuple(
+        name for name in PATCH_TYPES if name != _STRATEGIC
+    )  # custom kinds have no merge keys
 
 
-def _watches(place: _Place, resource: Resource) -> Iterator[Operation]:
-    """The paths below `/watch/`, which nobody should use and everybody may."""
-    root = f"{place.root}/watch"
+def _watch_operations(version_paths: _VersionPaths, resource: Resource) -> Iterator[Operation]:
+    """Yield the operations of the deprecated paths below `/watch/`."""
+    root = f"{version_paths.root}/watch"
     kind = resource.kind
     scope = "Namespaced" if resource.namespaced else ""
-    lists, one = f"changes to a list of {kind}{_WATCHED}", f"changes to an object of kind {kind}"
+    list_text, object_text = (
+        f"changes to a list of {kind}{_DEPRECATION}",
+        f"changes to an object of kind {kind}",
+    )
     collection = _collection(root, resource)
-    found = [
-        (collection, f"watch{place.name}{scope}{kind}List", "watchlist", f"watch {lists}"),
+    watches = [
+        (
+            collection,
+            f"watch{version_paths.name}{scope}{kind}List",
+            "watchlist",
+            f"watch {list_text}",
+        ),
         (
             f"{collection}/{{name}}",
-            f"watch{place.name}{scope}{kind}",
+            f"watch{version_paths.name}{scope}{kind}",
             "watch",
-            f"watch {one}{_WATCHED} and a 'fieldSelector'",
+            f"watch {object_text}{_DEPRECATION} and a 'fieldSelector'",
         ),
     ]
     if resource.namespaced:
-        id_ = f"watch{place.name}{kind}ListForAllNamespaces"
-        found.append((f"{root}/{resource.name}", id_, "watchlist", f"watch {lists}"))
-    for path, id_, action, description in found:
-        query = _options(place.type_of, GroupVersionKind(META, "v1", "ListOptions"))
+        id_ = f"watch{version_paths.name}{kind}ListForAllNamespaces"
+        watches.append((f"{root}/{resource.name}", id_, "watchlist", f"watch {list_text}"))
+    for path, id_, action, description in watches:
+        query = _option_parameters(
+            version_paths.type_of, GroupVersionKind(META, "v1", "ListOptions")
+        )
         yield Operation(
             path=path,
             method="get",
             action=action,
             id=id_,
-            tag=place.tag,
+            tag=version_paths.tag,
             description=description,
-            kind=place.version.with_kind(kind),
-            answer=WATCH_EVENT,
-            parameters=_sorted((*_of_path(path, kind), *query, _PRETTY)),
+            kind=version_paths.version.with_kind(kind),
+            response=WATCH_EVENT,
+            parameters=_sorted((*_path_parameters(path, kind), *query, _PRETTY)),
             produces=STREAMS,
         )
 
 
-def _connections(
-    place: _Place, resource: Resource, subresource: Subresource
+def _connect_operations(
+    version_paths: _VersionPaths, resource: Resource, subresource: Subresource
 ) -> Iterator[Operation]:
-    """Connections to a pod, a node or a service: every method that the path takes."""
+    """Yield the operations that connect to a pod, node or service, one for each method."""
     assert subresource.kind is not None
-    path = f"{_collection(place.root, resource)}/{{name}}/{subresource.name}"
+    path = f"{_collection(version_paths.root, resource)}/{{name}}/{subresource.name}"
     scope = "Namespaced" if resource.namespaced else ""
-    query = _options(place.type_of, subresource.kind)
-    proxy = subresource.name == "proxy"
+    query = _option_parameters(version_paths.type_of, subresource.kind)
+    is_proxy = subresource.name == "proxy"
     for verb in subresource.verbs:
-        for method in _CONNECT_METHODS[verb] if proxy else _CONNECT_METHODS[verb][:1]:
-            word = f"connect{place.name}{_title(method)}{scope}{resource.kind}"
-            made = Operation(
+        for method in _CONNECT_METHODS[verb] if is_proxy else _CONNECT_METHODS[verb][:1]:
+            word = f"connect{version_paths.name}{_title(method)}{scope}{resource.kind}"
+            operation = Operation(
                 path=path,
                 method=method,
                 action="connect",
                 id=word + _title(subresource.name),
-                tag=place.tag,
+                tag=version_paths.tag,
                 description=f"connect {method.upper()} requests to {subresource.name} of "
                 f"{resource.kind}",
                 kind=subresource.kind,
-                answer=STRING,
-                parameters=_sorted((*_of_path(path, resource.kind), *query)),
+                response=STRING,
+                parameters=_sorted((*_path_parameters(path, resource.kind), *query)),
                 produces=ANYTHING,
             )
-            yield made
-            if proxy:
-                below = Parameter("path", "path", "string", PARAMETERS["path"])
+            yield operation
+            if is_proxy:
+                path_parameter = Parameter("path", "path", "string", PARAMETERS["path"])
                 yield replace(
-                    made,
+                    operation,
                     path=f"{path}/{{path}}",
-                    id=f"{made.id}WithPath",
-                    parameters=_sorted((*made.parameters, below)),
+                    id=f"{operation.id}WithPath",
+                    parameters=_sorted((*operation.parameters, path_parameter)),
                 )
 
 
-def _of_path(path: str, kind: str) -> Iterator[Parameter]:
+def _path_parameters(path: str, kind: str) -> Iterator[Parameter]:
     if "{name}" in path:
         yield Parameter("name", "path", "string", f"Name of the {kind}.")
     if "{namespace}" in path:
         yield Parameter("namespace", "path", "string", PARAMETERS["namespace"])
 
 
-def _options(type_of: TypeOf, kind: GroupVersionKind) -> list[Parameter]:
-    """The query parameters that the fields of an option kind are."""
+def _option_parameters(type_of: TypeOf, kind: GroupVersionKind) -> list[Parameter]:
+    """Return the fields of an option kind as query parameters."""
     type_ = type_of(kind)
-    found = []
+    parameters = []
     for field in type_.fields():
         shape = field.shape.item if isinstance(field.shape, ListOf) else field.shape
         if field.number is None or not isinstance(shape, Scalar):
             continue
-        # A list is repeated; the documents show one of it.
-        shown = "string" if isinstance(field.shape, ListOf) else _TYPES[shape.name]
+        # A list is a repeated parameter; the documents show the type of an item.
+        type_name = "string" if isinstance(field.shape, ListOf) else _TYPES[shape.name]
         text = field.options.doc or PARAMETERS.get(field.name, "")
-        found.append(Parameter(field.name, "query", shown, text))
-    return found
+        parameters.append(Parameter(field.name, "query", type_name, text))
+    return parameters
 
 
 def _sorted(parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    return tuple(sorted(parameters, key=lambda one: (one.name, one.where)))
+    return tuple(sorted(parameters, key=lambda parameter: (parameter.name, parameter.location)))
 
 
 def _without(parameters: tuple[Parameter, ...], name: str) -> tuple[Parameter, ...]:
-    return tuple(one for one in parameters if one.name != name)
+    return tuple(parameter for parameter in parameters if parameter.name != name)
 
 
 _PRETTY = Parameter("pretty", "query", "string", PARAMETERS["pretty"])

@@ -1,7 +1,7 @@
-"""How OpenAPI v3 and v2 write operations. Knows schemas by reference only.
+"""Builds the `paths` of OpenAPI v3 and v2 documents. Knows schemas by reference only.
 
-Parameters that all operations of a path share stand beside them; in v2, those that several paths
-share stand once in the document. Mirrors the builders of kube-openapi.
+Parameters that all operations of a path share are listed once for the path; in v2, parameters that
+several paths share are listed once for the document. Mirrors the builders of kube-openapi.
 """
 
 from __future__ import annotations
@@ -19,109 +19,120 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.discovery.openapi_operations import Operation, Parameter
 
 Ref: TypeAlias = Callable[[GroupVersionKind], Tree]
-"""A reference to the schema of a kind."""
+"""Returns a reference to the schema of a kind."""
 
 _CODES = {200: "OK", 201: "Created", 202: "Accepted", 401: "Unauthorized"}
 
 
-def paths_v3(found: Iterable[Operation], ref: Ref) -> Tree:
-    """`paths` of an OpenAPI v3 document."""
+def paths_v3(all_operations: Iterable[Operation], ref: Ref) -> Tree:
+    """Return the `paths` of an OpenAPI v3 document."""
     paths: Tree = {}
-    for path, operations in _by_path(found).items():
-        common = _common(operations)
-        item: Tree = {one.method: _operation_v3(one, common, ref) for one in operations}
-        if common:
-            item["parameters"] = [_parameter_v3(one) for one in common]
+    for path, path_operations in _by_path(all_operations).items():
+        shared = _shared_parameters(path_operations)
+        item: Tree = {
+            operation.method: _operation_v3(operation, shared, ref) for operation in path_operations
+        }
+        if shared:
+            item["parameters"] = [_parameter_v3(parameter) for parameter in shared]
         paths[path] = item
     return paths
 
 
-def _operation_v3(one: Operation, common: tuple[Parameter, ...], ref: Ref) -> Tree:
-    operation: Tree = {
-        "tags": [one.tag],
-        "description": one.description,
-        "operationId": one.id,
+def _operation_v3(operation: Operation, shared: tuple[Parameter, ...], ref: Ref) -> Tree:
+    tree: Tree = {
+        "tags": [operation.tag],
+        "description": operation.description,
+        "operationId": operation.id,
     }
-    own = [_parameter_v3(parameter) for parameter in one.parameters if parameter not in common]
-    if own:
-        operation["parameters"] = own
-    if one.body is not None:
-        content = {media: {"schema": ref(one.body)} for media in one.consumes}
-        operation["requestBody"] = {"content": content}
-        if one.needs_body:
-            operation["requestBody"]["required"] = True
-    answer = {media: {"schema": ref(one.answer)} for media in one.produces}
-    operation["responses"] = {
-        str(code): {"description": _CODES[code], "content": answer} for code in one.codes
+    parameters = [
+        _parameter_v3(parameter) for parameter in operation.parameters if parameter not in shared
+    ]
+    if parameters:
+        tree["parameters"] = parameters
+    if operation.body is not None:
+        content = {media: {"schema": ref(operation.body)} for media in operation.consumes}
+        tree["requestBody"] = {"content": content}
+        if operation.needs_body:
+            tree["requestBody"]["required"] = True
+    content = {media: {"schema": ref(operation.response)} for media in operation.produces}
+    tree["responses"] = {
+        str(code): {"description": _CODES[code], "content": content} for code in operation.codes
     } | {"401": {"description": _CODES[401]}}
-    return operation | _extensions(one)
+    return tree | _extensions(operation)
 
 
 def _parameter_v3(parameter: Parameter) -> Tree:
-    return _head(parameter) | {"schema": {"type": parameter.type, "uniqueItems": True}}
+    return _parameter_head(parameter) | {"schema": {"type": parameter.type, "uniqueItems": True}}
 
 
-def paths_v2(found: Iterable[Operation], ref: Ref) -> Tree:
-    """`paths` of a Swagger 2.0 document, nothing shared between them yet."""
+def paths_v2(all_operations: Iterable[Operation], ref: Ref) -> Tree:
+    """Return the `paths` of a Swagger 2.0 document; call `share_parameters` with them."""
     paths: Tree = {}
-    for path, operations in _by_path(found).items():
-        common = _common(operations)
-        item: Tree = {one.method: _operation_v2(one, common, ref) for one in operations}
-        if common:
-            item["parameters"] = [_parameter_v2(one) for one in common]
+    for path, path_operations in _by_path(all_operations).items():
+        shared = _shared_parameters(path_operations)
+        item: Tree = {
+            operation.method: _operation_v2(operation, shared, ref) for operation in path_operations
+        }
+        if shared:
+            item["parameters"] = [_parameter_v2(parameter) for parameter in shared]
         paths[path] = item
     return paths
 
 
-def _operation_v2(one: Operation, common: tuple[Parameter, ...], ref: Ref) -> Tree:
-    operation: Tree = {
-        "description": one.description,
-        "consumes": list(one.consumes),
-        "produces": list(one.produces),
+def _operation_v2(operation: Operation, shared: tuple[Parameter, ...], ref: Ref) -> Tree:
+    tree: Tree = {
+        "description": operation.description,
+        "consumes": list(operation.consumes),
+        "produces": list(operation.produces),
         "schemes": ["https"],
-        "tags": [one.tag],
-        "operationId": one.id,
+        "tags": [operation.tag],
+        "operationId": operation.id,
     }
-    own = [_parameter_v2(parameter) for parameter in one.parameters if parameter not in common]
-    if one.body is not None:
+    parameters = [
+        _parameter_v2(parameter) for parameter in operation.parameters if parameter not in shared
+    ]
+    if operation.body is not None:
         body: Tree = {"name": "body", "in": "body"}
-        if one.needs_body:
+        if operation.needs_body:
             body["required"] = True
-        own.append(body | {"schema": ref(one.body)})
-        own.sort(key=lambda parameter: str(parameter["name"]))
-    if own:
-        operation["parameters"] = own
-    operation["responses"] = {
-        str(code): {"description": _CODES[code], "schema": ref(one.answer)} for code in one.codes
+        parameters.append(body | {"schema": ref(operation.body)})
+        parameters.sort(key=lambda parameter: str(parameter["name"]))
+    if parameters:
+        tree["parameters"] = parameters
+    tree["responses"] = {
+        str(code): {"description": _CODES[code], "schema": ref(operation.response)}
+        for code in operation.codes
     } | {"401": {"description": _CODES[401]}}
-    return operation | _extensions(one)
+    return tree | _extensions(operation)
 
 
 def _parameter_v2(parameter: Parameter) -> Tree:
-    return {"uniqueItems": True, "type": parameter.type} | _head(parameter)
+    return {"uniqueItems": True, "type": parameter.type} | _parameter_head(parameter)
 
 
 def share_parameters(paths: Tree) -> Tree:
-    """Move parameters that occur more than once out of v2's paths, which come to refer to them;
-    returns the document's `parameters`."""
-    lists = [
+    """Replace parameters that occur more than once in v2 `paths` by references, and return the
+    `parameters` of the document."""
+    parameter_lists = [
         holder["parameters"]
         for item in paths.values()
-        for holder in (item, *(one for key, one in item.items() if key != "parameters"))
+        for holder in (item, *(value for key, value in item.items() if key != "parameters"))
         if "parameters" in holder
     ]
-    texts = [[orjson.dumps(one) for one in found] for found in lists]
-    counts = Counter(text for found in texts for text in found)
+    texts = [
+        [orjson.dumps(parameter) for parameter in parameters] for parameters in parameter_lists
+    ]
+    counts = Counter(text for parameters in texts for text in parameters)
     shared: Tree = {}
     names: dict[bytes, str] = {}
     for text in sorted(text for text, count in counts.items() if count > 1):
         parameter = orjson.loads(text)
         name = f"{parameter['name']}-{_short_hash(text)}"
         shared[name], names[text] = parameter, name
-    for found, found_texts in zip(lists, texts, strict=True):
-        found[:] = [
+    for parameters, list_texts in zip(parameter_lists, texts, strict=True):
+        parameters[:] = [
             {"$ref": f"#/parameters/{names[text]}"} if text in names else parameter
-            for parameter, text in zip(found, found_texts, strict=True)
+            for parameter, text in zip(parameters, list_texts, strict=True)
         ]
     return dict(sorted(shared.items()))
 
@@ -130,14 +141,14 @@ def _short_hash(text: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha224(text).digest()[:6]).decode()
 
 
-def _by_path(found: Iterable[Operation]) -> dict[str, list[Operation]]:
-    paths: dict[str, list[Operation]] = {}
-    for one in found:
-        paths.setdefault(one.path, []).append(one)
-    return dict(sorted(paths.items()))
+def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
+    by_path: dict[str, list[Operation]] = {}
+    for operation in operations:
+        by_path.setdefault(operation.path, []).append(operation)
+    return dict(sorted(by_path.items()))
 
 
-def _common(operations: list[Operation]) -> tuple[Parameter, ...]:
+def _shared_parameters(operations: list[Operation]) -> tuple[Parameter, ...]:
     first, *others = operations
     return tuple(
         parameter
@@ -146,20 +157,20 @@ def _common(operations: list[Operation]) -> tuple[Parameter, ...]:
     )
 
 
-def _head(parameter: Parameter) -> Tree:
-    head: Tree = {"name": parameter.name, "in": parameter.where}
+def _parameter_head(parameter: Parameter) -> Tree:
+    head: Tree = {"name": parameter.name, "in": parameter.location}
     if parameter.description:
         head["description"] = parameter.description
-    if parameter.where == "path":
+    if parameter.location == "path":
         head["required"] = True
     return head
 
 
-def _extensions(one: Operation) -> Tree:
-    if one.kind is None:
+def _extensions(operation: Operation) -> Tree:
+    if operation.kind is None:
         return {}
-    group, version, kind = one.kind
+    group, version, kind = operation.kind
     return {
-        "x-kubernetes-action": one.action,
+        "x-kubernetes-action": operation.action,
         "x-kubernetes-group-version-kind": {"group": group, "version": version, "kind": kind},
     }

@@ -1,7 +1,7 @@
-"""Schemas of declared types, for OpenAPI v3 and v2. Knows no path and no request.
+"""Builds the schemas of declared types for OpenAPI v3 and v2. Knows no path and no request.
 
-Names of schemas are those of Kubernetes' own documents, by which generated clients know them.
-Mirrors kube-openapi's definitions of k8s.io/api.
+Schemas have the names of Kubernetes' own documents, which generated clients rely on. Mirrors
+kube-openapi's definitions of k8s.io/api.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Dialect = Literal["v2", "v3"]
 
 _PREFIX = {"v3": "#/components/schemas/", "v2": "#/definitions/"}
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-_ELSEWHERE = {
+_SCALAR_PACKAGES = {
     "Quantity": "io.k8s.apimachinery.pkg.api.resource",
     "IntOrString": "io.k8s.apimachinery.pkg.util.intstr",
     "RawExtension": "io.k8s.apimachinery.pkg.runtime",
 }
-"""Leaves that are declared outside of meta/v1 in Go."""
+"""Packages of scalar types that Go declares outside of meta/v1."""
 _PACKAGES = {
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
-"""Groups that are declared outside of k8s.io/api in Go."""
-_OF_EVERY_VERSION = ("DeleteOptions", "WatchEvent")
+"""Packages of groups that Go declares outside of k8s.io/api."""
+_ALL_VERSIONS_KINDS = ("DeleteOptions", "WatchEvent")
 """Kinds of meta/v1 that are registered in all group-versions."""
 _UNVERSIONED = ("meta.k8s.io", "apidiscovery.k8s.io")
 
@@ -84,7 +84,7 @@ _UNIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         }.items()
     },
 }
-"""Structs of which one member counts: the field that says which, where there is one, and them."""
+"""Union types: the discriminator field ("" without one) and the member fields."""
 
 PATCH = f"{_META}.Patch"
 VERSION_INFO = "io.k8s.apimachinery.pkg.version.Info"
@@ -112,67 +112,67 @@ UNDECLARED: Mapping[str, Tree] = {
         },
     },
 }
-"""Schemas of what is no declared type."""
+"""Schemas of kinds without a declared type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schemas:
-    """Schemas of types and of all that they hold.
+    """Builds schemas in one dialect of OpenAPI.
 
-    groups   package below `api` to the name of its group
-    every    all group-versions that have types
+    groups          names of groups by package below `api`
+    all_versions    all group-versions that have types
     """
 
     dialect: Dialect
     groups: Mapping[str, str]
-    every: Sequence[GroupVersion]
+    all_versions: Sequence[GroupVersion]
 
     def reference(self, name: str) -> Tree:
-        """A reference to the schema of that name."""
+        """Return a reference to the schema of that name."""
         return {"$ref": _PREFIX[self.dialect] + name}
 
     def ref(self, type_: type[Type]) -> Tree:
-        """A reference to the schema of a type."""
+        """Return a reference to the schema of a type."""
         return self.reference(schema_name(type_))
 
     def collect(self, roots: Iterable[type[Type]]) -> Tree:
-        """The schemas of the roots and of every type below them, by name."""
-        found: dict[str, Tree] = {}
-        waiting = deque(roots)
-        while waiting:
-            type_ = waiting.popleft()
+        """Return the schemas of the roots and of every type that they refer to, by name."""
+        schemas: dict[str, Tree] = {}
+        queue = deque(roots)
+        while queue:
+            type_ = queue.popleft()
             name = schema_name(type_)
-            if name in found:
+            if name in schemas:
                 continue
             if issubclass(type_, ScalarType):
-                found[name] = self._leaf(type_)
+                schemas[name] = self._scalar_schema(type_)
                 continue
             if issubclass(type_, CustomKind):
-                found[name] = openapi_custom.object_schema(type_.version, self.ref, self.dialect)
+                schemas[name] = openapi_custom.object_schema(type_.version, self.ref, self.dialect)
             elif issubclass(type_, CustomList):
-                found[name] = openapi_custom.list_schema(type_.version, self.ref, self.dialect)
-                waiting.append(type_.version.type)
+                schemas[name] = openapi_custom.list_schema(type_.version, self.ref, self.dialect)
+                queue.append(type_.version.type)
             else:
-                found[name] = self._object(type_)
-            waiting.extend(_messages(type_))
-        return found
+                schemas[name] = self._object_schema(type_)
+            queue.extend(_referenced_types(type_))
+        return schemas
 
-    def _leaf(self, type_: type[ScalarType]) -> Tree:
+    def _scalar_schema(self, type_: type[ScalarType]) -> Tree:
         schema = dict(type_.openapi)
-        if self.dialect == "v2" and "oneOf" in schema:  # which v2 cannot say
+        if self.dialect == "v2" and "oneOf" in schema:  # v2 has no oneOf
             schema = {"type": "string"}
             if type_.__name__ == "IntOrString":
                 schema["format"] = "int-or-string"
-        return _described(description(type_), schema)
+        return _with_description(description(type_), schema)
 
-    def _object(self, type_: type[Type]) -> Tree:
+    def _object_schema(self, type_: type[Type]) -> Tree:
         properties: Tree = {}
         required = []
         for flat in type_.flat_fields():
-            properties[flat.field.name] = self._property(flat.field)
+            properties[flat.field.name] = self._property_schema(flat.field)
             if flat.field.options.required:
                 required.append(flat.field.name)
-        schema = _described(description(type_), {"type": "object"})
+        schema = _with_description(description(type_), {"type": "object"})
         if required:
             schema["required"] = required
         if properties:
@@ -185,74 +185,76 @@ class Schemas:
         kinds = self._kinds(type_)
         if kinds:
             schema["x-kubernetes-group-version-kind"] = [
-                {"group": one.group, "kind": one.kind, "version": one.version} for one in kinds
+                {"group": kind.group, "kind": kind.kind, "version": kind.version} for kind in kinds
             ]
         return schema
 
     def _kinds(self, type_: type[Type]) -> list[GroupVersionKind]:
-        """What objects of the type say they are."""
-        if not (issubclass(type_, Kind) or type_.__name__ in _OF_EVERY_VERSION):
+        """Return the kinds that objects of the type may have."""
+        if not (issubclass(type_, Kind) or type_.__name__ in _ALL_VERSIONS_KINDS):
             return []
         _, _, package, version, *_ = type_.__module__.split(".")
         if package != "meta":
             return [GroupVersionKind(self.groups[package], version, type_.__name__)]
-        versions = self.every if type_.__name__ in _OF_EVERY_VERSION else (CORE,)
-        return [one.with_kind(type_.__name__) for one in versions]
+        versions = self.all_versions if type_.__name__ in _ALL_VERSIONS_KINDS else (CORE,)
+        return [version.with_kind(type_.__name__) for version in versions]
 
-    def _property(self, field: Field) -> Tree:
+    def _property_schema(self, field: Field) -> Tree:
         options = field.options
-        schema = self._shape(field.shape)
-        beside: Tree = {}
+        schema = self._shape_schema(field.shape)
+        keywords: Tree = {}
         default = _default(field) if self.dialect == "v3" else None
         if default is not None:
-            beside["default"] = default
+            keywords["default"] = default
         if options.enum:
-            beside["enum"] = sorted(options.enum)
-        beside |= _extensions(field)
+            keywords["enum"] = sorted(options.enum)
+        keywords |= _extensions(field)
         text = options.doc or TYPE_META.get(field.name, "")
-        return _described(text, self._beside(schema, beside, described=bool(text)))
+        return _with_description(
+            text, self._with_keywords(schema, keywords, has_description=bool(text))
+        )
 
-    def _beside(self, schema: Tree, beside: Tree, *, described: bool) -> Tree:
-        if self.dialect == "v3" and "$ref" in schema and (beside or described):
-            schema = {"allOf": [schema]}  # in v3 a reference stands alone
-        return schema | beside
+    def _with_keywords(self, schema: Tree, keywords: Tree, *, has_description: bool) -> Tree:
+        if self.dialect == "v3" and "$ref" in schema and (keywords or has_description):
+            schema = {"allOf": [schema]}  # in v3 a reference has no siblings
+        return schema | keywords
 
-    def _shape(self, shape: Shape) -> Tree:
+    def _shape_schema(self, shape: Shape) -> Tree:
         if isinstance(shape, Scalar):
             return dict(_SCALARS[shape.name])
         if isinstance(shape, ListOf):
-            return {"type": "array", "items": self._item(shape.item)}
+            return {"type": "array", "items": self._item_schema(shape.item)}
         if isinstance(shape, MapOf):
-            return {"type": "object", "additionalProperties": self._item(shape.value)}
+            return {"type": "object", "additionalProperties": self._item_schema(shape.value)}
         if _is_inline(shape.type):
             return dict(shape.type.openapi)
         return self.ref(shape.type)
 
-    def _item(self, shape: Shape) -> Tree:
-        schema = self._shape(shape)
+    def _item_schema(self, shape: Shape) -> Tree:
+        schema = self._shape_schema(shape)
         if self.dialect == "v2":
             return schema
         if isinstance(shape, Scalar) and shape.name in _ZEROS:
             return schema | {"default": _ZEROS[shape.name]}
         if isinstance(shape, Message) and not issubclass(shape.type, ScalarType):
-            return self._beside(schema, {"default": {}}, described=False)
+            return self._with_keywords(schema, {"default": {}}, has_description=False)
         return schema
 
 
 def schemas_of(scheme: Scheme, dialect: Dialect) -> Schemas:
-    """What writes the schemas of a scheme's types."""
+    """Return the builder of the schemas of a scheme's types."""
     groups = scheme.declared_groups
-    every = [
+    all_versions = [
         GroupVersion(group.name, version)
         for group in groups
         if group.name not in _UNVERSIONED
         for version in sorted(group.declared_versions)
     ]
-    return Schemas(dialect, {group.package: group.name for group in groups}, sorted(every))
+    return Schemas(dialect, {group.package: group.name for group in groups}, sorted(all_versions))
 
 
 def _default(field: Field) -> Any:
-    """What stands in for a field that is left out; None: nothing."""
+    """Return the default of a field, or None."""
     if field.options.default is not None:
         return field.options.default
     if field.pointer:
@@ -265,46 +267,46 @@ def _default(field: Field) -> Any:
 
 
 def _union(discriminator: str, members: Sequence[str]) -> Tree:
-    says: Tree = {"discriminator": discriminator} if discriminator else {}
+    union: Tree = {"discriminator": discriminator} if discriminator else {}
     names = {name: name[:1].upper() + name[1:] for name in members}
-    return says | {"fields-to-discriminateBy": names}
+    return union | {"fields-to-discriminateBy": names}
 
 
 def _extensions(field: Field) -> Tree:
-    """How lists merge: in server-side apply, and in a strategic merge patch."""
+    """Return the keywords for merging in server-side apply and in a strategic merge patch."""
     options = field.options
-    found: Tree = {}
+    extensions: Tree = {}
     if isinstance(field.shape, ListOf):
         if options.keys:
-            found["x-kubernetes-list-map-keys"] = list(options.keys)
-        found["x-kubernetes-list-type"] = (
+            extensions["x-kubernetes-list-map-keys"] = list(options.keys)
+        extensions["x-kubernetes-list-type"] = (
             "map" if options.keys else "set" if options.set else "atomic"
         )
     elif options.atomic:
-        found["x-kubernetes-map-type"] = "atomic"
+        extensions["x-kubernetes-map-type"] = "atomic"
     if options.merge:
-        found["x-kubernetes-patch-merge-key"] = options.merge
+        extensions["x-kubernetes-patch-merge-key"] = options.merge
     strategies = ["merge"] if options.merge is not None else []
     strategies += [options.patch] if options.patch else []
     if strategies:
-        found["x-kubernetes-patch-strategy"] = ",".join(strategies)
-    return found
+        extensions["x-kubernetes-patch-strategy"] = ",".join(strategies)
+    return extensions
 
 
-def _described(text: str, schema: Tree) -> Tree:
+def _with_description(text: str, schema: Tree) -> Tree:
     return {"description": text, **schema} if text else schema
 
 
-def _messages(type_: type[Type]) -> list[type[Type]]:
-    """The types that the fields of a type refer to."""
-    found = []
+def _referenced_types(type_: type[Type]) -> list[type[Type]]:
+    """Return the types that the fields of a type refer to."""
+    types = []
     for flat in type_.flat_fields():
         shape: Any = flat.field.shape
         while isinstance(shape, ListOf | MapOf):
             shape = shape.item if isinstance(shape, ListOf) else shape.value
         if isinstance(shape, Message) and not _is_inline(shape.type):
-            found.append(shape.type)
-    return found
+            types.append(shape.type)
+    return types
 
 
 def _is_inline(type_: type[Type]) -> TypeGuard[type[ScalarType]]:
@@ -312,11 +314,11 @@ def _is_inline(type_: type[Type]) -> TypeGuard[type[ScalarType]]:
 
 
 def schema_name(type_: type[Type]) -> str:
-    """`io.k8s.api.core.v1.Pod`."""
+    """Return the name of a type's schema, such as `io.k8s.api.core.v1.Pod`."""
     if issubclass(type_, CustomKind | CustomList):
         return openapi_custom.schema_name(type_.version, type_.__name__)
     parts = type_.__module__.split(".")  # kapiserver api <package> <version> ...
     if parts[2] in ("meta", "scalar_types", "quantity", "runtime"):
-        return f"{_ELSEWHERE.get(type_.__name__, _META)}.{type_.__name__}"
+        return f"{_SCALAR_PACKAGES.get(type_.__name__, _META)}.{type_.__name__}"
     package = _PACKAGES.get(parts[2], f"io.k8s.api.{parts[2]}")
     return f"{package}.{parts[3]}.{type_.__name__}"

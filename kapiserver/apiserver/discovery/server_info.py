@@ -1,4 +1,4 @@
-"""Small answers about the server itself: /version, health, the list of paths."""
+"""Serves /version, the health paths, and the list of paths at /."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.apiserver.version import version_info
 
 
-def indented(tree: Tree) -> Response:
-    """A tree that is no object of the API, indented by two as Go's own endpoints do."""
+def indented_json(tree: Tree) -> Response:
+    """Return a response with JSON indented by two spaces, as kube-apiserver does for documents that
+    are not API objects."""
     return Response(body=orjson.dumps(tree, option=orjson.OPT_INDENT_2))
 
 
 async def serve_version(server: Server, request: Request) -> AnyResponse:
-    """Which version this is."""
+    """Return the version of the server. Raises MethodNotAllowed."""
     if request.path.strip("/") != "version":
         return page_not_found()
     if request.method != "GET":
         raise MethodNotAllowed
-    return indented(version_info())
+    return indented_json(version_info())
 
 
 async def serve_health(server: Server, request: Request) -> AnyResponse:
-    """Whether the server is alive or ready."""
+    """Return the results of the health checks."""
     parts = [part for part in request.path.split("/") if part]
     return await server.health.respond(parts, request.query)
 
 
 async def serve_paths(server: Server, request: Request) -> AnyResponse:
-    """All paths that are no resource."""
+    """Return the list of all non-resource paths."""
     if request.path.strip("/"):
         return page_not_found()
     paths = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/metrics", "/version"}
@@ -41,7 +42,7 @@ async def serve_paths(server: Server, request: Request) -> AnyResponse:
         paths |= {f"/{path}", *(f"/{path}/{name}" for name in server.health.checks(path))}
     for group in server.scheme.groups:
         root = "/apis/" + group.name if group.name else "/api"
-        paths |= {root, *(f"{root}/{one}" for one in group.versions)}
+        paths |= {root, *(f"{root}/{version}" for version in group.versions)}
         if group.name:
-            paths |= {f"/openapi/v3{root}/{one}" for one in group.versions}
-    return indented({"paths": sorted(paths)})
+            paths |= {f"/openapi/v3{root}/{version}" for version in group.versions}
+    return indented_json({"paths": sorted(paths)})

@@ -137,9 +137,9 @@ def _backup(options: argparse.Namespace) -> int:
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from kapiserver.storage.sqlite_admin import BUMP, restore
+    from kapiserver.storage.sqlite_admin import DEFAULT_BUMP, restore
 
-    bump = BUMP if options.bump_revision is None else options.bump_revision
+    bump = DEFAULT_BUMP if options.bump_revision is None else options.bump_revision
     if not 0 <= bump < 1 << 60:
         raise ValueError(f"--bump-revision={bump} is not a number from 0 to 2**60 - 1")
     path = _path(options)

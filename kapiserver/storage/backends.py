@@ -119,8 +119,8 @@ def backend_of(spec: str) -> Backend:
     for backend in BACKENDS:
         if backend.name == name and location and backend.location in ("", location):
             return backend
-    known = ", ".join(backend.usage for backend in BACKENDS)
-    raise ValueError(f"--storage={spec}: want one of {known}")
+    usages = ", ".join(backend.usage for backend in BACKENDS)
+    raise ValueError(f"--storage={spec}: want one of {usages}")
 
 
 async def open_store(

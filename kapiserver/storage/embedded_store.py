@@ -244,20 +244,20 @@ class EmbeddedStore(KV):
 
     def _handle_results(self, results: Sequence[_JobResult]) -> None:
         """Dispatch the events of a committed batch to the watches, then resolve the futures."""
-        events = [each.outcome for each in results if isinstance(each.outcome, KVEvent)]
+        events = [result.outcome for result in results if isinstance(result.outcome, KVEvent)]
         if events:
             self._revision = events[-1].revision
             self._watches.dispatch(events)
-        for each in results:
-            work, future = each.job.work, each.job.future
+        for result in results:
+            work, future = result.job.work, result.job.future
             if isinstance(work, Write) and work.expires and work.expires < self._expiry_timer_time:
                 self._set_expiry_timer(work.expires)
             if future.done():  # the caller was cancelled
                 continue
-            if isinstance(each.outcome, Exception):
-                future.set_exception(each.outcome)
+            if isinstance(result.outcome, Exception):
+                future.set_exception(result.outcome)
             else:
-                future.set_result(each.outcome)
+                future.set_result(result.outcome)
 
     def _spawn(self, work: Any) -> None:
         task = self._loop.create_task(work)
@@ -401,8 +401,8 @@ def _updated_write_error(
     write_error: str, results: Sequence[_JobResult], database: Database
 ) -> str:
     """Return the error state of writes after a batch, and log a change of it."""
-    outcomes = [each.outcome for each in results if isinstance(each.job.work, Write)]
-    failed = [each for each in outcomes if isinstance(each, Unavailable | Corrupt)]
+    outcomes = [result.outcome for result in results if isinstance(result.job.work, Write)]
+    failed = [error for error in outcomes if isinstance(error, Unavailable | Corrupt)]
     if not failed and not (write_error and outcomes):
         return write_error
     try:

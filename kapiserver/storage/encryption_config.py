@@ -254,9 +254,9 @@ def _check_overlap(names: Sequence[str], path: Path) -> Iterable[FieldError]:
     distinct = set(parsed)
     has_wildcard = ANY in distinct and len(distinct) > 1
     if has_wildcard or any(
-        one.group == other.group and "*" in (one.resource, other.resource)
-        for one in distinct
-        for other in distinct - {one}
+        pattern.group == other.group and "*" in (pattern.resource, other.resource)
+        for pattern in distinct
+        for other in distinct - {pattern}
     ):
         yield invalid(path, list(names), _OVERLAP)
 

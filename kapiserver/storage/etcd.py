@@ -1,10 +1,10 @@
-"""The connection to etcd: calls and streams of its JSON gateway, by way of etcd3-py.
+"""The etcd client: calls and streams of etcd's JSON gateway, based on etcd3-py.
 
-The client makes requests, URLs, headers and the session of streams; ours are TLS checks, several
-endpoints, log-in, bounded times, errors, streams and the connections that calls go over
-(`storage/etcd_http.py`), by overriding. Its models are left aside: they cost more than the call.
-The only module that imports etcd3; it is itself imported only where etcd is used. Knows no key and
-no revision.
+etcd3-py builds requests, URLs, headers and the session of streams. This module overrides it to add
+TLS verification, several endpoints, authentication, timeouts, errors, streams and the connections
+of calls (`storage/etcd_http.py`). It does not use etcd3-py's models, which cost more than the call.
+This is the only module that imports etcd3, and it is imported only if etcd is used. Knows no key
+and no revision.
 """
 
 from __future__ import annotations
@@ -27,27 +27,31 @@ from kapiserver.storage.etcd_http import ConnectionPool, HTTPResponse, RequestNo
 
 CONNECT_SECONDS = 2.0
 CALL_SECONDS = 5.0
-"""For one answer of one endpoint."""
-GIVE_UP_SECONDS = 2 * CALL_SECONDS
-"""For the answers of all of them, as long as none comes."""
-LONGEST_MESSAGE = 512 << 20
-"""Bytes of one message of a stream; a watch that catches up gets many events in one."""
+"""Timeout of one call to one endpoint."""
+ALL_ENDPOINTS_SECONDS = 2 * CALL_SECONDS
+"""Timeout of a call to all endpoints, if none responds."""
+MAX_MESSAGE_BYTES = 512 << 20
+"""Maximum bytes of a stream message; a watch that catches up receives many events in one."""
 
-ELECTION_SECONDS = 5.0
-"""How long a cluster is asked again that says it cannot just now."""
+TRANSIENT_RETRY_SECONDS = 5.0
+"""How long to retry while the cluster reports a transient refusal."""
 PAUSE_SECONDS = 0.05
 
-_STALE = ("invalid auth token", "revision of auth store is old", "user name is empty")
-"""Log in (anew)."""
-_UNGUARDED = "authentication is not enabled"
-_UNDONE = ("etcdserver: no leader", "etcdserver: not leader", "etcdserver: too many requests")
-"""Refusals that come before anything is done, and pass."""
-_UNREAD = (*_UNDONE, "etcdserver: leader changed")
-"""Those of a read."""
+_LOGIN_ERRORS = ("invalid auth token", "revision of auth store is old", "user name is empty")
+"""Errors after which to log in again."""
+_AUTH_DISABLED = "authentication is not enabled"
+_TRANSIENT_WRITE_ERRORS = (
+    "etcdserver: no leader",
+    "etcdserver: not leader",
+    "etcdserver: too many requests",
+)
+"""Transient refusals before anything was written."""
+_TRANSIENT_READ_ERRORS = (*_TRANSIENT_WRITE_ERRORS, "etcdserver: leader changed")
+"""Transient refusals of reads."""
 
 
 class EtcdError(StorageError):
-    """etcd understood and refused; `code` is gRPC's."""
+    """etcd refused a request; `code` is the gRPC status code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -55,25 +59,25 @@ class EtcdError(StorageError):
         self.message = message
 
 
-class _Unreached(Exception):
-    """The request was not carried out: no connection, or refused at the door; `passing`: just
-    now."""
+class _NotProcessed(Exception):
+    """The request was not processed: no connection, or a refusal; `transient` if a retry may
+    succeed."""
 
-    def __init__(self, words: str, *, passing: bool = False) -> None:
-        super().__init__(words)
-        self.passing = passing
+    def __init__(self, text: str, *, transient: bool = False) -> None:
+        super().__init__(text)
+        self.transient = transient
 
 
 class _Gateway(AioClient):  # type: ignore[misc]
-    """etcd3-py's client without its constructor's blocking look at /version, with the endpoint of
-    the moment and with connections of our own for calls."""
+    """etcd3-py's client with a replaceable endpoint and our own connections for calls, and without
+    the blocking request of /version in its constructor."""
 
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self.endpoint = endpoint
         self._tls = tls
         self._pools: dict[str, ConnectionPool] = {}
-        where = urlsplit(endpoint)
-        super().__init__(host=where.hostname, port=where.port or 2379, protocol=where.scheme)
+        url = urlsplit(endpoint)
+        super().__init__(host=url.hostname, port=url.port or 2379, protocol=url.scheme)
 
     def _retrieve_version(self) -> None:
         pass
@@ -94,7 +98,7 @@ class _Gateway(AioClient):  # type: ignore[misc]
         await super().close()
 
     def _post(self, url: str, data: Any = None, **_: Any) -> Awaitable[HTTPResponse]:
-        """What `call_rpc` sends: one call."""
+        """Send one call; used by `call_rpc`."""
         endpoint = self.endpoint
         pool = self._pools.get(endpoint)
         if pool is None:
@@ -105,8 +109,8 @@ class _Gateway(AioClient):  # type: ignore[misc]
         return pool.post(url.removeprefix(endpoint), headers, data, seconds=CALL_SECONDS)
 
     def stream(self, method: str, data: bytes) -> Any:
-        """Ask for what does not end: a context manager of aiohttp's response."""
-        # A member that has lost its leader ends the stream instead of falling silent.
+        """Open a stream; returns the context manager of aiohttp's response."""
+        # A member without a leader then ends the stream instead of going silent.
         headers = {"Grpc-Metadata-hasleader": "true"}
         if self.token:
             headers["Authorization"] = self.token
@@ -117,41 +121,44 @@ class _Gateway(AioClient):  # type: ignore[misc]
 
 
 class EtcdClient:
-    """A cluster. Every call raises Unavailable in bounded time when no endpoint answers, and
-    EtcdError for a refusal."""
+    """The client of a cluster. Calls raise Unavailable in bounded time if no endpoint responds,
+    and EtcdError for a refusal."""
 
     def __init__(self, config: EtcdConfig) -> None:
-        """Raises OSError for certificate files that are no good."""
+        """Raises OSError for certificate files that cannot be read."""
         self._config = config
-        self._at = 0
+        self._endpoint_index = 0
         tls = None
-        if any(each.startswith("https:") for each in config.endpoints):
+        if any(endpoint.startswith("https:") for endpoint in config.endpoints):
             tls = _tls(config)
         self._gateway = _Gateway(config.endpoints[0], tls)
-        self._login = asyncio.Lock()
+        self._login_lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._streams: dict[aiohttp.ClientResponse, str] = {}
 
     async def close(self) -> None:
-        """Drop all connections. Idempotent."""
+        """Close all connections. Idempotent."""
         await self._gateway.close()
 
     async def read(self, method: str, request: Mapping[str, Any]) -> Any:
-        """Ask what changes nothing: each endpoint is tried before this gives up, if there is time
-        for that."""
-        return await self._ask(method, request, _UNREAD, (Unavailable, _Unreached))
+        """Call a method that writes nothing. Tries every endpoint within the timeout."""
+        return await self._call_endpoints(
+            method, request, _TRANSIENT_READ_ERRORS, (Unavailable, _NotProcessed)
+        )
 
     async def write(self, method: str, request: Mapping[str, Any]) -> Any:
-        """Ask for a change. Another endpoint is tried only if this one has done nothing for sure;
-        after Unavailable the change may have happened all the same."""
-        return await self._ask(method, request, _UNDONE, (_Unreached,))
+        """Call a method that writes. Tries another endpoint only if this one certainly did not
+        process the request; after Unavailable the write may have happened."""
+        return await self._call_endpoints(
+            method, request, _TRANSIENT_WRITE_ERRORS, (_NotProcessed,)
+        )
 
     @asynccontextmanager
     async def stream(self, method: str, request: Mapping[str, Any]) -> AsyncGenerator[Messages]:
-        """Ask and read messages until one side ends it. Raises Unavailable, EtcdError."""
+        """Open a stream and yield its messages. Raises Unavailable, EtcdError."""
         endpoint = self._gateway.endpoint
         try:
-            await self._log_in_first()
+            await self._ensure_login()
             endpoint = self._gateway.endpoint
             async with self._gateway.stream(method, orjson.dumps(request)) as response:
                 if response.status != 200:
@@ -162,79 +169,85 @@ class EtcdClient:
                 finally:
                     del self._streams[response]
         except EtcdError as error:
-            if any(words in error.message for words in _STALE):
+            if any(text in error.message for text in _LOGIN_ERRORS):
                 self.drop_token()
             raise
-        except _Unreached as error:
+        except _NotProcessed as error:
             raise Unavailable(f"etcd: {error}") from error
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            self._move_on(endpoint)
-            raise Unavailable(f"etcd: {_words(error)}") from error
-        except RuntimeError as error:  # aiohttp's word for a session that is closed
+            self._next_endpoint(endpoint)
+            raise Unavailable(f"etcd: {_error_text(error)}") from error
+        except RuntimeError as error:  # aiohttp raises it for a closed session
             raise Unavailable("etcd: the connection is closed") from error
 
     def drop_token(self) -> None:
-        """Log in anew before the next request: watches do not say that a token has ended."""
+        """Log in again before the next request; watches do not report an expired token."""
         self._gateway.token = None
 
-    async def _ask(
+    async def _call_endpoints(
         self,
         method: str,
         request: Mapping[str, Any],
-        passing: Sequence[str],
-        again: tuple[type[Exception], ...],
+        transient: Sequence[str],
+        retry_on: tuple[type[Exception], ...],
     ) -> Any:
-        """Try every endpoint after what is in `again`, and once more for as long as it passes."""
-        begin = self._loop.time()
-        left = len(self._config.endpoints)
+        """Try every endpoint after an error of `retry_on`, and repeat while it is transient."""
+        start = self._loop.time()
+        endpoints_left = len(self._config.endpoints)
         while True:
             try:
-                return await self._authenticated(method, request, passing)
-            except again as error:
-                left -= 1
-                waited = self._loop.time() - begin
-                if not left or waited >= GIVE_UP_SECONDS:
-                    waits = isinstance(error, _Unreached) and error.passing
-                    if not waits or waited > ELECTION_SECONDS:
-                        words = str(error).removeprefix("etcd: ")
-                        raise Unavailable(f"etcd: {words}") from error
-                    left = len(self._config.endpoints)
+                return await self._call_authenticated(method, request, transient)
+            except retry_on as error:
+                endpoints_left -= 1
+                waited = self._loop.time() - start
+                if not endpoints_left or waited >= ALL_ENDPOINTS_SECONDS:
+                    is_transient = isinstance(error, _NotProcessed) and error.transient
+                    if not is_transient or waited > TRANSIENT_RETRY_SECONDS:
+                        text = str(error).removeprefix("etcd: ")
+                        raise Unavailable(f"etcd: {text}") from error
+                    endpoints_left = len(self._config.endpoints)
                     await asyncio.sleep(PAUSE_SECONDS)
 
-    async def _authenticated(
-        self, method: str, request: Mapping[str, Any], passing: Sequence[str]
+    async def _call_authenticated(
+        self, method: str, request: Mapping[str, Any], transient: Sequence[str]
     ) -> Any:
-        await self._log_in_first()
+        await self._ensure_login()
         token = self._gateway.token
         try:
-            return await self._call(method, request, passing)
+            return await self._call(method, request, transient)
         except EtcdError as error:
-            if not self._config.username or not any(words in error.message for words in _STALE):
+            if not self._config.username or not any(
+                text in error.message for text in _LOGIN_ERRORS
+            ):
                 raise
             await self._log_in(token)
-        return await self._call(method, request, passing)
+        return await self._call(method, request, transient)
 
-    async def _log_in_first(self) -> None:
+    async def _ensure_login(self) -> None:
         if self._config.username and self._gateway.token is None:
             await self._log_in(None)
 
-    async def _log_in(self, stale: str | None) -> None:
-        """Get a token, unless another call just has."""
-        async with self._login:
-            if self._gateway.token not in (None, stale):
+    async def _log_in(self, old_token: str | None) -> None:
+        """Get a token, unless a concurrent call did."""
+        async with self._login_lock:
+            if self._gateway.token not in (None, old_token):
                 return
             self._gateway.token = None
             credentials = {"name": self._config.username, "password": self._password()}
             try:
-                answer = await self._call("/auth/authenticate", credentials, _UNDONE)
-                self._gateway.token = answer["token"]
+                response = await self._call(
+                    "/auth/authenticate", credentials, _TRANSIENT_WRITE_ERRORS
+                )
+                self._gateway.token = response["token"]
             except EtcdError as error:
-                if _UNGUARDED not in error.message:
+                if _AUTH_DISABLED not in error.message:
                     raise
-                self._gateway.token = ""  # nobody needs one, until a call is refused for want of it
+                self._gateway.token = (
+                    ""  # authentication is disabled, until a call is refused for it
+                )
 
     def _password(self) -> str:
-        """Read each time: a password may be changed while a server runs."""
+        """Read the password file each time, because the password may change."""
         if self._config.password_file is None:
             return ""
         try:
@@ -242,42 +255,42 @@ class EtcdClient:
         except (OSError, UnicodeError) as error:
             raise Unavailable(f"etcd: no password: {error}") from error
 
-    async def _call(self, method: str, request: Mapping[str, Any], passing: Sequence[str]) -> Any:
+    async def _call(self, method: str, request: Mapping[str, Any], transient: Sequence[str]) -> Any:
         endpoint = self._gateway.endpoint
         try:
-            answer = await self._gateway.call_rpc(method, orjson.dumps(request), raw=True)
+            response = await self._gateway.call_rpc(method, orjson.dumps(request), raw=True)
         except RequestNotSent as error:
-            self._move_on(endpoint)
-            raise _Unreached(str(error)) from error
+            self._next_endpoint(endpoint)
+            raise _NotProcessed(str(error)) from error
         except ResponseLost as error:
-            self._move_on(endpoint)
+            self._next_endpoint(endpoint)
             raise Unavailable(f"etcd: {error}") from error
-        if answer.status == 200:
+        if response.status == 200:
             try:
-                return orjson.loads(answer.body)
+                return orjson.loads(response.body)
             except orjson.JSONDecodeError as error:
                 raise Unavailable("etcd: the answer is no JSON") from error
-        refusal = _refusal(answer.status, answer.body)
-        if any(words in str(refusal) for words in passing):
-            self._move_on(endpoint)
-            raise _Unreached(str(refusal).removeprefix("etcd: "), passing=True)
+        refusal = _refusal(response.status, response.body)
+        if any(text in str(refusal) for text in transient):
+            self._next_endpoint(endpoint)
+            raise _NotProcessed(str(refusal).removeprefix("etcd: "), transient=True)
         if isinstance(refusal, Unavailable):
-            self._move_on(endpoint)
+            self._next_endpoint(endpoint)
         raise refusal
 
-    def _move_on(self, failed: str) -> None:
-        """Ask the next endpoint from now on, unless somebody has moved on already."""
+    def _next_endpoint(self, failed: str) -> None:
+        """Use the next endpoint from now on, unless a concurrent call switched already."""
         if self._gateway.endpoint == failed:
-            self._at = (self._at + 1) % len(self._config.endpoints)
-            self._gateway.endpoint = self._config.endpoints[self._at]
-            if self._gateway.endpoint != failed:  # its streams may hang without a word
+            self._endpoint_index = (self._endpoint_index + 1) % len(self._config.endpoints)
+            self._gateway.endpoint = self._config.endpoints[self._endpoint_index]
+            if self._gateway.endpoint != failed:  # its streams may hang
                 for response, endpoint in tuple(self._streams.items()):
                     if endpoint == failed:
                         response.close()
 
 
 class Messages:
-    """The messages of one stream, parsed. The gateway ends each with a newline."""
+    """The parsed messages of a stream. The gateway ends each with a newline."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._content = response.content
@@ -288,10 +301,10 @@ class Messages:
         return self
 
     async def __anext__(self) -> Any:
-        """The next message's result. Raises Unavailable, EtcdError."""
+        """Return the result of the next message. Raises Unavailable, EtcdError."""
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
-            if self._searched > LONGEST_MESSAGE:
+            if self._searched > MAX_MESSAGE_BYTES:
                 raise Unavailable("etcd: a message of a stream is too long")
             chunk = await self._content.readany()
             if not chunk:
@@ -310,17 +323,17 @@ class Messages:
 
 
 def _tls(config: EtcdConfig) -> ssl.SSLContext:
-    with _named(config.cafile):
+    with _with_file_name(config.cafile):
         context = ssl.create_default_context(cafile=config.cafile)
     if config.certfile is not None:
-        with _named(config.certfile), _named(config.keyfile):
+        with _with_file_name(config.certfile), _with_file_name(config.keyfile):
             context.load_cert_chain(config.certfile, config.keyfile)
     return context
 
 
 @contextmanager
-def _named(file: Path | None) -> Iterator[None]:
-    """Put a file's name into errors of ssl's, which have none."""
+def _with_file_name(file: Path | None) -> Iterator[None]:
+    """Add the file name to ssl's errors."""
     if file is not None:
         file.open("rb").close()
     try:
@@ -333,12 +346,12 @@ _GRPC_UNAVAILABLE = (1, 4, 14)  # Canceled, DeadlineExceeded, Unavailable
 
 
 def _refusal(status: int, body: bytes) -> StorageError:
-    """The error in an answer, as etcd 3.4, 3.5 and 3.6 write it."""
+    """Return the error of a response, in the formats of etcd 3.4, 3.5 and 3.6."""
     try:
-        found = orjson.loads(body)
-        found = found["error"] if isinstance(found.get("error"), dict) else found
-        code = int(found.get("code") or found.get("grpc_code") or 2)
-        message = str(found.get("message") or found.get("error") or "")
+        fields = orjson.loads(body)
+        fields = fields["error"] if isinstance(fields.get("error"), dict) else fields
+        code = int(fields.get("code") or fields.get("grpc_code") or 2)
+        message = str(fields.get("message") or fields.get("error") or "")
     except (ValueError, TypeError, KeyError, AttributeError):
         return Unavailable(f"etcd: HTTP status {status}")
     if code in _GRPC_UNAVAILABLE:
@@ -346,5 +359,5 @@ def _refusal(status: int, body: bytes) -> StorageError:
     return EtcdError(code, message)
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error) or type(error).__name__

@@ -1,8 +1,8 @@
-"""Kept-alive connections to one endpoint: a request goes out, its whole answer comes back.
+"""A minimal HTTP/1.1 client with keep-alive connections to one endpoint: POST and whole responses.
 
-As much of HTTP/1.1 as Go's server answers a POST with: a head, then a body of known length or in
-chunks. A general client spends more on a call than all the rest of it costs (ARCHITECTURE.md has
-the figures); streams, which are few, stay with one. Knows no etcd and no JSON.
+It parses what Go's server answers to a POST: a head, then a body with a Content-Length or in
+chunks. A general client costs more than the rest of a call together (ARCHITECTURE.md has the
+figures); the few streams use one anyway. Knows no etcd and no JSON.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
-MOST_CONNECTIONS = 128
-"""To one endpoint at once; who comes then waits for one to be free."""
-LONGEST_HEAD = 64 << 10
-LONGEST_ANSWER = 512 << 20
+MAX_CONNECTIONS = 128
+"""Connections to one endpoint; further requests wait for a free one."""
+MAX_HEAD_BYTES = 64 << 10
+MAX_RESPONSE_BYTES = 512 << 20
 DEFAULT_PORT = 2379
 
 T = TypeVar("T")
@@ -26,68 +26,68 @@ _END = b"\r\n\r\n"
 
 
 class RequestNotSent(Exception):
-    """Nothing has left this machine: no connection, or none free in time."""
+    """The request was not sent: no connection, or none was free in time."""
 
 
 class ResponseLost(Exception):
-    """The request went out, and no answer came: it may have been carried out."""
+    """The request was sent and no response received: the server may have processed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class HTTPResponse:
-    """One answer; what its headers say beyond the length is of no use here."""
+    """A response without its headers."""
 
     status: int
     body: bytes
 
 
 class ConnectionPool:
-    """The connections to one endpoint, `http://HOST:PORT` or `https://...` with a TLS context."""
+    """Connections to one endpoint, `http://HOST:PORT`, or `https://HOST:PORT` with TLS."""
 
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
-        where = urlsplit(endpoint)
-        self._host = where.hostname or ""
-        self._port = where.port or DEFAULT_PORT
-        self._tls = tls if where.scheme == "https" else None
-        self._name = where.netloc.encode()
+        url = urlsplit(endpoint)
+        self._host = url.hostname or ""
+        self._port = url.port or DEFAULT_PORT
+        self._tls = tls if url.scheme == "https" else None
+        self._name = url.netloc.encode()
         self._idle: list[_Connection] = []
         self._busy: set[_Connection] = set()
-        self._room = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._free_connections = asyncio.Semaphore(MAX_CONNECTIONS)
         self._closed = False
 
     async def post(self, path: str, headers: bytes, body: bytes, *, seconds: float) -> HTTPResponse:
-        """Send one request and wait for its answer, each step for so many seconds; `headers` are
-        whole lines. Raises NotSent, BrokenOff."""
-        if self._room.locked():
-            await _in_time(self._room.acquire(), seconds)
+        """Send a request and return its response. Each step takes at most `seconds`; `headers` are
+        whole lines. Raises RequestNotSent, ResponseLost."""
+        if self._free_connections.locked():
+            await _with_timeout(self._free_connections.acquire(), seconds)
         else:
-            await self._room.acquire()
+            await self._free_connections.acquire()
         try:
             connection = await self._connection(seconds)
             self._busy.add(connection)
             try:
                 head = b"POST %b HTTP/1.1\r\nHost: %b\r\n%bContent-Length: %d\r\n\r\n"
                 message = head % (path.encode(), self._name, headers, len(body)) + body
-                answer = await connection.ask(message, seconds)
+                response = await connection.ask(message, seconds)
             finally:
                 self._busy.discard(connection)
         finally:
-            self._room.release()
+            self._free_connections.release()
         if connection.usable and not self._closed:
             self._idle.append(connection)
         else:
             connection.drop()
-        return answer
+        return response
 
     def close(self) -> None:
-        """Drop all connections; who waits for an answer gets BrokenOff. Idempotent."""
+        """Close all connections; pending requests raise ResponseLost. Idempotent."""
         self._closed = True
-        for each in (*self._idle, *self._busy):
-            each.drop()
+        for connection in (*self._idle, *self._busy):
+            connection.drop()
         self._idle.clear()
 
     async def _connection(self, seconds: float) -> _Connection:
-        while self._idle:  # the one used last: it is the least likely to be gone
+        while self._idle:  # the most recently used is the least likely to be closed
             connection = self._idle.pop()
             if connection.usable:
                 return connection
@@ -96,7 +96,7 @@ class ConnectionPool:
         opening = asyncio.get_running_loop().create_connection(
             _Connection, self._host, self._port, ssl=self._tls
         )
-        _, connection = await _in_time(opening, seconds)
+        _, connection = await _with_timeout(opening, seconds)
         return connection
 
 
@@ -107,85 +107,85 @@ class _Connection(asyncio.Protocol):
         self.usable = True
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
-        self._answer: asyncio.Future[HTTPResponse] | None = None
+        self._response: asyncio.Future[HTTPResponse] | None = None
         self._buffer = bytearray()
-        self._begin()
+        self._reset_parser()
 
-    def _begin(self) -> None:
-        self._need = 0  # bytes below which it is no use to look
-        self._status = 0  # 0: the head is not here yet
-        self._at = 0  # what lies before is read
-        self._length: int | None = None  # of the body; None: it comes in chunks
+    def _reset_parser(self) -> None:
+        self._parse_at_size = 0  # buffer size at which to parse again
+        self._status = 0  # 0 until the head is parsed
+        self._position = 0  # bytes before this are parsed
+        self._length: int | None = None  # of the body; None for chunks
         self._chunks: list[bytes] = []
 
     async def ask(self, message: bytes, seconds: float) -> HTTPResponse:
-        """Raises BrokenOff."""
-        self._answer = self._loop.create_future()
+        """Send a request and return its response. Raises ResponseLost."""
+        self._response = self._loop.create_future()
         self._transport.write(message)
-        late = self._loop.call_later(seconds, self._fail, "no answer in time")
+        timer = self._loop.call_later(seconds, self._fail, "no answer in time")
         try:
-            return await self._answer
+            return await self._response
         finally:
-            late.cancel()
-            if not self._answer.done() or self._answer.cancelled():
-                self.drop()  # an answer to nobody would be taken for the next one's
-            self._answer = None
+            timer.cancel()
+            if not self._response.done() or self._response.cancelled():
+                self.drop()  # a late response must not be taken for the next one
+            self._response = None
 
     def drop(self) -> None:
-        """Close the connection now."""
+        """Close the connection."""
         self._fail("the connection is closed")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is of no common class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(str(exc or "the connection was closed"))
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():
+        if self._response is None or self._response.done():
             self._fail("an answer to no request")
             return
         self._buffer += data
-        if len(self._buffer) < self._need:
+        if len(self._buffer) < self._parse_at_size:
             return
         try:
-            body = self._read()
+            body = self._parse()
         except ValueError as error:
             self._fail(str(error))
             return
         if body is None:
             return
-        if self._at != len(self._buffer):
+        if self._position != len(self._buffer):
             self.usable = False
-        self._answer.set_result(HTTPResponse(self._status, body))
+        self._response.set_result(HTTPResponse(self._status, body))
         self._buffer.clear()
-        self._begin()
+        self._reset_parser()
 
-    def _fail(self, words: str) -> None:
+    def _fail(self, reason: str) -> None:
         self.usable = False
         self._transport.abort()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(ResponseLost(words))
+        if self._response is not None and not self._response.done():
+            self._response.set_exception(ResponseLost(reason))
 
-    # Reading an answer.
+    # Parsing.
 
-    def _read(self) -> bytes | None:
-        """The body, once all of it is here. Raises ValueError for what is no answer."""
-        if not self._status and not self._read_head():
+    def _parse(self) -> bytes | None:
+        """Return the body once it is complete, else None. Raises ValueError if it is invalid."""
+        if not self._status and not self._parse_head():
             return None
         if self._length is None:
-            return self._read_chunks()
-        end = self._at + self._length
+            return self._parse_chunks()
+        end = self._position + self._length
         if not self._has(end):
             return None
-        body = bytes(self._buffer[self._at : end])
-        self._at = end
+        body = bytes(self._buffer[self._position : end])
+        self._position = end
         return body
 
-    def _read_head(self) -> bool:
+    def _parse_head(self) -> bool:
         end = self._buffer.find(_END)
         if end < 0:
-            if len(self._buffer) > LONGEST_HEAD:
+            if len(self._buffer) > MAX_HEAD_BYTES:
                 raise ValueError("the head of an answer is too long")
             return False
         first, *lines = bytes(self._buffer[:end]).lower().split(b"\r\n")
@@ -199,32 +199,32 @@ class _Connection(asyncio.Protocol):
                 raise ValueError(f"an answer without a length: {first.decode(errors='replace')}")
             self._length = int(headers[b"content-length"])
         self._status = int(first[9:12])
-        self._at = end + len(_END)
+        self._position = end + len(_END)
         return True
 
-    def _read_chunks(self) -> bytes | None:
-        while (line := self._buffer.find(b"\r\n", self._at)) >= 0:
-            size = int(self._buffer[self._at : line], 16)
-            begin = line + 2
-            end = begin + size
+    def _parse_chunks(self) -> bytes | None:
+        while (line := self._buffer.find(b"\r\n", self._position)) >= 0:
+            size = int(self._buffer[self._position : line], 16)
+            start = line + 2
+            end = start + size
             if not self._has(end + 2):
                 return None
-            self._at = end + 2
+            self._position = end + 2
             if not size:
                 return b"".join(self._chunks)
-            self._chunks.append(bytes(self._buffer[begin:end]))
-        self._need = len(self._buffer) + 1
+            self._chunks.append(bytes(self._buffer[start:end]))
+        self._parse_at_size = len(self._buffer) + 1
         return None
 
     def _has(self, end: int) -> bool:
-        """Whether so many bytes are here; if not, remember to wait for them."""
-        if end > LONGEST_ANSWER or end < self._at:
+        """Whether the buffer has so many bytes; if not, parse again when it has."""
+        if end > MAX_RESPONSE_BYTES or end < self._position:
             raise ValueError("the answer is too long")
-        self._need = end
+        self._parse_at_size = end
         return len(self._buffer) >= end
 
 
-async def _in_time(work: Awaitable[T], seconds: float) -> T:
+async def _with_timeout(work: Awaitable[T], seconds: float) -> T:
     try:
         async with asyncio.timeout(seconds):
             return await work

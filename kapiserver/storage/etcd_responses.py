@@ -1,7 +1,7 @@
-"""What etcd's JSON gateway says, as our own values.
+"""Parses responses of etcd's JSON gateway.
 
-The gateway writes protobuf's JSON: bytes are base64, 64-bit integers are strings, zero values are
-left out. Takes parsed JSON; knows no connection. Mirrors etcd's rpc.proto (RangeResponse,
+The gateway writes protobuf's JSON mapping: bytes are base64, 64-bit integers are strings, zero
+values are omitted. Takes parsed JSON; knows no connection. Mirrors etcd's rpc.proto (RangeResponse,
 TxnResponse, WatchResponse).
 """
 
@@ -22,8 +22,11 @@ NO_REVISION = Revision(0)
 
 @dataclass(frozen=True, slots=True)
 class RangeResponse:
-    """A read: the pairs, how many there are from the first on, and the newest revision of the
-    store, which is not the one read when a past one was asked for."""
+    """A RangeResponse.
+
+    count           number of keys in the range, whatever the limit
+    store_revision  newest revision of the store, also if an older one was read
+    """
 
     items: Sequence[KeyValue]
     count: int
@@ -32,7 +35,8 @@ class RangeResponse:
 
 @dataclass(frozen=True, slots=True)
 class TxnResponse:
-    """A write: done at `revision`, or not, and then `current` is where the key is (0: absent)."""
+    """A TxnResponse: `revision` of the write if it succeeded, else `current_revision` of the key
+    (0 if absent)."""
 
     succeeded: bool
     revision: Revision
@@ -41,10 +45,10 @@ class TxnResponse:
 
 @dataclass(frozen=True, slots=True)
 class WatchResponse:
-    """One message of a watch: events, or how it ended.
+    """A WatchResponse: events, or the end of the watch.
 
-    cancelled  the reason, "" while it runs; `compacted` is the oldest revision that can be
-               watched, where asking for an older one is the reason
+    cancelled   reason of the end, "" while the watch runs
+    compacted   oldest revision that can be watched, if the watch asked for an older one
     """
 
     events: Sequence[KVEvent]
@@ -53,71 +57,71 @@ class WatchResponse:
 
 
 def base64_text(value: bytes) -> str:
-    """Bytes as the gateway wants them."""
+    """Encode bytes for the gateway."""
     return b64encode(value).decode("ascii")
 
 
 class ResponseParser:
-    """Reads answers of a store whose keys all begin with `prefix` in etcd, and without it here."""
+    """Parses responses, and strips `prefix` from the keys."""
 
     def __init__(self, prefix: str) -> None:
         self._skip = len(prefix.encode())
 
-    def range_response(self, answer: GatewayMessage) -> RangeResponse:
-        """Raises Corrupt, as all here do, for what etcd does not say."""
-        with _legible():
-            items = [self._pair(each) for each in answer.get("kvs", ())]
-            return RangeResponse(items, int(answer.get("count", 0)), _revision(answer))
+    def range_response(self, message: GatewayMessage) -> RangeResponse:
+        """Parse a RangeResponse. Raises Corrupt, as all methods do, for an invalid response."""
+        with _corrupt_errors():
+            items = [self._pair(item) for item in message.get("kvs", ())]
+            return RangeResponse(items, int(message.get("count", 0)), _revision(message))
 
-    def txn_response(self, answer: GatewayMessage) -> TxnResponse:
-        """Of one write, with a read of the same key where it is not done."""
-        with _legible():
-            done, current = bool(answer.get("succeeded")), 0
-            if not done:
-                found = answer["responses"][0]["response_range"].get("kvs")
-                current = _at(found[0]) if found else 0
-            return TxnResponse(done, _revision(answer), current)
+    def txn_response(self, message: GatewayMessage) -> TxnResponse:
+        """Parse the TxnResponse of a write whose failure branch reads the same key."""
+        with _corrupt_errors():
+            succeeded, current_revision = bool(message.get("succeeded")), 0
+            if not succeeded:
+                pairs = message["responses"][0]["response_range"].get("kvs")
+                current_revision = _mod_revision(pairs[0]) if pairs else 0
+            return TxnResponse(succeeded, _revision(message), current_revision)
 
-    def watch_response(self, answer: GatewayMessage) -> WatchResponse:
-        """One result of a watch's stream."""
-        with _legible():
-            events = [self._event(each) for each in answer.get("events", ())]
+    def watch_response(self, message: GatewayMessage) -> WatchResponse:
+        """Parse a WatchResponse."""
+        with _corrupt_errors():
+            events = [self._event(item) for item in message.get("events", ())]
             reason = ""
-            if answer.get("canceled"):
-                reason = answer.get("cancel_reason") or "cancelled"
-            return WatchResponse(events, reason, Revision(int(answer.get("compact_revision", 0))))
+            if message.get("canceled"):
+                reason = message.get("cancel_reason") or "cancelled"
+            return WatchResponse(events, reason, Revision(int(message.get("compact_revision", 0))))
 
     def _pair(self, pair: GatewayMessage) -> KeyValue:
         return KeyValue(
-            self._key(pair["key"]), b64decode(pair.get("value", "")), Revision(_at(pair))
+            self._key(pair["key"]), b64decode(pair.get("value", "")), Revision(_mod_revision(pair))
         )
 
     def _event(self, event: GatewayMessage) -> KVEvent:
-        pair, before = event["kv"], event.get("prev_kv")
+        pair, previous = event["kv"], event.get("prev_kv")
         deleted = event.get("type") == "DELETE"
         return KVEvent(
             self._key(pair["key"]),
-            Revision(_at(pair)),
+            Revision(_mod_revision(pair)),
             None if deleted else b64decode(pair.get("value", "")),
-            None if before is None else b64decode(before.get("value", "")),
+            None if previous is None else b64decode(previous.get("value", "")),
         )
 
     def _key(self, key: str) -> str:
-        # Another program may have put any bytes there, and everybody would be stuck at them.
+        # Other programs may write keys of any bytes, and watches must not fail on them.
         return b64decode(key)[self._skip :].decode(errors="surrogateescape")
 
 
 @contextmanager
-def _legible() -> Iterator[None]:
+def _corrupt_errors() -> Iterator[None]:
     try:
         yield
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise Corrupt(f"etcd gave an answer that makes no sense: {error!r}") from error
+        raise Corrupt(f"etcd sent an invalid response: {error!r}") from error
 
 
-def _at(pair: GatewayMessage) -> int:
+def _mod_revision(pair: GatewayMessage) -> int:
     return int(pair["mod_revision"])
 
 
-def _revision(answer: GatewayMessage) -> Revision:
-    return Revision(int(answer["header"]["revision"]))
+def _revision(message: GatewayMessage) -> Revision:
+    return Revision(int(message["header"]["revision"]))

@@ -1,10 +1,10 @@
-"""etcd as a `KV`: keys, transactions and one watch of everything.
+"""The etcd store: `KV` over etcd's keys, transactions and one watch stream.
 
-All watches of a store are fed by one stream of every change below its prefix. A change's revision
-is thereby the proof that everything before it was seen, on any version of etcd, and the stream
-goes on behind that revision on another member when the connection breaks. Where other users of
-the same etcd move the revision, a small write below our prefix (`MARK`) gives the proof instead.
-History for a watch that begins in the past comes from a stream of its own.
+One stream of all events below the prefix feeds all watches of a store. An event of a revision
+proves that all earlier events were received, on any version of etcd; after a broken connection the
+stream resumes after that revision on another member. If other users of the etcd cluster increase
+the revision, a small write below our prefix (`PROGRESS_KEY`) provides the proof. History for a
+watch that starts in the past comes from a stream of its own.
 
 Knows no HTTP (`storage/etcd.py` does) and no object. Mirrors storage/etcd3 of k8s.io/apiserver.
 """
@@ -58,29 +58,29 @@ from kapiserver.storage.kv import (
 from kapiserver.storage.kv_watch import HistoryPage, KVWatch, RecentEvents, WatchIndex
 from kapiserver.storage.prefix import prefix_end
 
-BELOW = "/"
-"""Every key of a store begins with its root and this."""
-MARK = f"{BELOW}.kapiserver"
-"""Right before all keys, so that one stream has both, and where a user who may do no more than
-read and write what is below the root may write it. No resource is called so."""
+KEY_SEPARATOR = "/"
+"""Every key of a store begins with its root and this separator."""
+PROGRESS_KEY = f"{KEY_SEPARATOR}.kapiserver"
+"""A key directly before all others, so that one stream covers both, and below the root, so that a
+user with access to the root alone may write it. No resource has this name."""
 PAGE = 1000
-"""Keys read in one call, so that parsing an answer does not hold the loop."""
-PATIENCE = 5.0
-"""Seconds after which a stream that shows nothing of what is known to have happened is given up."""
+"""Keys per call, so that parsing a response does not block the event loop."""
+SILENT_STREAM_SECONDS = 5.0
+"""Seconds after which a stream that misses a known revision is replaced."""
 GRACE_SECONDS = 0.05
-"""For the stream to show a revision, before a mark is written."""
-BEAT_SECONDS = 10.0
-"""Between two looks at whether the stream still tells everything."""
+"""How long to wait for a revision before PROGRESS_KEY is written."""
+STREAM_CHECK_SECONDS = 10.0
+"""Interval of checks that the stream still delivers all events."""
 RETRY_SECONDS = 0.2
-"""After the stream broke off; doubled each time that nothing comes of it, up to ..."""
-RETRY_AT_MOST = 1.0
+"""Pause before a broken stream is reopened; doubled after each failure up to the maximum."""
+MAX_RETRY_SECONDS = 1.0
 HISTORY_SECONDS = 30.0
-LEASE_OBJECTS = 1000
-"""Keys on one lease, at most."""
-LEASE_KINDS = 100
-"""Times to live for which a lease is kept at hand."""
+MAX_LEASE_KEYS = 1000
+"""Maximum number of keys on one lease."""
+MAX_CACHED_LEASES = 100
+"""Number of cached leases, one per time to live."""
 TOO_LARGE = ("request is too large", "message larger than max")
-"""What etcd and its gateway say of a value beyond --max-request-bytes."""
+"""Errors of etcd and its gateway for a value beyond --max-request-bytes."""
 
 Request: TypeAlias = Mapping[str, Any]
 Call: TypeAlias = Callable[[str, Request], Awaitable[Any]]
@@ -90,15 +90,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Lease:
-    """A lease that keys of about the same end share."""
+    """A lease that keys with similar expiry share."""
 
     id: str
     until: float
-    left: int
+    keys_left: int
 
 
 class EtcdStore(KV):
-    """A store in etcd. Made by `open_etcd`; runs on the loop it was opened on."""
+    """A store in etcd. Made by `open_etcd`; runs on the event loop it was opened on."""
 
     shared = True
     durable = True
@@ -106,41 +106,41 @@ class EtcdStore(KV):
     def __init__(self, config: EtcdConfig) -> None:
         self._etcd = EtcdClient(config)
         self._prefix = config.prefix
-        self._mark_key = self._key(config.root + MARK)
-        self._last = self._end(config.root + BELOW)
+        self._progress_key = self._key(config.root + PROGRESS_KEY)
+        self._range_end = self._end(config.root + KEY_SEPARATOR)
         self._parser = ResponseParser(config.prefix)
         self._loop = asyncio.get_running_loop()
         self._revision = Revision(0)
-        self._moved = asyncio.Event()
+        self._revision_changed = asyncio.Event()
         self._watches = WatchIndex()
         self._recent = RecentEvents(self._revision)
-        self._waiting: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._stream: asyncio.Task[None] | None = None
-        self._next_ask: asyncio.Task[Revision] | None = None
-        self._ask = asyncio.Lock()
-        self._catching = False
+        self._next_revision_read: asyncio.Task[Revision] | None = None
+        self._revision_lock = asyncio.Lock()
+        self._catching_up = False
         self._leases: dict[int, _Lease] = {}
         self._closed = False
 
     async def open(self) -> None:
-        """Find out where the store stands, and begin to watch it. Raises Unavailable, EtcdError."""
+        """Read the current revision and start the watch stream. Raises Unavailable, EtcdError."""
         try:
-            # Not by a write: an etcd without space is still good to read.
+            # A read, because an etcd without space still serves reads.
             self._revision = await self.current_revision()
         except BaseException:
             await self._etcd.close()
             raise
         self._recent = RecentEvents(self._revision)
-        self._stream = self._loop.create_task(self._follow())
-        self._spawn(self._beat())
+        self._stream = self._loop.create_task(self._run_stream())
+        self._spawn(self._check_stream())
 
-    # What a KV does.
+    # KV.
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
-        found = await self._range({"key": self._key(key)}, revision)
-        read = found.store_revision if revision is None else revision
-        return GetResult(found.items[0] if found.items else None, read)
+        response = await self._range({"key": self._key(key)}, revision)
+        read = response.store_revision if revision is None else revision
+        return GetResult(response.items[0] if response.items else None, read)
 
     async def range(
         self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
@@ -150,26 +150,26 @@ class EtcdStore(KV):
         while True:
             step = min(limit - len(items), PAGE) if limit else PAGE
             request = {"key": self._key(start), "range_end": self._end(prefix), "limit": step}
-            found = await self._range(request, revision)
-            revision = found.store_revision if revision is None else revision
-            items += found.items
-            remaining = found.count - len(found.items)
-            if not remaining or not found.items or len(items) == limit:
+            response = await self._range(request, revision)
+            revision = response.store_revision if revision is None else revision
+            items += response.items
+            remaining = response.count - len(response.items)
+            if not remaining or not response.items or len(items) == limit:
                 return RangeResult(items, revision, remaining)
-            start = found.items[-1].key + "\0"
+            start = response.items[-1].key + "\0"
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        done = await self._transact(key, 0, await self._put(key, value, ttl))
-        if not done.succeeded:
+        response = await self._transact(key, 0, await self._put(key, value, ttl))
+        if not response.succeeded:
             raise KeyExists(key)
-        return done.revision
+        return response.revision
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
         return await self._change(key, expected, await self._put(key, value, ttl))
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
-        gone = {"request_delete_range": {"key": self._key(key)}}
-        return await self._change(key, expected, gone)
+        delete = {"request_delete_range": {"key": self._key(key)}}
+        return await self._change(key, expected, delete)
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
@@ -180,33 +180,33 @@ class EtcdStore(KV):
         return watch
 
     async def current_revision(self) -> Revision:
-        # One quorum read for all who ask while the one before is on its way.
+        # Callers that arrive during a quorum read share the next one.
         self._check_open()
-        if self._next_ask is None:
-            self._next_ask = self._loop.create_task(self._ask_revision())
-            self._next_ask.add_done_callback(_forgive)
+        if self._next_revision_read is None:
+            self._next_revision_read = self._loop.create_task(self._read_revision())
+            self._next_revision_read.add_done_callback(_retrieve_exception)
         try:
-            return await asyncio.shield(self._next_ask)
+            return await asyncio.shield(self._next_revision_read)
         except asyncio.CancelledError:
-            self._check_open()  # closed meanwhile: the read was cancelled, not the caller
+            self._check_open()  # the store was closed: the read was cancelled, not the caller
             raise
 
     async def writable(self) -> None:
-        pass  # etcd looks after its own disk
+        pass  # etcd reports its own disk errors
 
     async def compact(self, revision: Revision) -> None:
         self._check_open()
-        with suppress(Compacted):  # already
+        with suppress(Compacted):  # compacted already
             request = {"revision": str(revision)}
             await self._call(self._etcd.write, "/kv/compaction", request, revision)
-        self._recent = RecentEvents(self._revision)  # forgotten here as there
+        self._recent = RecentEvents(self._revision)  # drop compacted events here too
 
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         tasks: list[asyncio.Task[Any]] = [*self._tasks]
-        tasks += [task for task in (self._stream, self._next_ask) if task is not None]
+        tasks += [task for task in (self._stream, self._next_revision_read) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -214,85 +214,87 @@ class EtcdStore(KV):
             watch.end(Unavailable("the store is closed"))
         await self._etcd.close()
 
-    # What a watch of this store asks of it.
+    # WatchSource.
 
     @property
     def revision(self) -> Revision:
-        """The newest revision that the watches have been shown."""
+        """The revision up to which the watches have received all events."""
         return self._revision
 
     async def history(
         self, prefix: str, after: Revision, until: Revision, limit: int
     ) -> HistoryPage:
-        """Part of the history. Raises Compacted, Unavailable."""
+        """Return about `limit` events in (after, until]. Raises Compacted, Unavailable."""
         if recent := self._recent.history(prefix, after, until):
             return recent
-        # All keys are read, not the prefix alone: the change that made `until` is the proof that
-        # nothing is missing, and it may be anyone's. One message has whole revisions.
+        # Watch all keys and not only the prefix: the event of revision `until` proves that no event
+        # is missing, and may be of any key. A message never splits a revision.
         events: list[KVEvent] = []
         try:
-            async with asyncio.timeout(HISTORY_SECONDS), self._watching(after) as notices:
-                async for notice in notices:
-                    mine = (e for e in notice.events if e.key.startswith(prefix))
-                    events += (e for e in mine if e.revision <= until)
-                    seen = notice.events[-1].revision if notice.events else after
-                    if seen >= until or len(events) >= limit:
-                        return HistoryPage(events, min(seen, until))
+            async with asyncio.timeout(HISTORY_SECONDS), self._watch_stream(after) as responses:
+                async for response in responses:
+                    matching = (e for e in response.events if e.key.startswith(prefix))
+                    events += (e for e in matching if e.revision <= until)
+                    received = response.events[-1].revision if response.events else after
+                    if received >= until or len(events) >= limit:
+                        return HistoryPage(events, min(received, until))
         except TimeoutError as error:
-            raise Unavailable("etcd: the history did not come in time") from error
-        raise Unavailable("etcd: the history broke off")
+            raise Unavailable("etcd: timeout reading history") from error
+        raise Unavailable("etcd: the stream of history ended early")
 
     def remove_watch(self, watch: KVWatch) -> None:
-        """Show the watch nothing any more."""
+        """Deliver no more events to the watch."""
         self._watches.discard(watch)
 
     def call_when_current(self, callback: Callable[[], None]) -> None:
-        """Call back once the stream has shown what is acknowledged now."""
-        self._waiting.append(callback)
-        if not self._catching:
-            self._catching = True
+        """Call back when the stream has delivered the events of all acknowledged writes."""
+        self._callbacks.append(callback)
+        if not self._catching_up:
+            self._catching_up = True
             self._spawn(self._catch_up())
 
-    # The one stream.
+    # The watch stream.
 
     @asynccontextmanager
-    async def _watching(self, after: Revision) -> AsyncGenerator[AsyncIterator[WatchResponse]]:
-        """Every change after a revision, as etcd tells it. Raises Compacted, Unavailable."""
+    async def _watch_stream(self, after: Revision) -> AsyncGenerator[AsyncIterator[WatchResponse]]:
+        """Stream all events after a revision. Raises Compacted, Unavailable."""
         create = {
-            "key": self._mark_key,
-            "range_end": self._last,
+            "key": self._progress_key,
+            "range_end": self._range_end,
             "start_revision": str(after + 1),
             "prev_kv": True,
         }
         try:
             async with self._etcd.stream("/watch", {"create_request": create}) as messages:
-                yield self._notices(messages, after)
+                yield self._watch_responses(messages, after)
         except EtcdError as error:
             raise self._translated(error, after) from error
 
-    async def _notices(self, messages: Messages, after: Revision) -> AsyncIterator[WatchResponse]:
+    async def _watch_responses(
+        self, messages: Messages, after: Revision
+    ) -> AsyncIterator[WatchResponse]:
         async for message in messages:
-            notice = self._parser.watch_response(message)
-            if notice.compacted:
-                raise Compacted(after, oldest=notice.compacted)
-            if notice.cancelled:
+            response = self._parser.watch_response(message)
+            if response.compacted:
+                raise Compacted(after, oldest=response.compacted)
+            if response.cancelled:
                 self._etcd.drop_token()
-                raise Unavailable(f"etcd: the watch was ended: {notice.cancelled}")
-            yield notice
+                raise Unavailable(f"etcd: the watch was ended: {response.cancelled}")
+            yield response
 
-    async def _follow(self) -> None:
-        """Show all watches what happens, across broken connections, for ever."""
+    async def _run_stream(self) -> None:
+        """Dispatch events to all watches for ever, and reopen the stream when it breaks."""
         pause = RETRY_SECONDS
         while True:
             try:
-                async with self._watching(self._revision) as notices:
-                    async for notice in notices:
-                        if notice.events:
-                            self._show(notice)
+                async with self._watch_stream(self._revision) as responses:
+                    async for response in responses:
+                        if response.events:
+                            self._dispatch(response)
                             pause = RETRY_SECONDS
             except Compacted as error:
-                # Away for longer than history is kept: nobody can be told what was missed. In one
-                # turn, so that no watch begins before what the next stream will leave out.
+                # Disconnected for longer than history is kept: end all watches, in one iteration of
+                # the event loop, so that no new watch starts in the gap.
                 with suppress(StorageError):
                     self._revision = await self.current_revision()
                     self._recent = RecentEvents(self._revision)
@@ -300,58 +302,63 @@ class EtcdStore(KV):
                         watch.end(error)
             except StorageError as error:
                 _log.warning(
-                    "the watch of etcd broke off at revision %d: %s", self._revision, error
+                    "the watch stream of etcd broke at revision %d: %s", self._revision, error
                 )
             await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY_AT_MOST)
+            pause = min(2 * pause, MAX_RETRY_SECONDS)
 
-    def _show(self, notice: WatchResponse) -> None:
-        self._revision = notice.events[-1].revision
-        self._recent.add(notice.events)
-        self._watches.dispatch(notice.events)
-        self._moved.set()
-        self._moved = asyncio.Event()
+    def _dispatch(self, response: WatchResponse) -> None:
+        self._revision = response.events[-1].revision
+        self._recent.add(response.events)
+        self._watches.dispatch(response.events)
+        self._revision_changed.set()
+        self._revision_changed = asyncio.Event()
 
-    async def _beat(self) -> None:
-        """Notice a stream that has fallen silent, even when nobody reads."""
+    async def _check_stream(self) -> None:
+        """Detect a silent stream even if nobody reads."""
         while True:
-            await asyncio.sleep(BEAT_SECONDS)
+            await asyncio.sleep(STREAM_CHECK_SECONDS)
             self.call_when_current(lambda: None)
 
     async def _catch_up(self) -> None:
-        """Let the stream reach what is acknowledged, then call those who wait for that."""
+        """Wait until the stream is current, then call the waiting callbacks."""
         try:
-            while self._waiting:
-                callbacks, self._waiting = self._waiting, []
+            while self._callbacks:
+                callbacks, self._callbacks = self._callbacks, []
                 with suppress(Unavailable):
-                    await self._prove()
+                    await self._wait_current()
                 for callback in callbacks:
                     callback()
         finally:
-            self._catching = False
+            self._catching_up = False
 
-    async def _prove(self) -> None:
-        """Wait until the stream has shown everything up to now; replace it if it does not."""
-        if await self._reach(await self.current_revision(), GRACE_SECONDS):
+    async def _wait_current(self) -> None:
+        """Wait until the stream has delivered all events so far; replace it on timeout."""
+        if await self._wait_for_revision(await self.current_revision(), GRACE_SECONDS):
             return
-        # What moved the revision may not be ours to see.
-        if not await self._reach(await self._mark(), PATIENCE) and self._stream is not None:
-            _log.warning("the watch of etcd has fallen silent, starting another")
+        # The revision may be of a key outside our prefix.
+        if (
+            not await self._wait_for_revision(
+                await self._write_progress_key(), SILENT_STREAM_SECONDS
+            )
+            and self._stream is not None
+        ):
+            _log.warning("the watch stream of etcd is silent, opening another")
             self._stream.cancel()
-            self._stream = self._loop.create_task(self._follow())
+            self._stream = self._loop.create_task(self._run_stream())
 
-    async def _reach(self, revision: Revision, seconds: float) -> bool:
+    async def _wait_for_revision(self, revision: Revision, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
                 while self._revision < revision:
-                    await self._moved.wait()
+                    await self._revision_changed.wait()
         except TimeoutError:
             return False
         return True
 
-    async def _mark(self) -> Revision:
-        answer = await self._call(self._etcd.write, "/kv/put", {"key": self._mark_key})
-        return self._parser.range_response(answer).store_revision
+    async def _write_progress_key(self) -> Revision:
+        message = await self._call(self._etcd.write, "/kv/put", {"key": self._progress_key})
+        return self._parser.range_response(message).store_revision
 
     # Calls.
 
@@ -366,14 +373,16 @@ class EtcdStore(KV):
         return base64_text(prefix_end(self._prefix + prefix).encode())
 
     async def _range(self, request: Request, revision: Revision | None) -> RangeResponse:
-        asked = request if revision is None else {**request, "revision": str(revision)}
-        answer = await self._call(self._etcd.read, "/kv/range", asked, revision or NO_REVISION)
-        return self._parser.range_response(answer)
+        versioned_request = request if revision is None else {**request, "revision": str(revision)}
+        message = await self._call(
+            self._etcd.read, "/kv/range", versioned_request, revision or NO_REVISION
+        )
+        return self._parser.range_response(message)
 
-    async def _ask_revision(self) -> Revision:
-        async with self._ask:
-            self._next_ask = None  # who comes now has come too late for this read
-            request = {"key": self._mark_key, "count_only": True}
+    async def _read_revision(self) -> Revision:
+        async with self._revision_lock:
+            self._next_revision_read = None  # later callers need another read
+            request = {"key": self._progress_key, "count_only": True}
             return (await self._range(request, None)).store_revision
 
     async def _transact(self, key: str, expected: int, operation: Request) -> TxnResponse:
@@ -387,36 +396,36 @@ class EtcdStore(KV):
         return self._parser.txn_response(await self._call(self._etcd.write, "/kv/txn", request))
 
     async def _change(self, key: str, expected: Revision, operation: Request) -> Revision:
-        if expected < 1:  # etcd takes 0 for absence
+        if expected < 1:  # etcd takes 0 for an absent key
             raise Conflict(key, expected=expected, current=None)
-        done = await self._transact(key, expected, operation)
-        if not done.succeeded:
-            raise Conflict(key, expected=expected, current=done.current_revision or None)
-        return done.revision
+        response = await self._transact(key, expected, operation)
+        if not response.succeeded:
+            raise Conflict(key, expected=expected, current=response.current_revision or None)
+        return response.revision
 
     async def _put(self, key: str, value: bytes, ttl: int) -> Request:
         put = {"key": self._key(key), "value": base64_text(value)}
         return {"request_put": {**put, "lease": await self._lease(ttl)} if ttl else put}
 
     async def _lease(self, ttl: int) -> str:
-        """A lease for a value that lives `ttl` seconds. Values that end within a twentieth of
-        that share one, as etcd pays for each."""
+        """Return a lease for a value that lives `ttl` seconds. Values that expire within a
+        twentieth of that share one, because leases are expensive for etcd."""
         lease, now = self._leases.get(ttl), self._loop.time()
-        if lease is None or now >= lease.until or not lease.left:
+        if lease is None or now >= lease.until or not lease.keys_left:
             shared = min(ttl // 20, 60)
-            answer = await self._call(self._etcd.write, "/lease/grant", {"TTL": str(ttl + shared)})
-            lease = self._leases[ttl] = _Lease(answer["ID"], now + shared, LEASE_OBJECTS)
-            if len(self._leases) > LEASE_KINDS:
+            message = await self._call(self._etcd.write, "/lease/grant", {"TTL": str(ttl + shared)})
+            lease = self._leases[ttl] = _Lease(message["ID"], now + shared, MAX_LEASE_KEYS)
+            if len(self._leases) > MAX_CACHED_LEASES:
                 del self._leases[next(iter(self._leases))]
-        lease.left -= 1
+        lease.keys_left -= 1
         return lease.id
 
     async def _call(
-        self, how: Call, method: str, request: Request, revision: Revision = NO_REVISION
+        self, call: Call, method: str, request: Request, revision: Revision = NO_REVISION
     ) -> Any:
         self._check_open()
         try:
-            return await how(method, request)
+            return await call(method, request)
         except EtcdError as error:
             raise self._translated(error, revision) from error
 
@@ -435,15 +444,15 @@ class EtcdStore(KV):
         task.add_done_callback(self._tasks.discard)
 
 
-def _forgive(task: asyncio.Task[Any]) -> None:
-    """Take note of an error that all who waited for it have stopped waiting for."""
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve the exception, in case every waiter was cancelled."""
     if not task.cancelled():
         task.exception()
 
 
 async def open_etcd(config: EtcdConfig) -> EtcdStore:
-    """Open the store of a cluster. Raises Unavailable when no endpoint answers, OSError for
-    certificate files that are no good."""
+    """Open a store in etcd. Raises Unavailable if no endpoint responds, OSError for certificate
+    files that cannot be read."""
     store = EtcdStore(config)
     await store.open()
     return store

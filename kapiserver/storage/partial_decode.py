@@ -23,32 +23,32 @@ def partial_type(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
 
 @functools.cache  # shared by all servers of the process
 def _projection(type_: type[Type], paths: tuple[str, ...]) -> type[Type]:
-    wanted: dict[str, set[str]] = {}
+    paths_by_field: dict[str, set[str]] = {}
     for path in paths:
         first, _, rest = path.partition(".")
-        wanted.setdefault(first, set()).add(rest)
-    return _cut(type_, wanted)
+        paths_by_field.setdefault(first, set()).add(rest)
+    return _cut(type_, paths_by_field)
 
 
-def _cut(type_: type[Type], wanted: dict[str, set[str]]) -> type[Type]:
+def _cut(type_: type[Type], paths_by_field: dict[str, set[str]]) -> type[Type]:
     annotations: dict[str, object] = {}
     namespace: dict[str, object] = {"__annotations__": annotations, "__module__": type_.__module__}
     for field in type_.fields():
-        below = wanted.get(field.name)
-        if field.number is None or below is None:
+        inner_paths = paths_by_field.get(field.name)
+        if field.number is None or inner_paths is None:
             continue
         namespace[field.attribute] = field.options
-        annotations[field.attribute] = _annotation(field, below)
+        annotations[field.attribute] = _annotation(field, inner_paths)
     return type(f"Selectable{type_.__name__}", (Type,), namespace)
 
 
-def _annotation(field: Field, below: set[str]) -> object:
-    if "" in below or not isinstance(field.shape, Message):
+def _annotation(field: Field, inner_paths: set[str]) -> object:
+    if "" in inner_paths or not isinstance(field.shape, Message):
         return annotation(field)
     inner = field.shape.type
     names = {flat.field.name for flat in inner.flat_fields()}
     deeper: dict[str, set[str]] = {}
-    for path in below:
+    for path in inner_paths:
         first, _, rest = path.partition(".")
         if first not in names:
             return annotation(field)

@@ -1,7 +1,7 @@
-"""A store's SQLite file as a whole: checked, compacted, copied out while it is served, put back.
+"""Maintenance of a store's SQLite file: check, compact, backup (also while it is served), restore.
 
-The tables are those of `storage/sqlite.py`; what must hold between them is written down here. What
-a value means is for the caller to say. Mirrors etcdutl's snapshot commands.
+The tables are those of `storage/sqlite.py`; their invariants are listed here. The caller checks the
+values. Mirrors etcdutl's snapshot commands.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ from kapiserver.storage.kv import Revision
 from kapiserver.storage.sqlite import Database, FileLock, check_layout, translate_errors
 
 Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is."""
+"""Receives the current step, how much of it is done, and its total."""
 ValueCheck = Callable[[str, bytes], str]
-"""What is wrong with the value of a key; "": nothing."""
+"""Returns the error of the value of a key, "" if it is valid."""
 
-PROBLEMS = 100
-"""Told of at most."""
-BUMP = 1_000_000_000
-"""Revisions that a restored store leaves out: more than were written since its backup."""
+MAX_PROBLEMS = 100
+"""Maximum number of reported problems."""
+DEFAULT_BUMP = 1_000_000_000
+"""Revisions that a restore skips: more than were written since the backup."""
 
 _PAGES = 4096
 _COMPACTION_STEP = 10_000
 _VACUUM_STEP = 10_000
-_VALUES = 10_000
+_PROGRESS_STEP = 10_000
 _NEWEST = "SELECT coalesce(max(revision), 1) FROM log"
 _COMPACTED = "SELECT compacted FROM state"
-# What must hold: a sentence, and the query of what it does not hold for.
-_RULES = (
+# Invariants: a description, and the query of the rows that violate it.
+_INVARIANTS = (
     (
         "revision {}: keys are text and values are bytes",
         "SELECT revision FROM log "
         "WHERE typeof(key) <> 'text' OR typeof(value) NOT IN ('blob', 'null')",
     ),
     (
-        "revision {}: a version without a value is one that deletes",
+        "revision {}: a version is a deletion if and only if it has no value",
         "SELECT revision FROM log WHERE deleted <> (value IS NULL)",
     ),
     (
-        "{}: the revision that the key is at is a living version of it",
+        "{}: the current revision of the key is an existing version of it",
         "SELECT current.key FROM current LEFT JOIN log ON log.revision = current.revision "
         "WHERE log.key IS NOT current.key OR log.deleted",
     ),
     (
-        "{}: the key is at its newest version, or is not there where that deletes",
+        "{}: the current revision is the newest version, and absent after a deletion",
         "SELECT newest.key FROM (SELECT key, max(revision) AS revision, deleted "
         "FROM log INDEXED BY log_by_key GROUP BY key) AS newest "
         "LEFT JOIN current ON current.key = newest.key "
         "WHERE current.revision IS NOT CASE WHEN deleted THEN NULL ELSE newest.revision END",
     ),
     (
-        "revision {}: it replaced the version before it",
+        "revision {}: previous is the revision of the replaced version",
         "SELECT this.revision FROM log AS this LEFT JOIN log AS old ON old.revision = ("
         "SELECT max(revision) FROM log INDEXED BY log_by_key "
         "WHERE key = this.key AND revision < this.revision) "
@@ -66,28 +66,28 @@ _RULES = (
         "CASE WHEN old.revision IS NULL OR old.deleted THEN 0 ELSE old.revision END",
     ),
     (
-        "revision {}: what nobody can read any more was forgotten",
+        "revision {}: unreadable versions are compacted away",
         f"SELECT this.revision FROM log AS this WHERE this.revision < ({_COMPACTED}) AND ("
         "this.deleted OR EXISTS (SELECT 1 FROM log AS other WHERE other.key = this.key "
         f"AND other.revision > this.revision AND other.revision <= ({_COMPACTED})))",
     ),
     (
-        "revision {}: history is forgotten up to a revision that was written",
+        "revision {}: the compacted revision is not newer than the newest",
         f"SELECT compacted FROM state WHERE compacted > ({_NEWEST})",
     ),
-    ("{} rows of state: there is one", "SELECT count(*) FROM state HAVING count(*) <> 1"),
+    ("{} rows of state: there is exactly one", "SELECT count(*) FROM state HAVING count(*) <> 1"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a file holds.
+    """The contents of a file.
 
-    revision    the newest
-    compacted   the oldest that can be read
-    objects     living keys
-    versions    of all keys, deletions included
-    size        bytes
+    revision    newest revision
+    compacted   oldest readable revision
+    objects     number of existing keys
+    versions    number of versions of all keys, deletions included
+    size        bytes of the file
     """
 
     revision: Revision
@@ -97,47 +97,47 @@ class Summary:
     size: int
 
 
-def check(path: Path, opinion: ValueCheck, progress: Progress) -> Sequence[str]:
-    """What is wrong with a file that nobody serves, `PROBLEMS` at most. Raises FileNotFoundError,
-    StoreLocked, Corrupt for a file that is no store, Unavailable."""
+def check(path: Path, check_value: ValueCheck, progress: Progress) -> Sequence[str]:
+    """Return the problems of a file that no server uses, at most `MAX_PROBLEMS`. Raises
+    FileNotFoundError, StoreLocked, Corrupt for a file that is no store, Unavailable."""
     problems: list[str] = []
-    with _owned(path), _opened(path) as sql:
-        sql.text_factory = _legible
-        steps = len(_RULES) + 1
+    with _exclusive(path), _connection_to(path) as sql:
+        sql.text_factory = _decode_text
+        steps = len(_INVARIANTS) + 1
         progress("checking pages", 0, steps)
-        for (text,) in sql.execute(f"PRAGMA integrity_check({PROBLEMS})"):
+        for (text,) in sql.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})"):
             if text != "ok":
                 problems.append(f"SQLite: {text}")
-        if problems:  # its tables cannot be trusted to be read
+        if problems:  # reading the tables may fail
             return problems
-        for number, (rule, query) in enumerate(_RULES, 1):
+        for number, (description, query) in enumerate(_INVARIANTS, 1):
             progress("checking rules", number, steps)
-            rows = sql.execute(f"{query} LIMIT {PROBLEMS}")
-            problems.extend(f"{rule.format(row[0])}: that does not hold" for row in rows)
-        problems.extend(islice(_values(sql, opinion, progress), PROBLEMS))
-    return problems[:PROBLEMS]
+            rows = sql.execute(f"{query} LIMIT {MAX_PROBLEMS}")
+            problems.extend(f"{description.format(row[0])}: that does not hold" for row in rows)
+        problems.extend(islice(_values(sql, check_value, progress), MAX_PROBLEMS))
+    return problems[:MAX_PROBLEMS]
 
 
-def _values(sql: sqlite3.Connection, opinion: ValueCheck, progress: Progress) -> Iterator[str]:
+def _values(sql: sqlite3.Connection, check_value: ValueCheck, progress: Progress) -> Iterator[str]:
     count = sql.execute("SELECT count(*) FROM log").fetchone()[0]
     rows = sql.execute("SELECT revision, key, CAST(key AS BLOB), value FROM log")
-    for seen, (revision, key, raw, value) in enumerate(rows, 1):
+    for count, (revision, key, raw, value) in enumerate(rows, 1):
         if isinstance(key, str) and key.encode() != raw:
             yield f"{key} at revision {revision}: the key is no UTF-8"
-        elif isinstance(value, bytes) and (wrong := opinion(str(key), value)):
-            yield f"{key} at revision {revision}: {wrong}"
-        if seen % _VALUES == 0 or seen == count:
-            progress("decoding values", seen, count)
+        elif isinstance(value, bytes) and (problem := check_value(str(key), value)):
+            yield f"{key} at revision {revision}: {problem}"
+        if count % _PROGRESS_STEP == 0 or count == count:
+            progress("decoding values", count, count)
 
 
-def _legible(text: bytes) -> str:
+def _decode_text(text: bytes) -> str:
     return text.decode(errors="backslashreplace")
 
 
 def compact(path: Path, progress: Progress) -> Summary:
-    """Forget all history of a file that nobody serves, and give what that frees back to the file
-    system. Raises FileNotFoundError, StoreLocked, Corrupt, Unavailable."""
-    with _owned(path):
+    """Compact the history of a file that no server uses, and return free pages to the file system.
+    Raises FileNotFoundError, StoreLocked, Corrupt, Unavailable."""
+    with _exclusive(path):
         with closing(Database(path)) as database:
             newest = database.revision()
             while (done := database.compact(newest, _COMPACTION_STEP)) < newest:
@@ -145,51 +145,50 @@ def compact(path: Path, progress: Progress) -> Summary:
             free = database.free_pages()
             while database.shrink(_VACUUM_STEP):
                 progress("giving pages back", free - database.free_pages(), free)
-        with _opened(path) as sql:
+        with _connection_to(path) as sql:
             return _summary(sql, path)
 
 
 def backup(path: Path, to: Path, progress: Progress) -> Summary:
-    """Copy a store as it is at this moment, served or not, into a new file of its own, which is
-    whole when this returns and not there when it fails. Raises FileNotFoundError,
-    FileExistsError, Corrupt, Unavailable."""
-    _must_be_absent(to)
-    with _opened(path) as sql, _new_file(to) as partial:
+    """Copy the current state of a store, served or not, to a new file. On failure the file is not
+    created. Raises FileNotFoundError, FileExistsError, Corrupt, Unavailable."""
+    _check_absent(to)
+    with _connection_to(path) as sql, _new_file(to) as partial:
         _copy(sql, partial, progress)
-        with _opened(partial) as copied:
-            copied.execute("PRAGMA journal_mode = DELETE")
-            return _summary(copied, partial)
+        with _connection_to(partial) as copy:
+            copy.execute("PRAGMA journal_mode = DELETE")
+            return _summary(copy, partial)
 
 
 def restore(path: Path, to: Path, *, bump: int, progress: Progress) -> Summary:
-    """Make a store of a backup, where there is none yet.
+    """Create a store from a backup, at a path where no store exists.
 
-    Clients may have seen revisions that were written after the backup. So that none of them comes
-    to mean something else, the counter goes on `bump` revisions later, and what is older counts as
-    forgotten: watches begin anew. 0: the store goes on as if nothing had been. Raises
+    Clients may have seen revisions that were written after the backup. To avoid that such a
+    revision is used again, the counter skips `bump` revisions and all older ones are compacted, so
+    that clients list and watch again. With 0, the counter continues from the backup. Raises
     FileNotFoundError, FileExistsError, StoreLocked, Corrupt, Unavailable."""
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file")
     to.parent.mkdir(parents=True, exist_ok=True)
     with _locked(to):
-        _must_be_absent(to)
-        with _opened(path) as sql, _new_file(to) as partial:
+        _check_absent(to)
+        with _connection_to(path) as sql, _new_file(to) as partial:
             _copy(sql, partial, progress)
             if bump:
-                _bump(partial, bump)
-            with _opened(partial) as copied:
-                copied.execute("PRAGMA journal_mode = DELETE")
-                return _summary(copied, partial)
+                _skip_revisions(partial, bump)
+            with _connection_to(partial) as copy:
+                copy.execute("PRAGMA journal_mode = DELETE")
+                return _summary(copy, partial)
 
 
-def _bump(path: Path, by: int) -> None:
+def _skip_revisions(path: Path, revisions: int) -> None:
     with closing(Database(path)) as database:
         newest = database.revision()
         while database.compact(newest, _COMPACTION_STEP) < newest:
             pass
-        later = Revision(newest + by)
-        database.skip_to(later)
-        database.compact(later, by)
+        skipped_to = Revision(newest + revisions)
+        database.skip_to(skipped_to)
+        database.compact(skipped_to, revisions)
 
 
 def _copy(sql: sqlite3.Connection, to: Path, progress: Progress) -> None:
@@ -197,8 +196,8 @@ def _copy(sql: sqlite3.Connection, to: Path, progress: Progress) -> None:
         progress("copying pages", total - remaining, total)
 
     with translate_errors(to), closing(sqlite3.connect(to)) as target:
-        # Within a transaction the source stays as it is now: without, each write of the server
-        # would begin the copy anew.
+        # A read transaction pins the source: without it, each write of a server would restart the
+        # copy.
         sql.execute("BEGIN")
         sql.execute(_NEWEST).fetchone()
         sql.backup(target, pages=_PAGES, progress=step)
@@ -211,7 +210,7 @@ def _summary(sql: sqlite3.Connection, path: Path) -> Summary:
         def number(query: str) -> int:
             row = sql.execute(query).fetchone()
             if row is None or not isinstance(row[0], int):
-                raise Corrupt(f"{path}: a table lacks what it should have")
+                raise Corrupt(f"{path}: a table has no row")
             return row[0]
 
         return Summary(
@@ -224,8 +223,8 @@ def _summary(sql: sqlite3.Connection, path: Path) -> Summary:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that is a store already."""
+def _connection_to(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to an existing store."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     with translate_errors(path):
@@ -237,12 +236,12 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _owned(path: Path) -> Iterator[None]:
-    """The right to be the only one who uses a file that is there."""
+def _exclusive(path: Path) -> Iterator[None]:
+    """The exclusive lock of an existing store."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     with _locked(path):
-        with _opened(path):  # is it a store?
+        with _connection_to(path):  # check that it is a store
             pass
         yield
 
@@ -250,23 +249,23 @@ def _owned(path: Path) -> Iterator[None]:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with translate_errors(path):
-        held = FileLock(path)
+        lock = FileLock(path)
     try:
         yield
     finally:
-        held.release()
+        lock.release()
 
 
-def _must_be_absent(path: Path) -> None:
-    # A log of another database beside the new file would be read as its own.
-    for each in (path, Path(f"{path}-wal"), Path(f"{path}-journal")):
-        if each.exists():
-            raise FileExistsError(f"{each} is there already: it is not overwritten")
+def _check_absent(path: Path) -> None:
+    # SQLite would read a stale log beside the new file as its own.
+    for file in (path, Path(f"{path}-wal"), Path(f"{path}-journal")):
+        if file.exists():
+            raise FileExistsError(f"{file} is there already: it is not overwritten")
 
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[Path]:
-    """A file that only its owner can read, under another name until it is whole."""
+    """A new file, readable by its owner only; has a temporary name until it is complete."""
     partial = Path(f"{path}.partial")
     try:
         os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
@@ -280,11 +279,11 @@ def _new_file(path: Path) -> Iterator[Path]:
 
 
 def _flush(path: Path) -> None:
-    folder = path.is_dir()
-    if folder and os.name == "nt":
-        return  # no such thing there
-    # Windows flushes what may be written only, and nobody may write a folder.
-    file = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    is_directory = path.is_dir()
+    if is_directory and os.name == "nt":
+        return  # Windows cannot flush a directory
+    # Windows only flushes files that are open for writing.
+    file = os.open(path, os.O_RDONLY if is_directory else os.O_RDWR)
     try:
         os.fsync(file)
     finally:

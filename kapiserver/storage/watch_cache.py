@@ -67,12 +67,12 @@ class CachedEvent:
     @property
     def deleted_entry(self) -> Entry:
         """The deleted object at the revision of its deletion, as DELETED events carry it."""
-        found = self._deleted_entry
-        if found is None:
+        entry = self._deleted_entry
+        if entry is None:
             last = self.previous
             assert last is not None
-            found = self._deleted_entry = last.at_revision(self.revision)
-        return found
+            entry = self._deleted_entry = last.at_revision(self.revision)
+        return entry
 
 
 @dataclass(slots=True)
@@ -181,21 +181,21 @@ class WatchCache:
         finally:
             if timer is not None:
                 timer.cancel()
-            self._waiters = [one for one in self._waiters if one[1] is not reached]
+            self._waiters = [waiter for waiter in self._waiters if waiter[1] is not reached]
         # If the cache was stopped while we waited, fill it again for the remaining waiters.
         return self._watch is not None or await self.wait_for_revision(revision)
 
     @property
     def is_filled(self) -> bool:
-        """Whether all objects are here, and changes arrive."""
+        """Whether the cache holds all objects and receives events."""
         return self._watch is not None
 
     def add_listener(self, listener: CacheListener) -> None:
-        """Tell a listener what happens, before the watches."""
+        """Notify a listener of events, before the watchers."""
         self._listeners = (*self._listeners, listener)
 
     def remove_listener(self, listener: CacheListener) -> None:
-        """Tell it nothing more."""
+        """Stop notifying a listener."""
         self._listeners = tuple(other for other in self._listeners if other is not listener)
 
     def request_progress(self) -> None:
@@ -245,14 +245,14 @@ class WatchCache:
         # Watchers have received the previous events by now; for others the encodings are remade.
         for entry in self._superseded:
             self._origin.on_superseded(entry)
-        seen = [self._apply(event, now) for event in batch]
-        self._superseded = [event.previous for event in seen if event.previous is not None]
+        events = [self._apply(event, now) for event in batch]
+        self._superseded = [event.previous for event in events if event.previous is not None]
         self.revision = max(self.revision, batch[-1].revision)
         self._trim(now)
         self._wake()
         for listener in self._listeners:
-            listener.on_events(seen)
-        self.published(seen)
+            listener.on_events(events)
+        self.published(events)
 
     def on_progress(self, revision: Revision) -> None:
         """All events up to `revision` were received."""
@@ -292,7 +292,7 @@ class WatchCache:
         if event.value is not None:
             entry = self._entry_of(event, event.value)
         if path in self._expected:
-            self._forget_expected(path, lambda one: 0 < one.revision <= revision)
+            self._forget_expected(path, lambda expected: 0 < expected.revision <= revision)
         entries = self._entries
         at = bisect_left(entries, path, key=_path)
         if entry is None:
@@ -305,10 +305,10 @@ class WatchCache:
                 entries[at] = entry
             self._index[path] = entry
         self._last_change = revision
-        seen = CachedEvent(path, revision, entry, previous, now)
-        self._recent.append(seen)
-        self._recent_bytes += _size(seen)
-        return seen
+        cached_event = CachedEvent(path, revision, entry, previous, now)
+        self._recent.append(cached_event)
+        self._recent_bytes += _size(cached_event)
+        return cached_event
 
     def _entry_of(self, event: KVEvent, value: bytes) -> Entry:
         for expected in self._expected.get(event.key, ()):
@@ -348,10 +348,10 @@ class WatchCache:
         """The write has succeeded or failed. If its event has not arrived yet, the entry stays
         expected, because a second entry would have its own tree and encodings."""
         if entry.revision <= self.revision or self._watch is None:
-            self._forget_expected(entry.path, lambda one: one is entry)
+            self._forget_expected(entry.path, lambda expected: expected is entry)
 
     def _forget_expected(self, path: str, matches: Callable[[Entry], bool]) -> None:
-        remaining = [one for one in self._expected.get(path, ()) if not matches(one)]
+        remaining = [entry for entry in self._expected.get(path, ()) if not matches(entry)]
         if remaining:
             self._expected[path] = remaining
         else:
@@ -371,13 +371,13 @@ class WatchCache:
         """Return the events after a revision, or None if some are no longer kept."""
         if revision < self._history_start:
             return None
-        found = []
+        events = []
         for event in reversed(self._recent):
             if event.revision <= revision:
                 break
-            found.append(event)
-        found.reverse()
-        return found
+            events.append(event)
+        events.reverse()
+        return events
 
     async def recall_history(self, revision: Revision) -> bool:
         """Load the events after a revision from the store's history, for a watch that resumes after
@@ -395,7 +395,7 @@ class WatchCache:
             if not complete or history.until != self._history_start:
                 return False
             now = self._clock.now()
-            recalled = [self._recalled_event(event, now) for event in history.seen]
+            recalled = [self._recalled_event(event, now) for event in history.collected]
             size = sum(map(_size, recalled))
             if self._recent_bytes_limit + size > 2 * RECENT_BYTES:
                 return False
@@ -419,8 +419,8 @@ class WatchCache:
         return self._history_start
 
     def snapshot(self) -> None:
-        """Keep the present state, so that a paged list can go on from it. Costs one copy of the
-        references, when the next change comes."""
+        """Keep a snapshot of the current revision, so that a paged list can continue at it. The
+        next event copies the list of references."""
         snapshots = self._snapshots
         if not snapshots or snapshots[-1].last is not None:
             snapshots.append(_Snapshot(self._entries, self._last_change, None, self._clock.now()))
@@ -431,9 +431,13 @@ class WatchCache:
         if self._last_change <= revision <= self.revision:
             return entries_in_scope(self._entries, scope, start)
         oldest = self._clock.now() - SNAPSHOT_SECONDS
-        for one in self._snapshots:
-            if one.last is not None and one.first <= revision <= one.last and one.at >= oldest:
-                return entries_in_scope(one.entries, scope, start)
+        for snapshot in self._snapshots:
+            if (
+                snapshot.last is not None
+                and snapshot.first <= revision <= snapshot.last
+                and snapshot.at >= oldest
+            ):
+                return entries_in_scope(snapshot.entries, scope, start)
         return None
 
     def _copy_on_write(self, revision: Revision) -> None:
@@ -448,15 +452,15 @@ class HistoryCollector:
 
     def __init__(self, *, until: Revision) -> None:
         self.until = until
-        self.seen: list[KVEvent] = []
+        self.collected: list[KVEvent] = []
         self.complete: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
         """Collect events up to the revision."""
-        self.seen.extend(event for event in batch if event.revision <= self.until)
+        self.collected.extend(event for event in batch if event.revision <= self.until)
         if batch[-1].revision >= self.until:
             self._finish(complete=True)
-        elif len(self.seen) > MIN_RECENT_EVENTS * 16:
+        elif len(self.collected) > MIN_RECENT_EVENTS * 16:
             self._finish(complete=False)
 
     def on_progress(self, revision: Revision) -> None:
@@ -479,9 +483,9 @@ def _size(event: CachedEvent) -> int:
 
 
 def entries_in_scope(entries: list[Entry], scope: str, start: str = "") -> list[Entry]:
-    """Return the entries below a prefix, or under one whole key, from the key `start` on."""
-    begin = bisect_left(entries, max(scope, start), key=_path)
+    """Return the entries below a prefix, or of one key, from the key `start` on."""
+    start_index = bisect_left(entries, max(scope, start), key=_path)
     if not scope.endswith("/"):  # one key
-        return [one for one in entries[begin : begin + 1] if one.path == scope]
-    end = bisect_left(entries, scope[:-1] + "0", key=_path)  # "0" follows "/"
-    return entries[begin:end]
+        return [entry for entry in entries[start_index : start_index + 1] if entry.path == scope]
+    end_index = bisect_left(entries, scope[:-1] + "0", key=_path)  # "0" follows "/"
+    return entries[start_index:end_index]

@@ -173,7 +173,7 @@ async def test_a_watch_that_missed_what_was_compacted_ends(member: Member) -> No
         for number in range(3):
             last = await other.create(f"/b/{number}", b"")
         await other.compact(last)
-        store._stream = asyncio.create_task(store._follow())  # and tries again
+        store._stream = asyncio.create_task(store._run_stream())  # and tries again
         assert isinstance(await recorder.end(), Compacted)
         second_recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=second_recorder)
@@ -211,7 +211,7 @@ async def test_a_stream_that_falls_silent_is_replaced(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A watch whose stream hangs while etcd answers is reopened and loses no event."""
-    monkeypatch.setattr(etcd_store, "PATIENCE", 0.3)
+    monkeypatch.setattr(etcd_store, "SILENT_STREAM_SECONDS", 0.3)
     async with opened(member.url) as store:
         recorder = Recorder()
         watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)

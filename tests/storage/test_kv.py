@@ -10,7 +10,7 @@ import pytest
 from kapiserver.storage.encryption import IDENTITY
 from kapiserver.storage.encryption_store import EncryptedStore
 from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
-from kapiserver.storage.etcd_store import MARK
+from kapiserver.storage.etcd_store import PROGRESS_KEY
 from kapiserver.storage.kv import KV, KeyValue, KVEvent, Revision
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
@@ -128,7 +128,7 @@ async def test_range_is_ordered_and_bounded_by_its_prefix(store: KV) -> None:
     assert page.remaining == 0
     assert page.revision == await store.current_revision()
     assert (await store.range("/c/")).items == []
-    all_keys = [item.key for item in (await store.range("/")).items if item.key != MARK]
+    all_keys = [item.key for item in (await store.range("/")).items if item.key != PROGRESS_KEY]
     assert len(all_keys) == len(keys) + 3
 
 

@@ -75,17 +75,35 @@ async def test_check_of_a_sound_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ("DELETE FROM current WHERE key = '/7'", "/7: the key is at its newest version"),
-        ("UPDATE current SET revision = revision - 20 WHERE key = '/7'", "/7: the key is at its"),
-        ("UPDATE current SET revision = 999 WHERE key = '/7'", "/7: the revision that the key"),
-        ("INSERT INTO current VALUES ('/19', 81)", "/19: the key is at its newest version"),
-        ("UPDATE log SET value = NULL WHERE revision = 60", "revision 60: a version without"),
-        ("UPDATE log SET previous = 0 WHERE revision = 60", "revision 60: it replaced"),
-        ("UPDATE log SET previous = 3 WHERE revision = 60", "revision 60: it replaced"),
-        ("UPDATE log SET previous = 86 WHERE revision = 87", "revision 87: it replaced"),
-        ("DELETE FROM log WHERE revision = 40", "revision 60: it replaced"),
-        ("UPDATE state SET compacted = 30", "what nobody can read"),
-        ("UPDATE state SET compacted = 999", "revision 999: history is forgotten up to"),
+        ("DELETE FROM current WHERE key = '/7'", "/7: the current revision is the newest version"),
+        (
+            "UPDATE current SET revision = revision - 20 WHERE key = '/7'",
+            "/7: the current revision is",
+        ),
+        (
+            "UPDATE current SET revision = 999 WHERE key = '/7'",
+            "/7: the current revision of the key",
+        ),
+        (
+            "INSERT INTO current VALUES ('/19', 81)",
+            "/19: the current revision is the newest version",
+        ),
+        ("UPDATE log SET value = NULL WHERE revision = 60", "revision 60: a version is a deletion"),
+        (
+            "UPDATE log SET previous = 0 WHERE revision = 60",
+            "revision 60: previous is the revision",
+        ),
+        (
+            "UPDATE log SET previous = 3 WHERE revision = 60",
+            "revision 60: previous is the revision",
+        ),
+        (
+            "UPDATE log SET previous = 86 WHERE revision = 87",
+            "revision 87: previous is the revision",
+        ),
+        ("DELETE FROM log WHERE revision = 40", "revision 60: previous is the revision"),
+        ("UPDATE state SET compacted = 30", "unreadable versions"),
+        ("UPDATE state SET compacted = 999", "revision 999: the compacted revision"),
         ("DELETE FROM state", "0 rows of state"),
         ("UPDATE log SET value = 5 WHERE revision = 60", "revision 60: keys are text and values"),
         ("UPDATE log SET value = 'a' WHERE revision = 60", "revision 60: keys are text and values"),

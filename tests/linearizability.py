@@ -42,9 +42,9 @@ class _Entry:
         self.before: _Entry = self
         self.after: _Entry | None = None
 
-    def insert_after(self, other: _Entry) -> None:
-        self.before, self.after = other, other.after
-        other.after = self
+    def insert_after(self, predecessor: _Entry) -> None:
+        self.before, self.after = predecessor, predecessor.after
+        predecessor.after = self
         if self.after is not None:
             self.after.before = self
 

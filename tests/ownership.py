@@ -85,7 +85,7 @@ class OwnedObject:
     def owned(self) -> dict[tuple[str, str], Any]:
         assert self.tree is not None
         entries = self.tree["metadata"].get("managedFields", [])
-        return {(one["manager"], one["operation"]): one["fieldsV1"] for one in entries}
+        return {(entry["manager"], entry["operation"]): entry["fieldsV1"] for entry in entries}
 
     def plain(self) -> Tree:
         assert self.tree is not None

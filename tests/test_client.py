@@ -228,14 +228,14 @@ async def json_only() -> AsyncIterator[tuple[str, list[str]]]:
     received."""
     content_types: list[str] = []
 
-    async def answer(request: web.Request) -> web.Response:
+    async def echo(request: web.Request) -> web.Response:
         content_types.append(request.content_type)
         if "cbor" in request.content_type:
             return web.json_response({"kind": "Status", "code": 415}, status=415)
         return web.json_response(json.loads(await request.read()))
 
     app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", answer)
+    app.router.add_route("*", "/{tail:.*}", echo)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

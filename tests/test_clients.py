@@ -146,9 +146,9 @@ async def updates(s: Session) -> None:
     await s.note(s.maps.update(config_map("a", data={"y": "1"}), fieldManager="other"))
     await s.note(s.maps.update(config_map("a", data={"y": "2"}), dryRun="All"))
     await s.note(s.maps.update(config_map("zz")))
-    stale = config_map("a")
-    stale["metadata"]["uid"] = "b5b3c2c0-0000-4000-8000-000000000000"
-    await s.note(s.maps.update(stale))
+    stale_map = config_map("a")
+    stale_map["metadata"]["uid"] = "b5b3c2c0-0000-4000-8000-000000000000"
+    await s.note(s.maps.update(stale_map))
     frozen = await s.note(s.maps.update(config_map("a", immutable=True)))
     await s.note(s.maps.update({**frozen, "data": {"x": "1"}}))
 
@@ -260,8 +260,8 @@ async def reviews(s: Session) -> None:
 
 
 async def watches(s: Session) -> None:
-    made = await s.maps.create({**config_map("a"), "data": {"x": "1"}})
-    version = made["metadata"]["resourceVersion"]
+    created = await s.maps.create({**config_map("a"), "data": {"x": "1"}})
+    version = created["metadata"]["resourceVersion"]
 
     async def note_all(count: int, **parameters: Any) -> None:
         """Write down so many events; with 0, all until the end."""

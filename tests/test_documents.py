@@ -22,10 +22,10 @@ def _modules() -> list[str]:
 
 def _named_paths(text: str) -> set[str]:
     """The paths of the project in backquotes."""
-    quoted = re.findall(r"`([^`\s]+)`", text)
+    texts = re.findall(r"`([^`\s]+)`", text)
     return {
         text_part.rstrip("/")
-        for text_part in quoted
+        for text_part in texts
         if re.fullmatch(r"[\w./*-]+(\.py|/)", text_part)
     }
 

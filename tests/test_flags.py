@@ -57,24 +57,24 @@ def test_no_text_is_used_twice(flags: list[Flag]) -> None:
     names: dict[str, set[str]] = defaultdict(set)
     for flag in flags:
         names[flag.text].add(flag.name)
-    assert {text: shared for text, shared in names.items() if len(shared) > 1} == {}
+    assert {text: flag_names for text, flag_names in names.items() if len(flag_names) > 1} == {}
 
 
 def test_every_text_shows_the_default(flags: list[Flag]) -> None:
     """Each text says the default, or that the flag is required."""
-    words = ("default", "required")
-    silent = [
+    markers = ("default", "required")
+    without_default = [
         flag.place
         for flag in flags
         if not isinstance(flag.action, argparse._VersionAction)
-        and not any(word in flag.text.lower() for word in words)
+        and not any(word in flag.text.lower() for word in markers)
     ]
-    assert silent == []
+    assert without_default == []
 
 
 def test_defaults_in_texts_are_true(flags: list[Flag]) -> None:
     """A default that is a number or a text appears in the help as it is, durations excepted."""
-    wrong = [
+    wrong_defaults = [
         flag.place
         for flag in flags
         if isinstance(flag.action.default, int | str)
@@ -82,4 +82,4 @@ def test_defaults_in_texts_are_true(flags: list[Flag]) -> None:
         and flag.action.default not in ("", argparse.SUPPRESS)
         and str(flag.action.default) not in flag.text
     ]
-    assert wrong == []
+    assert wrong_defaults == []

@@ -130,8 +130,8 @@ def test_command_errors(
     arguments: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A command that fails prints the reason in one line and exits with 1."""
-    name, *rest = (argument.format(folder) for argument in arguments)
-    assert command(folder, name, *rest) == 1
+    name, *command_arguments = (argument.format(folder) for argument in arguments)
+    assert command(folder, name, *command_arguments) == 1
     error = capsys.readouterr().err
     assert error.startswith("kapiserver: ")
     assert message.format(folder) in error

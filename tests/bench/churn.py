@@ -29,14 +29,14 @@ class Churn:
     """The current objects, oldest first, and the latencies of the writes."""
 
     alive: deque[str] = field(default_factory=deque)
-    made: int = 0
-    written: int = 0
+    created: int = 0
+    writes: int = 0
     latencies: list[float] = field(default_factory=list)
 
     async def create(self, connection: Connection) -> None:
         """Create an object."""
-        self.made += 1
-        name = f"churn-{self.made}"
+        self.created += 1
+        name = f"churn-{self.created}"
         await self._send(connection, "POST", path("configmaps"), configmap(name))
         self.alive.append(name)
 
@@ -60,7 +60,7 @@ class Churn:
         if response.status not in (200, 201):
             raise SystemExit(f"{method} {path}: {response.status} {response.body[:300]!r}")
         self.latencies.append(time.perf_counter() - start)
-        self.written += 1
+        self.writes += 1
 
 
 _TURN = (Churn.create, *[Churn.update] * 4, Churn.delete, *[Churn.update] * 4)
@@ -102,7 +102,7 @@ def _print(state: Churn, file: Path, target: Target, minute: float, window: Wind
     wal = Path(f"{file}-wal")
     values = (
         minute,
-        state.written,
+        state.writes,
         file.stat().st_size / 1e6,
         wal.stat().st_size / 1e6 if wal.exists() else 0,
         resident_mib(target.pids),

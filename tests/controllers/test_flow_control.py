@@ -10,10 +10,14 @@ PATH = "/apis/flowcontrol.apiserver.k8s.io/v1"
 def test_defaults(api):
     """The flow schemas and priority levels exist soon after the start."""
     until(api, f"{PATH}/flowschemas", "workload-leader-election", lambda obj: obj is not None)
-    schemas = {one["metadata"]["name"]: one for one in api.get(f"{PATH}/flowschemas").json["items"]}
+    schemas = {
+        item["metadata"]["name"]: item for item in api.get(f"{PATH}/flowschemas").json["items"]
+    }
     levels = api.get(f"{PATH}/prioritylevelconfigurations").json["items"]
-    names = {one["metadata"]["name"] for one in levels}
-    assert {one["spec"]["priorityLevelConfiguration"]["name"] for one in schemas.values()} <= names
+    names = {item["metadata"]["name"] for item in levels}
+    assert {
+        item["spec"]["priorityLevelConfiguration"]["name"] for item in schemas.values()
+    } <= names
     assert schemas["catch-all"]["spec"]["matchingPrecedence"] == 10000
     assert schemas["exempt"]["spec"]["rules"][0]["subjects"] == [
         {"kind": "Group", "group": {"name": "system:masters"}}

@@ -25,14 +25,14 @@ def pod(name, **spec):
 def make_ready(api, core, name):
     """Set a pod's Ready condition, as a kubelet does."""
     condition = {"type": "Ready", "status": "True"}
-    answer = api.patch(f"{core}/pods/{name}/status", {"status": {"conditions": [condition]}})
-    assert answer.status == 200, answer.body
+    response = api.patch(f"{core}/pods/{name}/status", {"status": {"conditions": [condition]}})
+    assert response.status == 200, response.body
 
 
 def test_unused_claim(api, core):
     """An unused claim is deleted at once."""
-    made = api.post(f"{core}/persistentvolumeclaims", CLAIM).json
-    assert made["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+    created = api.post(f"{core}/persistentvolumeclaims", CLAIM).json
+    assert created["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
     assert api.delete(f"{core}/persistentvolumeclaims/c").status == 200
     until_gone(api, f"{core}/persistentvolumeclaims", "c")
 
@@ -76,8 +76,8 @@ def budget(api, namespace):
 
     def call(**spec):
         body = {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": LABELS}, **spec}}
-        answer = api.post(path, body)
-        assert answer.status == 201, answer.body
+        response = api.post(path, body)
+        assert response.status == 201, response.body
 
     def status(**wanted):
         return until(api, path, "b", lambda obj: wanted.items() <= obj["status"].items())["status"]
@@ -90,7 +90,7 @@ def test_budget(api, core, budget):
     """A budget counts pods that are ready."""
     budget(minAvailable=1)
     status = budget.status(observedGeneration=1, expectedPods=0, desiredHealthy=1)
-    assert [(one["status"], one["reason"]) for one in status["conditions"]] == [
+    assert [(condition["status"], condition["reason"]) for condition in status["conditions"]] == [
         ("False", "InsufficientPods")
     ]
     for name in "ab":

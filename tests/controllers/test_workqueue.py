@@ -36,7 +36,7 @@ def test_no_added_item_is_lost(turns):
 def test_stop_cancels():
     """After a stop nothing is reconciled: neither items in progress nor items added later."""
 
-    async def seen():
+    async def items_reconciled():
         reconciled = []
 
         async def reconcile(item):
@@ -53,4 +53,4 @@ def test_stop_cancels():
         await asyncio.sleep(0)
         return reconciled, len(asyncio.all_tasks())
 
-    assert asyncio.run(seen()) == (["first"], 1)
+    assert asyncio.run(items_reconciled()) == (["first"], 1)

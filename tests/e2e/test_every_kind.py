@@ -506,8 +506,8 @@ def test_other_versions(api: Api, served: dict[tuple[str, str], Served]) -> None
         path = f"{resource.path(NAMESPACE)}/{name}"
         created = api("POST", resource.path(NAMESPACE), three)
         for other_resource in other_resources:
-            there = f"{other_resource.path(NAMESPACE)}/{name}"
-            api("PUT", there, api("GET", there))
+            url = f"{other_resource.path(NAMESPACE)}/{name}"
+            api("PUT", url, api("GET", url))
             if obj["kind"] != "HorizontalPodAutoscaler":  # v1 reorders its metrics
                 assert api("GET", path) == created, other_resource
             seen_versions.add(other_resource.version)

@@ -42,8 +42,8 @@ class Client:
     name: str
     ports: Sequence[Callable[[], int]]
     chance: random.Random
-    heard: dict[str, list[Operation]] = field(default_factory=lambda: {key: [] for key in KEYS})
-    known: dict[str, int] = field(default_factory=dict)
+    history: dict[str, list[Operation]] = field(default_factory=lambda: {key: [] for key in KEYS})
+    last_versions: dict[str, int] = field(default_factory=dict)
     connection: http.client.HTTPConnection | None = None
     writes: int = 0
 
@@ -82,8 +82,8 @@ class Client:
 
     def replace(self, key: str) -> None:
         """Replace the version that this client saw last."""
-        if key in self.known:
-            self._put(key, self._value(), self.known[key])
+        if key in self.last_versions:
+            self._put(key, self._value(), self.last_versions[key])
 
     def overwrite(self, key: str) -> None:
         """Replace any version, at times with the value that may be stored already."""
@@ -139,11 +139,11 @@ class Client:
         if code in (200, 201):
             if kind == "delete":
                 outcome = ("ok", None, "")
-                self.known.pop(key, None)
+                self.last_versions.pop(key, None)
             else:
                 version = int(response["metadata"]["resourceVersion"])
                 outcome = ("ok", version, response["data"]["v"])
-                self.known[key] = version
+                self.last_versions[key] = version
         elif code == 404:
             outcome = ("absent", None, "")
         elif code == 409:
@@ -153,7 +153,7 @@ class Client:
             if kind == "get":
                 return
         returned_at = returned if outcome is not None else None
-        self.heard[key].append(Operation(kind, called, returned_at, argument, outcome, self.name))
+        self.history[key].append(Operation(kind, called, returned_at, argument, outcome, self.name))
 
 
 def run_clients(
@@ -190,7 +190,7 @@ def run_clients(
         raise failed[0]
     assert _succeeded(clients) >= WANTED
     return {
-        key: [operation for client in clients for operation in client.heard[key]] for key in KEYS
+        key: [operation for client in clients for operation in client.history[key]] for key in KEYS
     }
 
 
@@ -199,7 +199,7 @@ def _succeeded(clients: Sequence[Client]) -> set[str]:
     operations = (
         operation
         for client in clients
-        for history in client.heard.values()
+        for history in client.history.values()
         for operation in history
     )
     return {

@@ -58,7 +58,7 @@ def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
         text=True,
     )
 
-    def says(pattern: str) -> None:
+    def wait_for_line(pattern: str) -> None:
         messages = []
         assert operator.stdout is not None
         for line in operator.stdout:
@@ -67,7 +67,7 @@ def kopf(server: Server, namespace: str) -> Iterator[Callable[[str], None]]:
             messages.append(line)
         raise AssertionError("".join(messages))
 
-    yield says
+    yield wait_for_line
     operator.terminate()
     print(operator.communicate(timeout=60)[0])  # shown when the test fails
 

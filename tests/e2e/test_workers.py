@@ -63,10 +63,10 @@ def test_workers_are_one_server(multi_worker_server: Server, tmp_path: Path) -> 
     program = kubectls()[0]
     run(program, multi_worker_server, "create", "configmap", "mine", "--from-literal=a=b")
     for _ in range(4):
-        shown = run(
+        value = run(
             program, multi_worker_server, "get", "configmap", "mine", "-o", "jsonpath={.data.a}"
         )
-        assert shown == "b"
+        assert value == "b"
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: create(multi_worker_server, f"c-{number}"), range(40)))
         lists = list(

@@ -18,14 +18,14 @@ HOSTILE = [
 @pytest.mark.parametrize("data", corpus())
 def test_corpus(data: bytes) -> None:
     """Truncated and changed objects are decoded or raise CodecError."""
-    noise = random.Random(1)
+    rng = random.Random(1)
     decode_any(data)
     for _ in range(40):
         changed = bytearray(data)
-        for _ in range(noise.randint(1, 4)):
-            changed[noise.randrange(2, len(data))] = noise.randrange(256)
+        for _ in range(rng.randint(1, 4)):
+            changed[rng.randrange(2, len(data))] = rng.randrange(256)
         decode_any(bytes(changed))
-        decode_any(data[: noise.randrange(len(data))])
+        decode_any(data[: rng.randrange(len(data))])
 
 
 @pytest.mark.parametrize("data", HOSTILE)

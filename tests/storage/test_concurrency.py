@@ -16,8 +16,8 @@ async def test_a_thousand_clients(store: KV) -> None:
     """1,000 clients that create, read, list, update and delete finish without an error, and watches
     receive each write once, in order."""
     start_revision = await store.current_revision()
-    early, late = Recorder(), Recorder()
-    store.watch("/clients/", after=start_revision, sink=early)
+    early_recorder, late_recorder = Recorder(), Recorder()
+    store.watch("/clients/", after=start_revision, sink=early_recorder)
 
     async def client(number: int) -> None:
         key = f"/clients/{number % 50}/{number}"
@@ -27,16 +27,16 @@ async def test_a_thousand_clients(store: KV) -> None:
         assert (await store.get(key)).revision >= second
         assert (await store.get(key, revision=first)).revision == first
         if number == CLIENTS // 2:
-            store.watch("/clients/", after=start_revision, sink=late)
+            store.watch("/clients/", after=start_revision, sink=late_recorder)
         if number % 2:
             await store.delete(key, expected=second)
 
     async with asyncio.timeout(60):
         await asyncio.gather(*(client(number) for number in range(CLIENTS)))
-        await early.count(CLIENTS * 5 // 2)
-        await late.count(CLIENTS * 5 // 2)
-    assert early.seen == late.seen
-    revisions = [event.revision for event in early.seen]
+        await early_recorder.count(CLIENTS * 5 // 2)
+        await late_recorder.count(CLIENTS * 5 // 2)
+    assert early_recorder.seen == late_recorder.seen
+    revisions = [event.revision for event in early_recorder.seen]
     assert revisions == sorted(set(revisions))
     assert len((await store.range("/clients/")).items) == CLIENTS // 2
 

@@ -165,17 +165,17 @@ async def test_files_that_are_no_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "shared", "durable"),
+    ("spec", "is_shared", "durable"),
     [
         ("sqlite::memory:", False, False),
         ("sqlite:/tmp/store.db", False, True),
         ("etcd:http://127.0.0.1:2379", True, True),
     ],
 )
-def test_backend_of_a_flag(spec: str, shared: bool, durable: bool) -> None:
+def test_backend_of_a_flag(spec: str, is_shared: bool, durable: bool) -> None:
     """The table of backends has the same `shared` and `durable` as the opened store."""
     backend = backend_of(spec)
-    assert (backend.shared, backend.durable) == (shared, durable)
+    assert (backend.shared, backend.durable) == (is_shared, durable)
 
 
 @pytest.mark.parametrize("spec", ["", "sqlite", "sqlite:", "mysql:x", ":memory:"])

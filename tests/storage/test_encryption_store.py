@@ -181,8 +181,8 @@ def test_reads_are_decrypted(storage_spec: Any, tmp_path: Path) -> None:
     run(read, spec, **options)
 
 
-@pytest.mark.parametrize("before", ["aesgcm:old", "aescbc:old", "secretbox:old", "identity"])
-def test_keys_are_rotated(before: str, storage_spec: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("old_provider", ["aesgcm:old", "aescbc:old", "secretbox:old", "identity"])
+def test_keys_are_rotated(old_provider: str, storage_spec: Any, tmp_path: Path) -> None:
     """With a new first key, values of the old key and plain ones are readable, and the next update
     seals them again even if it changes nothing; after that, an update without changes writes
     nothing."""
@@ -213,8 +213,8 @@ def test_keys_are_rotated(before: str, storage_spec: Any, tmp_path: Path) -> Non
     async def read(harness: StorageHarness) -> None:
         assert (await harness.of("configmaps").get(key("a"))).tree()["data"] == {"k": "v"}
 
-    run(write, spec, root=root, encryption=configured(before))
-    run(rewrite, spec, root=root, encryption=configured("aesgcm:new", before))
+    run(write, spec, root=root, encryption=configured(old_provider))
+    run(rewrite, spec, root=root, encryption=configured("aesgcm:new", old_provider))
     run(read, spec, root=root, encryption=configured("aesgcm:new"))
 
 
@@ -255,7 +255,7 @@ def test_a_wrong_key(
     async def write(harness: StorageHarness) -> None:
         await harness.of("configmaps").create(config_map("a", labels={"x": "y"}, data={"k": "v"}))
 
-    async def refused(call: Callable[[], Any], message: str) -> None:
+    async def check_error(call: Callable[[], Any], message: str) -> None:
         with pytest.raises(Undecryptable) as caught:
             await call()
         assert str(caught.value) == message
@@ -265,12 +265,12 @@ def test_a_wrong_key(
         of_list = f'unable to transform key "{root}/configmaps/default/a": {message}'
         with pytest.raises(Undecryptable, match=message):
             (await store.get(key("a"))).encode(JSON)
-        await refused(lambda: store.list(ListQuery()), of_list)
+        await check_error(lambda: store.list(ListQuery()), of_list)
         labelled = ListQuery(selection=parse("x=y", ""))
-        await refused(lambda: store.list(labelled), of_list)
-        await refused(lambda: store.list(ListQuery(limit=1, resource_version="0")), of_list)
-        await refused(lambda: put(store, "a", "data", to={}), message)
-        await refused(lambda: store.delete(key("a"), DeleteQuery()), message)
+        await check_error(lambda: store.list(labelled), of_list)
+        await check_error(lambda: store.list(ListQuery(limit=1, resource_version="0")), of_list)
+        await check_error(lambda: put(store, "a", "data", to={}), message)
+        await check_error(lambda: store.delete(key("a"), DeleteQuery()), message)
         with pytest.raises(AlreadyExists):
             await store.create(config_map("a"))
         await store.create(config_map("b", data={"k": "w"}))

@@ -163,7 +163,7 @@ async def test_a_watch_goes_on_after_a_restart(member: Member) -> None:
 async def test_a_watch_that_missed_what_was_compacted_ends(member: Member) -> None:
     """A watch that was disconnected while its history was compacted ends with Compacted; a new
     watch works."""
-    async with opened(member.url) as store, opened(member.url) as other:
+    async with opened(member.url) as store, opened(member.url) as other_store:
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
         await store.create("/a/x", b"")
@@ -171,8 +171,8 @@ async def test_a_watch_that_missed_what_was_compacted_ends(member: Member) -> No
         assert store._stream is not None
         store._stream.cancel()  # acts like a broken connection
         for number in range(3):
-            last = await other.create(f"/b/{number}", b"")
-        await other.compact(last)
+            last = await other_store.create(f"/b/{number}", b"")
+        await other_store.compact(last)
         store._stream = asyncio.create_task(store._run_stream())  # and tries again
         assert isinstance(await recorder.end(), Compacted)
         second_recorder = Recorder()
@@ -250,8 +250,8 @@ async def test_an_etcd_without_space(etcd_program: Path) -> None:
 
             with pytest.raises(Refused, match=r"^etcdserver: mvcc: database space exceeded$"):
                 await fill()
-            async with opened(member.url) as other:
-                for item in (store, other):
+            async with opened(member.url) as other_store:
+                for item in (store, other_store):
                     assert (await item.current_revision()) > 1
             assert (await store.range("/a/")).items
     finally:
@@ -297,8 +297,8 @@ async def test_failover(
         while leading.count(True) != 1:
             leading = [await is_leader(member) for member in members]
         first = members[leading.index(leader)]
-        others = [member for member in members if member is not first]
-        async with opened(first.url, *(member.url for member in others)) as store:
+        other_members = [member for member in members if member is not first]
+        async with opened(first.url, *(member.url for member in other_members)) as store:
             recorder = Recorder()
             store.watch("/a/", after=await store.current_revision(), sink=recorder)
             acknowledged = []
@@ -391,15 +391,15 @@ async def test_a_watch_whose_token_is_lost(member: Member, users: Users) -> None
     credentials = {**users.known, "prefix": "/shared"}
     async with (
         opened(member.url, **credentials) as store,
-        opened(member.url, **credentials) as other,
+        opened(member.url, **credentials) as other_store,
     ):
         recorder = Recorder()
         store.watch("/a/", after=await store.current_revision(), sink=recorder)
         member.kill()
         member.start()
         member.wait()
-        await responses(other)
-        await other.create("/a/x", b"")  # `store` itself calls nothing
+        await responses(other_store)
+        await other_store.create("/a/x", b"")  # `store` itself calls nothing
         await recorder.count(1)
 
 

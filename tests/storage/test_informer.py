@@ -137,13 +137,13 @@ class Model(RuleBasedStateMachine):
     def run(self, operation: Any) -> Any:
         """The answer, or the storage error instead of it."""
 
-        async def ask() -> Any:
+        async def await_operation() -> Any:
             try:
                 return await operation
             except StorageError as error:
                 return error
 
-        return self.runner.run(ask())
+        return self.runner.run(await_operation())
 
     def remember(self) -> None:
         """Record the store's current state, read without the cache."""
@@ -154,25 +154,25 @@ class Model(RuleBasedStateMachine):
 
         self.states.append(self.run(read()))
 
-    def write(self, other: bool, change: Callable[[ResourceStore], Any]) -> None:
+    def write(self, by_other_server: bool, change: Callable[[ResourceStore], Any]) -> None:
         """Write through this store, or directly to the backend as another server would."""
-        store = StorageHarness(self.kv).of("configmaps") if other else self.store
+        store = StorageHarness(self.kv).of("configmaps") if by_other_server else self.store
         self.run(change(store))
-        if other:
+        if by_other_server:
             store.stop()
         self.remember()
 
-    @rule(name=names, other=st.booleans())
-    def create(self, name: str, other: bool) -> None:
-        self.write(other, lambda store: store.create(config_map(name)))
+    @rule(name=names, by_other_server=st.booleans())
+    def create(self, name: str, by_other_server: bool) -> None:
+        self.write(by_other_server, lambda store: store.create(config_map(name)))
 
-    @rule(name=names, value=st.integers(0, 3), other=st.booleans())
-    def update(self, name: str, value: int, other: bool) -> None:
-        self.write(other, lambda store: put(store, name, "data", to={"n": f"{value}"}))
+    @rule(name=names, value=st.integers(0, 3), by_other_server=st.booleans())
+    def update(self, name: str, value: int, by_other_server: bool) -> None:
+        self.write(by_other_server, lambda store: put(store, name, "data", to={"n": f"{value}"}))
 
-    @rule(name=names, other=st.booleans())
-    def delete(self, name: str, other: bool) -> None:
-        self.write(other, lambda store: store.delete(key(name), DeleteQuery()))
+    @rule(name=names, by_other_server=st.booleans())
+    def delete(self, name: str, by_other_server: bool) -> None:
+        self.write(by_other_server, lambda store: store.delete(key(name), DeleteQuery()))
 
     @rule(batches=st.booleans())
     def subscribe(self, batches: bool) -> None:

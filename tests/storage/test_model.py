@@ -62,13 +62,13 @@ class Model(RuleBasedStateMachine):
     def run(self, operation: Any) -> Any:
         """Return the result of an operation, or its storage error."""
 
-        async def ask() -> Any:
+        async def await_operation() -> Any:
             try:
                 return await operation
             except StorageError as error:
                 return error
 
-        return self.runner.run(ask())
+        return self.runner.run(await_operation())
 
     def state_at(self, revision: int) -> State:
         return self.states[max(r for r in self.states if r <= revision)]

@@ -415,11 +415,11 @@ def test_racing_updates_all_happen() -> None:
         store = harness.of("configmaps")
         await store.create(config_map("a", data={"n": "0"}))
 
-        def more(current: Tree) -> Tree:
+        def increment(current: Tree) -> Tree:
             current["data"]["n"] = str(int(current["data"]["n"]) + 1)
             return current
 
-        await asyncio.gather(*(store.update(key("a"), more) for _ in range(50)))
+        await asyncio.gather(*(store.update(key("a"), increment) for _ in range(50)))
         assert (await store.get(key("a"))).tree()["data"]["n"] == "50"
 
     run(test)

@@ -89,12 +89,12 @@ def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
         for number in range(200):
             await store.create(config_map(f"c{number:03d}", data={"k": "v" * 500}))
         listing = await store.list(ListQuery())
-        bodies, kept = [], []
+        bodies, cached = [], []
         for _ in range(3):
             bodies.append(b"".join(store.encoder.encode_list(listing, JSON)))
-            kept.append({entry.path for entry in listing.entries if entry._cached_encoding(JSON)})
+            cached.append({entry.path for entry in listing.entries if entry._cached_encoding(JSON)})
         assert bodies[0] == bodies[1] == bodies[2]
-        assert len(kept[1] & kept[2]) > 35
+        assert len(cached[1] & cached[2]) > 35
 
     run(test, encoding_cache_bytes=64_000)
 
@@ -127,11 +127,11 @@ def test_superseded_revisions_are_forgotten() -> None:
             await put(store, "a", "data", to={"n": f"{number}"})
         assert old.cached_tree is None
         assert old._cached_encoding(JSON) is None
-        kept = harness.stores.encoding_cache.size
+        cached = harness.stores.encoding_cache.size
         for number in range(100):
             await put(store, "a", "data", to={"n": f"{number % 10}"})
             store.encoder.encode_object(await store.get(key("a")), JSON)
-        assert harness.stores.encoding_cache.size < 2 * kept
+        assert harness.stores.encoding_cache.size < 2 * cached
 
     run(test)
 

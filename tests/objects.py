@@ -77,7 +77,7 @@ def strategy(name):
     return SCHEME.strategy(resource(plural), subresource)
 
 
-def refused(name, new, old=None):
+def write_errors(name, new, old=None):
     """The errors of a create or update in order, without those of metadata."""
     kind = strategy(name)
     if old is None:

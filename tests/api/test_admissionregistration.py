@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, refused, strategy
+from tests.objects import GONE, changed, defaulted, strategy, write_errors
 
 RULE = {
     "operations": ["CREATE"],
@@ -218,7 +218,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """New webhook configurations, policies and bindings are validated."""
-    assert refused(name, changed(base, path, value)) == messages
+    assert write_errors(name, changed(base, path, value)) == messages
 
 
 @pytest.mark.parametrize(

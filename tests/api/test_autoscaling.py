@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.objects import AUTOSCALER, GONE, changed, defaulted, refused, strategy, texts
+from tests.objects import AUTOSCALER, GONE, changed, defaulted, strategy, texts, write_errors
 
 METRIC = "spec.metrics[0]"
 TARGET = {"type": "AverageValue", "averageValue": "1"}
@@ -179,7 +179,7 @@ CASES = [
 def test_rules(path, value, messages):
     """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(AUTOSCALER, path, value))
-    assert refused("horizontalpodautoscalers", obj) == messages
+    assert write_errors("horizontalpodautoscalers", obj) == messages
 
 
 def test_reports():

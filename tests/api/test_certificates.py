@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from kapiserver.api.certificates import pem
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, refused, strategy
+from tests.objects import GONE, changed, strategy, write_errors
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "x")])
@@ -114,13 +114,13 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """New objects of each kind are validated."""
-    assert refused(name, changed(base, path, value)) == messages
+    assert write_errors(name, changed(base, path, value)) == messages
 
 
 def _updated(name, new, old):
     kind_strategy = strategy(name)
     kind_strategy.prepare_for_update(new, old)
-    return refused(name, new, old)
+    return write_errors(name, new, old)
 
 
 def test_only_metadata_changes():
@@ -231,7 +231,7 @@ def test_certificates_of_unknown_versions():
     lines = base64.encodebytes(content).decode()
     text = f"-----BEGIN CERTIFICATE-----\n{lines}-----END CERTIFICATE-----\n"
     new = changed(BUNDLE, "spec/trustBundle", text)
-    assert refused("clustertrustbundles", new) == [
+    assert write_errors("clustertrustbundles", new) == [
         'spec.trustBundle: Invalid value: "<value omitted>": entry 0 does not parse as X.509'
     ]
 

@@ -10,7 +10,7 @@ from tests.jobs import (
     NEGATIVE,
     created,
 )
-from tests.objects import GONE, changed, refused, strategy, texts
+from tests.objects import GONE, changed, strategy, texts, write_errors
 
 LONG = "c" * 53
 CRON_JOBS = [
@@ -85,7 +85,7 @@ CRON_JOBS = [
 def test_cron_jobs(path, value, messages):
     """Each invalid field gives exactly its messages."""
     obj = created(changed(CRON_JOB, path, value))
-    assert refused("cronjobs", obj) == messages
+    assert write_errors("cronjobs", obj) == messages
 
 
 def test_old_schedules():

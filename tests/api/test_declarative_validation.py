@@ -5,7 +5,7 @@ import pytest
 from kapiserver.api import declarative_validation, names
 from kapiserver.api.declarative_validation import ABSENT, FieldRules, merge_errors
 from kapiserver.api.errors import Path, forbidden, invalid, required
-from tests.objects import refused, texts
+from tests.objects import texts, write_errors
 
 NAMED = FieldRules(
     short_circuit=(declarative_validation.required_value,),
@@ -179,10 +179,10 @@ def test_replication_controllers():
     none = "spec.selector: Required value"
     count = f"spec.replicas: Invalid value: -1: {NEGATIVE}"
     seconds = f"spec.minReadySeconds: Invalid value: -2: {NEGATIVE}"
-    assert refused("replicationcontrollers", CONTROLLER) == [none, count, seconds]
-    same = refused("replicationcontrollers", CONTROLLER, CONTROLLER)
+    assert write_errors("replicationcontrollers", CONTROLLER) == [none, count, seconds]
+    same = write_errors("replicationcontrollers", CONTROLLER, CONTROLLER)
     assert same == [seconds, none, count] * 2
     before = {**CONTROLLER, "spec": {**CONTROLLER["spec"], "replicas": 1}}
-    assert refused("replicationcontrollers", CONTROLLER, before) == [
+    assert write_errors("replicationcontrollers", CONTROLLER, before) == [
         seconds, none, seconds, none, count
     ]  # fmt: skip

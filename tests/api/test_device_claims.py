@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.test_devices import CLAIM, CLASS, GIVEN, REQUEST, USER
-from tests.objects import GONE, changed, defaulted, refused, strategy
+from tests.objects import GONE, changed, defaulted, strategy, write_errors
 
 EXACTLY = "spec/devices/requests/0/exactly"
 AT = "spec.devices.requests[0].exactly"
@@ -45,7 +45,7 @@ VALID = [
 @pytest.mark.parametrize(("path", "value"), VALID)
 def test_valid_claims(path, value):
     """Valid claims give no errors."""
-    assert refused("resourceclaims", defaulted(changed(CLAIM, path, value))) == []
+    assert write_errors("resourceclaims", defaulted(changed(CLAIM, path, value))) == []
 
 
 BROKEN = [
@@ -150,18 +150,18 @@ def test_broken_claims(path, value, messages):
     obj = changed(CLAIM, path, value)
     if "allocationMode" not in path:
         obj = defaulted(obj)
-    assert refused("resourceclaims", obj) == messages
+    assert write_errors("resourceclaims", obj) == messages
 
 
 def test_many_expressions_are_refused():
     """The total length of the different expressions of an object is limited."""
     texts_of = [f"device.driver == '{str(i) * 9000}'" for i in range(10, 26)]
     repeated = changed(CLAIM, f"{EXACTLY}/selectors", _selected("device.driver == 'x'") * 32)
-    assert refused("resourceclaims", repeated) == []
+    assert write_errors("resourceclaims", repeated) == []
     new = changed(
         CLAIM, f"{EXACTLY}/selectors", [_selected(message[:9000])[0] for message in texts_of]
     )
-    messages = refused("resourceclaims", new)
+    messages = write_errors("resourceclaims", new)
     assert len(messages) == 16
     assert all(
         message.endswith("Forbidden: too complex, exceeds cost limit") for message in messages
@@ -178,10 +178,10 @@ TEMPLATE = {
 
 def test_templates():
     """A claim template has the rules of a claim, and may set labels and annotations only."""
-    assert refused("resourceclaimtemplates", TEMPLATE) == []
+    assert write_errors("resourceclaimtemplates", TEMPLATE) == []
     new = changed(changed(TEMPLATE, "spec/metadata/name", "x"), "spec/metadata/labels/a", "b c")
     new = changed(new, "spec/spec/devices/requests/0/exactly/deviceClassName", "")
-    messages = refused("resourceclaimtemplates", new)
+    messages = write_errors("resourceclaimtemplates", new)
     assert [message.partition(": ")[0] for message in messages] == [
         "spec.metadata.labels",
         "spec.metadata.name",
@@ -198,15 +198,15 @@ def test_unchanged_parts_of_classes():
     long = {"opaque": {"driver": "d", "parameters": {"a": "x" * 20000}}}
     old = changed(old, "spec/config", [long])
     old = changed(old, "spec/extendedResourceName", "cpu")
-    assert refused("deviceclasses", old, old) == []
-    messages = refused("deviceclasses", old)
+    assert write_errors("deviceclasses", old, old) == []
+    messages = write_errors("deviceclasses", old)
     assert [message.partition(": ")[0] for message in messages] == [
         "spec.selectors[0].cel.expression",
         "spec.config[0].opaque.parameters",
         "spec.extendedResourceName",
     ]
     new = changed(old, "spec/selectors", _selected("device.speed") * 2)
-    assert len(refused("deviceclasses", new, old)) == 2
+    assert len(write_errors("deviceclasses", new, old)) == 2
 
 
 @pytest.mark.parametrize(("name", "words"), [
@@ -218,7 +218,7 @@ def test_unchanged_parts_of_classes():
 def test_extended_resources_of_classes(name, words):
     """The extended resource name of a class is validated."""
     obj = changed(CLASS, "spec/extendedResourceName", name)
-    assert refused("deviceclasses", obj) == [
+    assert write_errors("deviceclasses", obj) == [
         f'spec.extendedResourceName: Invalid value: "{name}": {text}' for text in words
     ]
 
@@ -258,7 +258,7 @@ READY = {
 
 def _reported(**fields):
     new = changed(ALLOCATED, "status/devices", [{**DEVICE, **fields}])
-    return refused("resourceclaims/status", new, ALLOCATED)
+    return write_errors("resourceclaims/status", new, ALLOCATED)
 
 
 DEVICES = [
@@ -317,7 +317,7 @@ def test_device_statuses(fields, messages):
 def _allocated(**fields):
     allocation = {"devices": {"results": [{**GIVEN, **fields}]}}
     new = changed(CLAIM, "status", {"allocation": allocation})
-    return refused("resourceclaims/status", new, CLAIM)
+    return write_errors("resourceclaims/status", new, CLAIM)
 
 
 RESULTS = [
@@ -350,17 +350,17 @@ def test_allocations(fields, messages):
 def test_consumers():
     """Consumers of a claim are unique, and cannot be added while the claim is being deleted."""
     new = changed(ALLOCATED, "status/reservedFor", [USER, USER])
-    assert refused("resourceclaims/status", new, ALLOCATED) == [
+    assert write_errors("resourceclaims/status", new, ALLOCATED) == [
         'status.reservedFor[1]: Duplicate value: {"resource":"pods","name":"p","uid":"1"}'
     ]
     consumers = [{**USER, "uid": str(i)} for i in range(257)]
     new = changed(ALLOCATED, "status/reservedFor", consumers)
-    assert refused("resourceclaims/status", new, ALLOCATED) == [
+    assert write_errors("resourceclaims/status", new, ALLOCATED) == [
         "status.reservedFor: Too many: 257: must have at most 256 items"
     ]
     going = changed(ALLOCATED, "metadata/deletionTimestamp", "2026-01-01T00:00:00Z")
     new = changed(going, "status/reservedFor", [USER])
-    assert refused("resourceclaims/status", new, going) == [
+    assert write_errors("resourceclaims/status", new, going) == [
         "status.reservedFor: Forbidden: new entries may not be added while `deallocationRequested` "
         "or `deletionTimestamp` are set"
     ]
@@ -372,4 +372,4 @@ def test_device_statuses_of_released_devices():
     new = changed(old, "status/allocation", GONE)
     strategy("resourceclaims/status").prepare_for_update(new, old)
     assert new["status"] == {}
-    assert refused("resourceclaims/status", new, old) == []
+    assert write_errors("resourceclaims/status", new, old) == []

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.test_devices import RULE, SLICE
-from tests.objects import changed, refused, strategy
+from tests.objects import changed, strategy, write_errors
 
 AT = "spec.devices[0]"
 HERE = "spec/devices/0"
@@ -90,7 +90,7 @@ POLICIES = [
 def test_request_policies(obj, messages):
     """Request policies of capacities are validated."""
     path = f"{AT}.capacity[m].requestPolicy"
-    result = refused("resourceslices", obj)
+    result = write_errors("resourceslices", obj)
     assert result == [f"{path}{message}" for message in messages]
 
 
@@ -108,14 +108,14 @@ VALID = [
 @pytest.mark.parametrize(("path", "value"), VALID)
 def test_valid_slices(path, value):
     """Valid slices give no errors."""
-    assert refused("resourceslices", changed(SLICE, path, value)) == []
+    assert write_errors("resourceslices", changed(SLICE, path, value)) == []
 
 
 def test_valid_counters():
     """A slice may have shared counters instead of devices."""
     new = changed(changed(SLICE, "spec/devices"), "spec/sharedCounters",
                   [{"name": "c", "counters": COUNTERS}])  # fmt: skip
-    assert refused("resourceslices", new) == []
+    assert write_errors("resourceslices", new) == []
 
 
 ONE_VALUE = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"
@@ -220,7 +220,7 @@ BROKEN = [
 @pytest.mark.parametrize(("path", "value", "messages"), BROKEN)
 def test_broken_slices(path, value, messages):
     """Invalid slices give exact messages."""
-    assert refused("resourceslices", changed(SLICE, path, value)) == messages
+    assert write_errors("resourceslices", changed(SLICE, path, value)) == messages
 
 
 EACH = changed(changed(SLICE, "spec/nodeName"), "spec/perDeviceNodeSelection", True)
@@ -244,9 +244,9 @@ def test_nodes_of_devices(name, value, messages):
         "required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
     )
     expected = [*messages, required] if messages else []
-    result = refused("resourceslices", changed(EACH, f"{HERE}/{name}", value))
+    result = write_errors("resourceslices", changed(EACH, f"{HERE}/{name}", value))
     assert result == expected
-    assert refused("resourceslices", EACH) == [required]
+    assert write_errors("resourceslices", EACH) == [required]
 
 
 def test_unchanged_devices():
@@ -255,16 +255,16 @@ def test_unchanged_devices():
     old = _policy(shared=False)
     old = changed(old, f"{HERE}/taints", [{"key": "a", "effect": "Odd"}])
     old = changed(old, f"{HERE}/attributes/a", {})
-    assert len(refused("resourceslices", old)) == 3
+    assert len(write_errors("resourceslices", old)) == 3
     new = changed(old, "spec/devices", [{"name": "e"}, *old["spec"]["devices"]])
-    assert refused("resourceslices", new, old) == []
+    assert write_errors("resourceslices", new, old) == []
 
 
 def test_immutable_fields():
     """Node name, driver and pool name of a slice are immutable."""
     new = changed(changed(SLICE, "spec/nodeName"), "spec/allNodes", True)
     new = changed(changed(new, "spec/driver", "e"), "spec/pool/name", "q")
-    assert refused("resourceslices", new, SLICE) == [
+    assert write_errors("resourceslices", new, SLICE) == [
         'spec.pool.name: Invalid value: "q": field is immutable',
         'spec.driver: Invalid value: "e": field is immutable',
         "spec.nodeName: Invalid value: null: field is immutable",
@@ -285,13 +285,13 @@ def test_disabled_features():
 def test_taint_rules():
     """The taint of a rule is validated. An unchanged effect need not be valid."""
     odd = changed(RULE, "spec/taint/effect", "Odd")
-    (error,) = refused("devicetaintrules", odd)
+    (error,) = write_errors("devicetaintrules", odd)
     assert error.startswith('spec.taint.effect: Unsupported value: "Odd"')
-    assert refused("devicetaintrules", odd, odd) == []
-    assert len(refused("devicetaintrules", odd, RULE)) == 1
+    assert write_errors("devicetaintrules", odd, odd) == []
+    assert len(write_errors("devicetaintrules", odd, RULE)) == 1
     ready = {"status": "True", "reason": "R", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     new = changed(RULE, "status/conditions", [{"type": f"T{i}", **ready} for i in range(9)])
-    assert refused("devicetaintrules/status", new, RULE) == [
+    assert write_errors("devicetaintrules/status", new, RULE) == [
         "status.conditions: Too many: 9: must have at most 8 items"
     ]
 
@@ -315,7 +315,7 @@ QUESTIONS = [
 def test_pool_status_requests(path, value, messages):
     """Driver, pool name and limit of a pool status request are validated."""
     obj = changed(QUESTION, path, value)
-    assert refused("resourcepoolstatusrequests", obj) == messages
+    assert write_errors("resourcepoolstatusrequests", obj) == messages
 
 
 POOL = {"driver": "example.com", "poolName": "p", "generation": 1}
@@ -353,7 +353,7 @@ ANSWERS = [
 def test_pool_statuses(status, messages):
     """The status of a pool status request is validated."""
     new = changed(QUESTION, "status", status)
-    assert refused("resourcepoolstatusrequests/status", new, QUESTION) == messages
+    assert write_errors("resourcepoolstatusrequests/status", new, QUESTION) == messages
 
 
 def test_pool_status_is_immutable():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.test_columns import cells
-from tests.objects import GONE, SCHEME, changed, defaulted, refused
+from tests.objects import GONE, SCHEME, changed, defaulted, write_errors
 
 
 def _object(kind, *, namespace=None, **fields):
@@ -116,7 +116,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """New objects of each kind are validated."""
-    assert refused(name, changed(base, path, value)) == messages
+    assert write_errors(name, changed(base, path, value)) == messages
 
 
 def test_default_count():
@@ -132,7 +132,7 @@ def test_default_count():
 
 def _status(**status):
     new = changed(CLAIM, "status", status)
-    return refused("resourceclaims/status", new, CLAIM)
+    return write_errors("resourceclaims/status", new, CLAIM)
 
 
 def test_claim_statuses():
@@ -146,18 +146,18 @@ def test_claim_statuses():
     assert wrong.startswith('status.allocation.devices.results[0].request: Invalid value: "s"')
     old = changed(CLAIM, "status/allocation", allocation)
     new = changed(old, "status/allocation/devices/results", [])
-    (error,) = refused("resourceclaims/status", new, old)
+    (error,) = write_errors("resourceclaims/status", new, old)
     assert error == ("status.allocation: Invalid value: null: field cannot be modified once set")
 
 
 def test_immutable_fields():
     """The spec of a claim and the node of a slice are immutable."""
     new = changed(CLAIM, "spec/devices/requests", [])
-    assert refused("resourceclaims", new, CLAIM) == [
+    assert write_errors("resourceclaims", new, CLAIM) == [
         "spec: Invalid value: null: field is immutable"
     ]
     new = changed(SLICE, "spec/nodeName", "m")
-    assert refused("resourceslices", new, SLICE) == [
+    assert write_errors("resourceslices", new, SLICE) == [
         'spec.nodeName: Invalid value: "m": field is immutable'
     ]
 

@@ -6,7 +6,7 @@ import pytest
 
 from kapiserver.api import names
 from kapiserver.api.core.endpoint_subsets import repack_subsets
-from tests.objects import GONE, SCHEME, changed, defaulted, refused, strategy
+from tests.objects import GONE, SCHEME, changed, defaulted, strategy, write_errors
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LABEL = names.dns1123_label("_")[0]
@@ -86,7 +86,7 @@ SLICES = [
 def test_slices(path, value, messages):
     """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(SLICE, path, value))
-    assert refused("endpointslices", obj) == messages
+    assert write_errors("endpointslices", obj) == messages
 
 
 DOMAINS = [
@@ -105,7 +105,7 @@ DOMAINS = [
 def test_slices_of_domains(text, message):
     """An address of type FQDN may end with a dot."""
     obj = {**defaulted(changed(SLICE, ADDRESSES, [text])), "addressType": "FQDN"}
-    assert refused("endpointslices", obj) == (
+    assert write_errors("endpointslices", obj) == (
         [f"endpoints[0].addresses[0]: {message}"] if message else []
     )
 
@@ -114,7 +114,7 @@ def test_type_stays():
     """The address type of a slice is immutable."""
     old = defaulted(SLICE)
     new = {**old, "addressType": "FQDN", "endpoints": []}
-    (error,) = refused("endpointslices", new, old)
+    (error,) = write_errors("endpointslices", new, old)
     assert error == "addressType: Invalid value: null: field is immutable"
 
 
@@ -124,9 +124,9 @@ def test_declared_rules():
     bad = {**defaulted(SLICE), "addressType": "", "endpoints": [{"addresses": []}], "ports": ports}
     name = f'ports[0].name: Invalid value: "_": {LABEL}'
     kind, none = "addressType: Required value", "endpoints[0].addresses: Required value"
-    assert refused("endpointslices", bad) == [name, kind, none]
-    assert refused("endpointslices", bad, bad) == [kind, name]
-    assert refused("endpointslices", bad, defaulted(SLICE)) == [
+    assert write_errors("endpointslices", bad) == [name, kind, none]
+    assert write_errors("endpointslices", bad, bad) == [kind, name]
+    assert write_errors("endpointslices", bad, defaulted(SLICE)) == [
         name, "addressType: Invalid value: null: field is immutable", kind, none,
     ]  # fmt: skip
 
@@ -210,7 +210,7 @@ CASES = [
 def test_endpoints(path, value, messages):
     """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(ENDPOINTS, path, value))
-    assert refused("endpoints", obj) == messages
+    assert write_errors("endpoints", obj) == messages
 
 
 def ips(*addresses):

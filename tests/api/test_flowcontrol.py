@@ -6,7 +6,7 @@ import pytest
 
 from kapiserver.api.flowcontrol.defaults import MANDATORY_FLOW_SCHEMAS, MANDATORY_PRIORITY_LEVELS
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, refused, strategy
+from tests.objects import GONE, changed, defaulted, strategy, write_errors
 
 RULE = {
     "subjects": [{"kind": "User", "user": {"name": "u"}}],
@@ -112,7 +112,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """New flow schemas and priority levels are validated."""
-    assert refused(name, changed(base, path, value)) == messages
+    assert write_errors(name, changed(base, path, value)) == messages
 
 
 @pytest.mark.parametrize("name", ["exempt", "catch-all"])

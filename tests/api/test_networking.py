@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kapiserver.api import names
-from tests.objects import GONE, SCHEME, changed, defaulted, refused, resource, strategy, texts
+from tests.objects import GONE, SCHEME, changed, defaulted, resource, strategy, texts, write_errors
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LABEL = names.dns1123_label("_")[0]
@@ -316,7 +316,7 @@ def test_rules(name, path, value, messages):
     """Each invalid field gives exactly its messages."""
     obj = defaulted(changed(OBJECTS[name], path, value))
     strategy(name).prepare_for_create(obj)
-    assert refused(name, obj) == messages
+    assert write_errors(name, obj) == messages
 
 
 IMMUTABLE = "field is immutable"
@@ -355,7 +355,7 @@ def test_immutable_fields(name, path, value, messages):
     """The controller of a class, the parent of an address and service CIDRs are immutable."""
     old = defaulted(OBJECTS[name])
     new = changed(old, path, value)
-    assert refused(name, new, old) == messages
+    assert write_errors(name, new, old) == messages
 
 
 def test_names_of_addresses():
@@ -378,7 +378,7 @@ def test_class_annotation():
     assert strategy(ING).warnings(obj, obj) == []
     contradictory = changed(obj, "spec/ingressClassName", "b")
     assert strategy(ING).warnings(contradictory, None) == []
-    assert refused(ING, contradictory) == [
+    assert write_errors(ING, contradictory) == [
         f'annotations.{CLASS_KEY}: Invalid value: "a": must match `ingressClassName` when both '
         "are specified"
     ]
@@ -387,10 +387,10 @@ def test_class_annotation():
 def test_old_ingresses():
     """Invalid secret names and wildcard rules of an old ingress may stay."""
     wrong = changed(OBJECTS[ING], "spec/tls", [{"secretName": "_"}])
-    assert refused(ING, wrong, wrong) == []
+    assert write_errors(ING, wrong, wrong) == []
     assert len(strategy(ING).validate_update(wrong, OBJECTS[ING])) == 1
     wild = changed(changed(OBJECTS[ING], "spec/rules/0/host", "*.a.com"), f"{HTTP}/backend", {})
-    assert refused(ING, wild, wild) == []
+    assert write_errors(ING, wild, wild) == []
 
 
 def test_status_of_an_ingress():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, refused, strategy
+from tests.objects import GONE, changed, defaulted, strategy, write_errors
 
 GROUP = "rbac.authorization.k8s.io"
 RULE = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
@@ -93,7 +93,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """New roles and bindings are validated."""
-    assert refused(name, changed(base, path, value)) == messages
+    assert write_errors(name, changed(base, path, value)) == messages
 
 
 @pytest.mark.parametrize("name", ["rolebindings", "clusterrolebindings"])
@@ -103,7 +103,7 @@ def test_bindings_stay_with_their_role(name):
     kind = base["roleRef"]["kind"]
     new = changed(base, "roleRef/name", "other")
     new["subjects"] = [{"kind": "ServiceAccount", "namespace": "n"}]
-    assert refused(name, new, base) == [
+    assert write_errors(name, new, base) == [
         f'roleRef: Invalid value: {{"APIGroup":"{GROUP}","Kind":"{kind}","Name":"other"}}: '
         "cannot change roleRef",
         "subjects[0].name: Required value",

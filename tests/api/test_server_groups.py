@@ -4,7 +4,7 @@ import pytest
 
 from kapiserver.api import names
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, refused, strategy, texts
+from tests.objects import GONE, changed, defaulted, strategy, texts, write_errors
 
 
 def _object(version, kind, name, spec, *, namespace=None):
@@ -146,7 +146,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """New objects of each kind are validated."""
-    assert refused(name, changed(base, path, value)) == messages
+    assert write_errors(name, changed(base, path, value)) == messages
 
 
 KEPT = [
@@ -167,7 +167,7 @@ KEPT = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
 def test_changed(name, base, path, value, messages):
     """Immutable fields give exact messages."""
-    assert refused(name, changed(base, path, value), base) == messages
+    assert write_errors(name, changed(base, path, value), base) == messages
 
 
 EVICTION = {
@@ -223,7 +223,7 @@ REPORTS = [
 def test_reports_of_evictions(path, value, messages):
     """Declarative validation applies to the status of an eviction."""
     new = changed(EVICTION, f"status/{path}", value)
-    assert refused("evictions/status", new, EVICTION) == [
+    assert write_errors("evictions/status", new, EVICTION) == [
         f"status.{message}" for message in messages
     ]
 

@@ -4,7 +4,7 @@ import pytest
 
 from kapiserver.api import names
 from tests.api.test_columns import cells
-from tests.objects import GONE, changed, defaulted, refused, strategy
+from tests.objects import GONE, changed, defaulted, strategy, write_errors
 
 
 def _object(kind, **fields):
@@ -98,7 +98,7 @@ NEW = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), NEW)
 def test_new(name, base, path, value, messages):
     """New objects of each kind are validated."""
-    assert refused(name, changed(base, path, value)) == messages
+    assert write_errors(name, changed(base, path, value)) == messages
 
 
 KEPT = [
@@ -147,7 +147,7 @@ KEPT = [
 @pytest.mark.parametrize(("name", "base", "path", "value", "messages"), KEPT)
 def test_changed(name, base, path, value, messages):
     """Immutable fields give exact messages."""
-    assert refused(name, changed(base, path, value), base) == messages
+    assert write_errors(name, changed(base, path, value), base) == messages
 
 
 HEALTH = {"name": "disk", "healthConditions": []}

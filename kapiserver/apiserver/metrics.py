@@ -66,6 +66,17 @@ class RequestSeries:
         self.body_bytes = Observations(RESPONSE_BYTES)
 
 
+class WorkQueueMetrics:
+    """The metrics of work queues, by the queue's name."""
+
+    def __init__(self) -> None:
+        self.adds: Counter[str] = Counter()
+        self.retries: Counter[str] = Counter()
+        self.depth: Gauge[str] = Gauge()
+        self.wait_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
+        self.work_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
+
+
 class Metrics:
     """The metrics of one server; filters and stores update them, `exposition.py` reads them."""
 
@@ -77,11 +88,7 @@ class Metrics:
         """By request kind: "readOnly" or "mutating"."""
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
         self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
-        self.workqueue_adds: Counter[str] = Counter()
-        self.workqueue_retries: Counter[str] = Counter()
-        self.workqueue_depth: Gauge[str] = Gauge()
-        self.workqueue_wait_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
-        self.workqueue_work_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
+        self.workqueues = WorkQueueMetrics()
 
     def observe_admission(self, labels: AdmissionLabels, seconds: float) -> None:
         """Count one run of an admission plugin, and add it to the running request's latency."""

@@ -71,7 +71,9 @@ class APIServiceRegistration:
     def __init__(self, context: ControllerContext) -> None:
         self._server = server = context.server
         self._custom = server.custom_resources
-        self._queue: WorkQueue[str] = WorkQueue(self._reconcile, server.clock, workers=1, name=NAME)
+        self._queue: WorkQueue[str] = WorkQueue(
+            self._reconcile, server.clock, workers=1, name=NAME, metrics=server.metrics.workqueues
+        )
         self._served_versions: dict[str, frozenset[GroupVersion]] = {}
         """Group-versions by definition."""
         self._definition_counts: Counter[GroupVersion] = Counter()

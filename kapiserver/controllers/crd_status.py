@@ -49,10 +49,18 @@ class CRDStatusController:
         self._server = server = context.server
         self._custom = server.custom_resources
         self._naming_queue: WorkQueue[str] = WorkQueue(
-            self._reconcile_names, server.clock, workers=1, name=NAME
+            self._reconcile_names,
+            server.clock,
+            workers=1,
+            name=NAME,
+            metrics=server.metrics.workqueues,
         )
         self._finalizing_queue: WorkQueue[str] = WorkQueue(
-            self._finalize, server.clock, workers=FINALIZER_WORKERS, name=NAME
+            self._finalize,
+            server.clock,
+            workers=FINALIZER_WORKERS,
+            name=NAME,
+            metrics=server.metrics.workqueues,
         )
 
         self._deletion_watches: dict[str, Subscription] = {}

@@ -59,7 +59,11 @@ class DisruptionController:
         """Namespaces whose budgets are about to be queued."""
         self._subscriptions = Subscriptions(server)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile, server.clock, workers=WORKERS, name=NAME
+            self._reconcile,
+            server.clock,
+            workers=WORKERS,
+            name=NAME,
+            metrics=server.metrics.workqueues,
         )
 
     async def start(self) -> None:

@@ -73,7 +73,11 @@ class ServiceEndpointsController:
         """Seconds that the last reconcile took, by namespace."""
         self._subscriptions = Subscriptions(context.server)
         self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile, context.server.clock, workers=WORKERS, name=variant.name
+            self._reconcile,
+            context.server.clock,
+            workers=WORKERS,
+            name=variant.name,
+            metrics=context.server.metrics.workqueues,
         )
 
     async def start(self) -> None:

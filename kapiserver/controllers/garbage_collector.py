@@ -68,7 +68,11 @@ class GarbageCollector:
         """Uids of those whose dependents have all been queued."""
         self._deleted_uids: OrderedDict[str, None] = OrderedDict()
         self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile, server.clock, workers=WORKERS, name=NAME
+            self._reconcile,
+            server.clock,
+            workers=WORKERS,
+            name=NAME,
+            metrics=server.metrics.workqueues,
         )
 
     async def start(self) -> None:

@@ -42,7 +42,11 @@ class _NamespaceObjectController:
         self._context = context
         self._server = context.server
         self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile, context.server.clock, workers=1, name=self.controller
+            self._reconcile,
+            context.server.clock,
+            workers=1,
+            name=self.controller,
+            metrics=context.server.metrics.workqueues,
         )
         self._subscriptions = Subscriptions(context.server)
 

@@ -48,7 +48,11 @@ class NamespaceController:
         self._metadata = context.metadata
         self._terminating: set[str] = set()
         self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile, server.clock, workers=WORKERS, name=NAME
+            self._reconcile,
+            server.clock,
+            workers=WORKERS,
+            name=NAME,
+            metrics=server.metrics.workqueues,
         )
 
     async def start(self) -> None:

@@ -51,7 +51,11 @@ class ResourceQuotaController:
         self._scheduled: set[str] = set()
         """Namespaces whose quotas are about to be queued."""
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile, server.clock, workers=WORKERS, name=NAME
+            self._reconcile,
+            server.clock,
+            workers=WORKERS,
+            name=NAME,
+            metrics=server.metrics.workqueues,
         )
 
     async def start(self) -> None:

@@ -47,7 +47,11 @@ class ServiceCIDRController:
         self._server = server = context.server
         self._subscriptions = Subscriptions(server)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile, server.clock, workers=WORKERS, name=NAME
+            self._reconcile,
+            server.clock,
+            workers=WORKERS,
+            name=NAME,
+            metrics=server.metrics.workqueues,
         )
 
     async def start(self) -> None:

@@ -79,7 +79,11 @@ class ProtectionController:
         """Users by what they refer to."""
         self._subscriptions = Subscriptions(context.server)
         self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile, context.server.clock, workers=WORKERS, name=kind.controller
+            self._reconcile,
+            context.server.clock,
+            workers=WORKERS,
+            name=kind.controller,
+            metrics=context.server.metrics.workqueues,
         )
 
     async def start(self) -> None:

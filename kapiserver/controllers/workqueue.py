@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar, cast
 
+from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.storage.clock import Clock
 
 BASE_DELAY_SECONDS = 1.0
@@ -28,17 +30,25 @@ class WorkQueue(Generic[Item]):
 
     reconcile   handles one item; when it raises, the item is retried with exponential backoff
     workers     how many items are reconciled concurrently
-    name        of the controller, for logs
+    name        of the controller, for logs and metrics
     """
 
     def __init__(
-        self, reconcile: Callable[[Item], Awaitable[None]], clock: Clock, *, workers: int, name: str
+        self,
+        reconcile: Callable[[Item], Awaitable[None]],
+        clock: Clock,
+        *,
+        workers: int,
+        name: str,
+        metrics: WorkQueueMetrics | None = None,
     ) -> None:
         self._reconcile = reconcile
         self._clock = clock
         self._workers = workers
         self._name = name
-        self._waiting: dict[Item, None] = {}
+        self._metrics = metrics or WorkQueueMetrics()
+        self._waiting: dict[Item, float] = {}
+        """Since when, in seconds of `time.perf_counter`."""
         self._processing: set[Item] = set()
         self._failures: dict[Item, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -48,7 +58,10 @@ class WorkQueue(Generic[Item]):
         """Queue an item; if a worker has it now, it is reconciled once more afterwards."""
         if self._stopping:
             return
-        self._waiting[item] = None
+        if item not in self._waiting:
+            self._waiting[item] = time.perf_counter()
+            self._metrics.adds.add(self._name)
+            self._metrics.depth.add(self._name)
         if len(self._tasks) < self._workers:
             task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
             self._tasks.add(task)
@@ -60,6 +73,7 @@ class WorkQueue(Generic[Item]):
 
     def clear(self) -> None:
         """Drop all queued items and their failure counts."""
+        self._metrics.depth.add(self._name, -len(self._waiting))
         self._waiting.clear()
         self._failures.clear()
 
@@ -80,7 +94,9 @@ class WorkQueue(Generic[Item]):
                 # this task as a live worker, and wait for ever.
                 self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
                 return
-            del self._waiting[item]
+            started = time.perf_counter()
+            self._metrics.wait_seconds.observe(self._name, started - self._waiting.pop(item))
+            self._metrics.depth.add(self._name, -1)
             self._processing.add(item)
             try:
                 await self._reconcile(item)
@@ -89,10 +105,12 @@ class WorkQueue(Generic[Item]):
                 self._retry(item, error)
             finally:
                 self._processing.discard(item)
+                self._metrics.work_seconds.observe(self._name, time.perf_counter() - started)
             # A reconcile that only reads memory never suspends: let other tasks run.
             await asyncio.sleep(0)
 
     def _retry(self, item: Item, error: Exception) -> None:
+        self._metrics.retries.add(self._name)
         failures = self._failures[item] = self._failures.get(item, 0) + 1
         seconds = min(BASE_DELAY_SECONDS * 2 ** (failures - 1), MAX_DELAY_SECONDS)
         _log.info("%s: %s failed: %s; retrying in %g s", self._name, item, error, seconds)

@@ -92,3 +92,16 @@ def test_openmetrics(make_server: Callable[..., Any]) -> None:
     assert response.body.endswith(b"# EOF\n")
     assert api.post("/metrics", {}).status == 405
     assert "/metrics" in api.get("/").json["paths"]
+
+
+def test_work_queues(make_server: Callable[..., Any]) -> None:
+    """Work queues count what was added and reconciled; nothing waits in the end."""
+    api = make_server().api
+    assert api.post("/api/v1/namespaces", {"metadata": {"name": "a"}}).status == 201
+    with api.watch("/api/v1/namespaces/a/serviceaccounts?watch=1&timeoutSeconds=30") as stream:
+        stream.event()
+    samples = _scrape(api)
+    queue = {"name": "serviceaccount-controller"}
+    assert _value(samples, "workqueue_adds_total", **queue) >= 1
+    assert _value(samples, "workqueue_queue_duration_seconds_count", **queue) >= 1
+    assert _value(samples, "workqueue_depth", **queue) == 0

@@ -143,28 +143,28 @@ class _ServerCollector(Collector):
         yield _counter("apiserver_watch_events", "Events written to watchers.", names, sent)
 
     def _workqueues(self) -> Iterator[Metric]:
-        metrics = self._server.metrics
+        metrics = self._server.metrics.workqueues
         for name, text, counter in (
-            ("workqueue_adds", "Items added.", metrics.workqueue_adds),
-            ("workqueue_retries", "Items added again after an error.", metrics.workqueue_retries),
+            ("workqueue_adds", "Items added.", metrics.adds),
+            ("workqueue_retries", "Items added again after an error.", metrics.retries),
         ):
             yield _counter(name, text, ("name",), _by_name(counter.values))
         yield _gauge(
             "workqueue_depth",
             "Items that wait.",
             ("name",),
-            _by_name(metrics.workqueue_depth.values),
+            _by_name(metrics.depth.values),
         )
         for name, text, histogram in (
             (
                 "workqueue_queue_duration_seconds",
                 "Seconds that an item waited.",
-                metrics.workqueue_wait_seconds,
+                metrics.wait_seconds,
             ),
             (
                 "workqueue_work_duration_seconds",
                 "Seconds that a reconcile took.",
-                metrics.workqueue_work_seconds,
+                metrics.work_seconds,
             ),
         ):
             values = [((queue,), each) for queue, each in histogram.values.items()]

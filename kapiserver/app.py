@@ -1,7 +1,7 @@
-"""The composition of a server: every part is made and connected here, and nowhere else.
+"""Composition of a server: creates every part and connects them; no other module does.
 
-What a test replaces (clock, identifiers, filters, authorizer, faults) is a parameter of `serve`.
-The layers below know no configuration file, no flag and no environment.
+Parts that a test may replace (clock, identifiers, filters, authorizer, faults) are parameters of
+`serve`. The layers below know no flag and no environment.
 """
 
 from __future__ import annotations
@@ -64,29 +64,29 @@ if TYPE_CHECKING:
     from kapiserver.storage.encryption_config import EncryptionFile
 
 Barrier: TypeAlias = Callable[[], Awaitable[None]]
-"""Waits for other processes that become ready at the same time."""
+"""Waits until other worker processes are ready."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """A server's parts, and its handler of requests."""
+    """The parts of a server, and the handler of its requests."""
 
     server: Server
     kv: KV
     handle: Handler
     encryption: EncryptionFile | None = None
-    """The configuration of encryption at rest, which is started and stopped."""
+    """The configuration file of encryption at rest; None without encryption."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningServer:
-    """A server that answers requests.
+    """A server that accepts requests.
 
-    url             HTTPS if it is served, else plain HTTP
-    insecure_url    plain HTTP, "" if it is off
-    ca_file         certificate that signed the one of `url`; None without HTTPS
-    kubeconfig      of an administrator, ready for kubectl; None without HTTPS
-    credentials     certificates, as files; None without HTTPS
+    url             the HTTPS URL, or the plain one without HTTPS
+    insecure_url    the plain HTTP URL, "" if it is off
+    ca_file         CA of the serving certificate; None without HTTPS
+    kubeconfig      file of an administrator's kubeconfig; None without HTTPS
+    credentials     certificate files; None without HTTPS
     """
 
     app: App
@@ -117,16 +117,16 @@ async def serve(
     """Run a server until the block ends, then drain it within `config.shutdown_timeout` seconds:
     /readyz fails, no connection is accepted, watches end, requests in flight finish.
 
-    clock       tells the time and runs timers
-    identifiers makes uids and the ends of generated names
-    filters     that every request passes, in order
-    authorizer  instead of the configured ones
-    admission_plugins, controllers
-                that there are; the configuration enables some of them
-    faults      called around every request
-    barrier     awaited before the server reports ready
+    clock               the source of time and timers
+    identifiers         generates uids and the suffixes of generated names
+    filters             wrapped around the handlers, the first one outermost
+    authorizer          replaces the default one
+    admission_plugins   all plugins, of which the configuration enables some
+    controllers         all controllers, of which the configuration enables some
+    faults              called around every request
+    barrier             awaited before the server reports ready
 
-    Raises what `build_app` raises, NotOurs, and OSError for a port that is taken.
+    Raises the errors of `build_app`, ForeignKubeconfig, and OSError for a port in use.
     """
     async with AsyncExitStack() as stack:
         folder = config.cert_dir or Path(
@@ -183,9 +183,9 @@ async def serve(
 
 def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
     server = app.server
-    compaction = Compactor(app.kv, server.clock, server.config.etcd_compaction_interval)
-    compaction.start()
-    stack.callback(compaction.stop)
+    compactor = Compactor(app.kv, server.clock, server.config.etcd_compaction_interval)
+    compactor.start()
+    stack.callback(compactor.stop)
     if app.encryption is not None:
         app.encryption.start()
         stack.callback(app.encryption.stop)
@@ -235,11 +235,10 @@ async def build_app(
     admission_plugins: Sequence[Plugin] = PLUGINS,
     faults: Faults | None = None,
 ) -> App:
-    """Make every part of a server; open its store, and no socket.
+    """Create every part of a server and open its store, but no socket.
 
-    Raises BadTokenFile and OSError for a file that cannot be used, StorageError and ValueError for
-    a store that does not open, ValueError for a runtime config or a file of admission plugins that
-    is wrong.
+    Raises BadTokenFile and OSError for an unusable file, StorageError and ValueError if the store
+    cannot be opened, ValueError for an invalid runtime config or admission configuration.
     """
     clock = clock or SystemClock()
     static_users = read_token_file(config.token_auth_file) if config.token_auth_file else {}
@@ -297,7 +296,7 @@ async def build_app(
 
 
 def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:
-    from kapiserver.apiserver.internal_client import InternalClient  # needed after the start
+    from kapiserver.apiserver.internal_client import InternalClient  # not needed at start
 
     return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
 
@@ -332,10 +331,10 @@ def _etcd_config(config: Config) -> EtcdConfig:
 
 
 def _health(kv: KV) -> Health:
-    async def storage_answers() -> None:
+    async def check_storage() -> None:
         await kv.current_revision()
 
-    return Health(alive={"storage": storage_answers}, ready={"storage-writes": kv.writable})
+    return Health(alive={"storage": check_storage}, ready={"storage-writes": kv.writable})
 
 
 def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountTokens:
@@ -355,7 +354,7 @@ def _converter(stores: StoreRegistry) -> Converter:
     async def convert(
         definition: Definition, objects: Sequence[Tree], version: GroupVersion
     ) -> Sequence[Tree]:
-        # Loaded late: an HTTP client.
+        # Imported on first use: it loads an HTTP client.
         from kapiserver.apiserver.customresources.conversion_webhooks import ConversionWebhooks
 
         return await ConversionWebhooks(stores).convert(definition, objects, version)
@@ -366,7 +365,7 @@ def _converter(stores: StoreRegistry) -> Converter:
 def _admission(config: Config) -> AdmissionSettings | None:
     if config.admission_control_config_file is None:
         return None
-    # Loaded late: YAML.
+    # Imported on first use: it loads a YAML parser.
     from kapiserver.apiserver.admission.configuration import read_admission_settings
 
     return read_admission_settings(config.admission_control_config_file)
@@ -375,7 +374,7 @@ def _admission(config: Config) -> AdmissionSettings | None:
 def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:
     if config.encryption_provider_config is None:
         return None
-    from kapiserver.storage.encryption_config import EncryptionFile  # loaded late: YAML
+    from kapiserver.storage.encryption_config import EncryptionFile  # loads a YAML parser
 
     reload = config.encryption_provider_config_automatic_reload
     return EncryptionFile(config.encryption_provider_config, clock, reload=reload)

@@ -1,4 +1,4 @@
-"""A small client of any Kubernetes API server: objects are trees, encodings are negotiated.
+"""A small client for any Kubernetes API server; objects are trees, encodings are negotiated.
 
     async with Client(url, token="...") as client:
         config_maps = client.resource("v1", "configmaps", namespace="default")
@@ -6,10 +6,10 @@
         async for event in config_maps.follow():
             ...
 
-Asks for the encoding it prefers and takes JSON where the server has no other; what a server
-refuses with 415 is sent as JSON from then on, for that method and resource. Knows no kind but by
-the Scheme it decodes Protobuf with. Mirrors what KEP-4222 and the API chunking and Protobuf
-proposals ask of clients, and client-go's dynamic client and reflector.
+It requests the encoding it prefers and accepts JSON too. If the server refuses a body with 415, the
+client sends JSON for that method and resource from then on. The Scheme is used only to encode and
+decode Protobuf. Mirrors the client side of KEP-4222 and of the API chunking and Protobuf proposals,
+and client-go's dynamic client and reflector.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ from kapiserver.codecs.protobuf import read_watch_event
 
 __all__ = ["Client", "Event", "Gates", "Resource", "StatusError"]
 
-_STREAMS = {one.stream_type.partition(";")[0]: one for one in (JSON, PROTOBUF, CBOR)}
-_UNSUPPORTED = 415
-_APPLY = {
+_MEDIA_BY_STREAM_TYPE = {
+    media.stream_type.partition(";")[0]: media for media in (JSON, PROTOBUF, CBOR)
+}
+_UNSUPPORTED_MEDIA_TYPE = 415
+_APPLY_TYPES = {
     CBOR.name: "application/apply-patch+cbor",
     JSON.name: "application/apply-patch+yaml",
 }
@@ -49,17 +51,18 @@ Parameters: TypeAlias = Mapping[str, str | int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """Feature gates of KEP-4222: whether CBOR may be spoken at all, and is what requests speak."""
+    """Client feature gates of KEP-4222: whether CBOR is allowed, and whether it is preferred."""
 
     allow_cbor: bool = True
     prefer_cbor: bool = False
 
 
 class Client:
-    """A connection to one server.
+    """A client of one server; use it in `async with`.
 
-    prefer   the encoding asked for, and sent: "json", "protobuf" (JSON for kinds that the Scheme
-             does not have) or "cbor", as far as `gates` allow; with `gates.prefer_cbor` CBOR
+    prefer          encoding of requests and responses: "json", "protobuf" (JSON for kinds that the
+                    Scheme does not have) or "cbor"; the gates may overrule it
+    retry_seconds   the wait before `follow` tries again after an error
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class Client:
         prefer: Literal["json", "protobuf", "cbor"] = "json",
         gates: Gates | None = None,
         codecs: CodecFactory | None = None,
-        again_seconds: float = 1.0,
+        retry_seconds: float = 1.0,
     ) -> None:
         self.gates = gates or Gates()
         self._url = url.rstrip("/")
@@ -80,14 +83,13 @@ class Client:
             self._headers["Authorization"] = f"Bearer {token}"
         self._ssl = ssl_context
         self.codecs = codecs or CodecFactory(Scheme())
-        self._preferred = self._allowed(prefer)
+        self._preferred = self._choose_encoding(prefer)
         self._json_only: set[tuple[str, str]] = set()
-        """(method, resource) pairs for which the server took no other body than JSON."""
-        self.again_seconds = again_seconds
-        """How long `follow` waits before it asks a server that does not answer once more."""
+        """(method, resource) pairs for which the server accepts JSON bodies only."""
+        self.retry_seconds = retry_seconds
         self._session: aiohttp.ClientSession | None = None
 
-    def _allowed(self, prefer: str) -> MediaType:
+    def _choose_encoding(self, prefer: str) -> MediaType:
         if self.gates.allow_cbor and (self.gates.prefer_cbor or prefer == "cbor"):
             return CBOR
         return PROTOBUF if prefer == "protobuf" else JSON
@@ -107,7 +109,7 @@ class Client:
         await self._session.close()
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> Resource:
-        """The objects of a resource: `resource("apps/v1", "deployments", namespace="x")`."""
+        """Return a resource, as in `resource("apps/v1", "deployments", namespace="x")`."""
         return Resource(self, GroupVersion.parse(version), name, namespace)
 
     async def call(
@@ -120,18 +122,18 @@ class Client:
         body: Tree | bytes | None = None,
         content_type: str = "",
     ) -> Tree:
-        """One request and the object that answers it. Bytes are sent as `content_type`, objects in
-        the preferred encoding; with a `content_type`, as a configuration of apply in that encoding.
-        Raises StatusError, aiohttp.ClientError."""
+        """Send a request and return the object in the response. A body of bytes is sent as
+        `content_type`; an object is sent in the preferred encoding, and with a `content_type` as an
+        apply configuration. Raises StatusError, aiohttp.ClientError."""
         while True:
             media = self._media_for(method, resource)
             async with self._request(
                 method, path, media, parameters=parameters, body=body, content_type=content_type
-            ) as answer:
-                data = await answer.read()
-                if self._falls_back(answer.status, media, method, resource, body):
+            ) as response:
+                data = await response.read()
+                if self._falls_back(response.status, media, method, resource, body):
                     continue
-                return self._answer(answer, data)
+                return self._read_response(response, data)
 
     def _media_for(self, method: str, resource: str) -> MediaType:
         return JSON if (method, resource) in self._json_only else self._preferred
@@ -139,8 +141,8 @@ class Client:
     def _falls_back(
         self, code: int, media: MediaType, method: str, resource: str, body: Tree | bytes | None
     ) -> bool:
-        """Whether the body's encoding was refused and JSON is still to be tried."""
-        if code != _UNSUPPORTED or media is JSON or not isinstance(body, dict):
+        """Report whether to send the request again in JSON: the server refused the encoding."""
+        if code != _UNSUPPORTED_MEDIA_TYPE or media is JSON or not isinstance(body, dict):
             return False
         self._json_only.add((method, resource))
         return True
@@ -158,53 +160,53 @@ class Client:
         stream: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         assert self._session is not None, "use it in `async with`"
-        headers = {"Accept": self._accepted(stream=stream)}
+        headers = {"Accept": self._accept_header(stream=stream)}
         data: bytes | None = None
         if isinstance(body, dict):
-            # Configurations of apply come in two encodings.
+            # Apply configurations have no Protobuf encoding.
             media = JSON if content_type and media is PROTOBUF else media
-            media, data = self._encoded(media, body)
-            headers["Content-Type"] = _APPLY[media.name] if content_type else media.name
+            media, data = self._encode(media, body)
+            headers["Content-Type"] = _APPLY_TYPES[media.name] if content_type else media.name
         elif body is not None:
             data = body
             headers["Content-Type"] = content_type
         url = URL(self._url + path, encoded=True).with_query(dict(parameters or {}))
-        wait = aiohttp.ClientTimeout(total=None if stream else 60, sock_connect=10)
+        timeout = aiohttp.ClientTimeout(total=None if stream else 60, sock_connect=10)
         async with self._session.request(
-            method, url, headers=headers, data=data, timeout=wait
-        ) as answer:
-            yield answer
+            method, url, headers=headers, data=data, timeout=timeout
+        ) as response:
+            yield response
 
-    def _encoded(self, media: MediaType, body: Tree) -> tuple[MediaType, bytes]:
+    def _encode(self, media: MediaType, body: Tree) -> tuple[MediaType, bytes]:
         try:
             return media, self.codecs.serializer_for(media).encode(body)
         except NotEncodable:
             if media is not PROTOBUF:
                 raise
-            # Of kinds that nobody declared there is no message.
+            # Custom kinds have no Protobuf message.
             return JSON, self.codecs.serializer_for(JSON).encode(body)
 
-    def _accepted(self, *, stream: bool) -> str:
-        first = self._preferred
-        if first is JSON:
+    def _accept_header(self, *, stream: bool) -> str:
+        preferred = self._preferred
+        if preferred is JSON:
             return JSON.name
-        name = first.stream_type if stream else first.name
+        name = preferred.stream_type if stream else preferred.name
         return f"{name},{JSON.name};q=0.9"
 
-    def _answer(self, answer: aiohttp.ClientResponse, data: bytes) -> Tree:
-        tree = self._decoded(answer.content_type, data)
-        if answer.status >= 400:
-            raise StatusError(tree, answer.status)
+    def _read_response(self, response: aiohttp.ClientResponse, data: bytes) -> Tree:
+        tree = self._decode(response.content_type, data)
+        if response.status >= 400:
+            raise StatusError(tree, response.status)
         return tree
 
-    def _decoded(self, content_type: str, data: bytes) -> Tree:
-        """An answer by its own Content-Type, which need not be the one asked for."""
+    def _decode(self, content_type: str, data: bytes) -> Tree:
+        """Decode a response by its Content-Type, which may differ from the preferred one."""
         if content_type == JSON.name:
             try:
-                found: Tree = orjson.loads(data)
+                tree: Tree = orjson.loads(data)
             except orjson.JSONDecodeError as error:
                 raise Malformed(str(error)) from None
-            return found
+            return tree
         if content_type == CBOR.name:
             return _read_cbor(data)
         if content_type == PROTOBUF.name:
@@ -212,38 +214,38 @@ class Client:
         return {"message": data.decode("utf-8", "replace")}
 
     async def watch_events(self, path: str, parameters: Parameters) -> AsyncGenerator[Event, None]:
-        """The events of one watch request, until the server ends it. Raises StatusError, for an
-        ERROR event too."""
+        """Yield the events of one watch request until the server ends it. Raises StatusError, also
+        for an ERROR event."""
         async with self._request(
             "GET", path, self._preferred, parameters=parameters, stream=True
-        ) as answer:
-            if answer.status >= 400:
-                self._answer(answer, await answer.read())
-            media = _STREAMS.get(answer.content_type, JSON)
+        ) as response:
+            if response.status >= 400:
+                self._read_response(response, await response.read())
+            media = _MEDIA_BY_STREAM_TYPE.get(response.content_type, JSON)
             assert media.framing is not None
             reader = media.framing.make_reader()
-            async for chunk in answer.content.iter_any():
+            async for chunk in response.content.iter_any():
                 for frame in reader.feed(chunk):
-                    event = self._event(media, frame)
+                    event = self._decode_event(media, frame)
                     if event.type == "ERROR":
                         raise StatusError(event.object, int(event.object.get("code") or 500))
                     yield event
 
-    def _event(self, media: MediaType, frame: bytes) -> Event:
+    def _decode_event(self, media: MediaType, frame: bytes) -> Event:
         if media is PROTOBUF:
-            found = read_watch_event(frame)
-            decoded = self.codecs.serializer_for(PROTOBUF).decode(found.object)
-            return Event(found.type, decoded.object)
+            event = read_watch_event(frame)
+            decoded = self.codecs.serializer_for(PROTOBUF).decode(event.object)
+            return Event(event.type, decoded.object)
         tree = _read_cbor(frame) if media is CBOR else orjson.loads(frame)
         return Event(tree["type"], tree["object"])
 
 
 def _read_cbor(data: bytes) -> Tree:
-    # An object of any kind: CBOR says what it is without a schema.
-    from kapiserver.codecs.cbor import decode_value  # loaded for who speaks it
+    # CBOR decodes objects of any kind without a schema.
+    from kapiserver.codecs.cbor import decode_value  # loaded on first use
 
-    found: Tree = decode_value(data)
-    return found
+    tree: Tree = decode_value(data)
+    return tree
 
 
 class Resource(ResourceClient):
@@ -255,8 +257,8 @@ class Resource(ResourceClient):
         super().__init__(version, name, namespace)
         self._client = client
         root = f"/apis/{version}" if version.group else f"/api/{version.version}"
-        inside = f"/namespaces/{namespace}" if namespace else ""
-        self.path = f"{root}{inside}/{name}"
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        self.path = f"{root}{scope}/{name}"
 
     async def get(self, name: str, *, subresource: str = "", **parameters: str | int) -> Tree:
         """GET the path of one object."""
@@ -293,7 +295,7 @@ class Resource(ResourceClient):
         name, config = obj["metadata"]["name"], self._versioned(obj)
         options = {"fieldManager": manager, **parameters}
         return await self._call(
-            "PATCH", name, subresource, options, config, content_type=_APPLY[JSON.name]
+            "PATCH", name, subresource, options, config, content_type=_APPLY_TYPES[JSON.name]
         )
 
     async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
@@ -302,24 +304,26 @@ class Resource(ResourceClient):
 
     async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
         """DELETE the path of the collection, with `options` as the body."""
-        return _completed(await self._call("DELETE", "", "", parameters, _delete_options(options)))
+        return _with_item_kinds(
+            await self._call("DELETE", "", "", parameters, _delete_options(options))
+        )
 
     async def list_page(self, **parameters: str | int) -> Tree:
         """GET the path of the collection once."""
-        return _completed(await self._call("GET", "", "", parameters))
+        return _with_item_kinds(await self._call("GET", "", "", parameters))
 
     async def watch(
         self, *, resource_version: str = "", **parameters: str | int
     ) -> AsyncGenerator[Event, None]:
         """GET the path of the collection as a stream."""
-        asked: dict[str, str | int] = {**parameters, "watch": 1, "allowWatchBookmarks": 1}
+        query: dict[str, str | int] = {**parameters, "watch": 1, "allowWatchBookmarks": 1}
         if resource_version:
-            asked["resourceVersion"] = resource_version
-        async for event in self._client.watch_events(self.path, asked):
+            query["resourceVersion"] = resource_version
+        async for event in self._client.watch_events(self.path, query):
             yield event
 
     async def _pause(self) -> None:
-        await asyncio.sleep(self._client.again_seconds)
+        await asyncio.sleep(self._client.retry_seconds)
 
     async def _call(
         self,
@@ -345,8 +349,8 @@ def _delete_options(options: Tree | None) -> Tree | None:
     return None if options is None else {"kind": "DeleteOptions", "apiVersion": "v1", **options}
 
 
-def _completed(page: Tree) -> Tree:
-    """The page with kind and version in its items, which lists leave out."""
+def _with_item_kinds(page: Tree) -> Tree:
+    """Return the page with kind and apiVersion added to its items, which lists leave out."""
     kind = str(page.get("kind") or "").removesuffix("List")
-    named = {"kind": kind, "apiVersion": page.get("apiVersion")}
-    return {**page, "items": [{**named, **item} for item in page.get("items") or []]}
+    type_meta = {"kind": kind, "apiVersion": page.get("apiVersion")}
+    return {**page, "items": [{**type_meta, **item} for item in page.get("items") or []]}

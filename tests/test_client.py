@@ -203,7 +203,7 @@ def test_follow_through_compaction_and_restart(tmp_path: Path) -> None:
         async with AsyncExitStack() as server:
             port = free_port()
             running = await server.enter_async_context(serve(config_at(path, port)))
-            async with Client(running.url, again_seconds=0.05) as client:
+            async with Client(running.url, retry_seconds=0.05) as client:
                 maps = config_maps(client)
                 await maps.create({"kind": "ConfigMap", "metadata": {"name": "a"}})
                 await maps.create({"kind": "ConfigMap", "metadata": {"name": "b"}})
@@ -291,6 +291,6 @@ def test_gates(options: dict[str, Any], body: str, apply: str) -> None:
                 f"application/{body}",
                 f"application/apply-patch+{apply}",
             )
-            assert client._accepted(stream=False).startswith(f"application/{body}")
+            assert client._accept_header(stream=False).startswith(f"application/{body}")
 
     asyncio.run(run())

@@ -18,7 +18,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     status: int
     headers: http.client.HTTPMessage
     body: bytes
@@ -51,7 +51,7 @@ class Api:
         type: str = JSON,
         accept: str = JSON,
         headers: dict[str, str] | None = None,
-    ) -> Answer:
+    ) -> Response:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         sent = {"Accept": accept} | (headers or {})
         if data is not None and type:
@@ -60,20 +60,20 @@ class Api:
         try:
             connection.request(method, path, body=data, headers=sent)
             response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
+            return Response(response.status, response.headers, response.read())
         finally:
             connection.close()
 
-    def get(self, path: str, **options: Any) -> Answer:
+    def get(self, path: str, **options: Any) -> Response:
         return self("GET", path, **options)
 
-    def post(self, path: str, body: Any, **options: Any) -> Answer:
+    def post(self, path: str, body: Any, **options: Any) -> Response:
         return self("POST", path, body, **options)
 
-    def put(self, path: str, body: Any, **options: Any) -> Answer:
+    def put(self, path: str, body: Any, **options: Any) -> Response:
         return self("PUT", path, body, **options)
 
-    def patch(self, path: str, body: Any, type: str = "merge", **options: Any) -> Answer:
+    def patch(self, path: str, body: Any, type: str = "merge", **options: Any) -> Response:
         type = {
             "json": "application/json-patch+json",
             "merge": "application/merge-patch+json",
@@ -81,7 +81,7 @@ class Api:
         }.get(type, type)
         return self("PATCH", path, body, type=type, **options)
 
-    def delete(self, path: str, body: Any = None, **options: Any) -> Answer:
+    def delete(self, path: str, body: Any = None, **options: Any) -> Response:
         return self("DELETE", path, body, **options)
 
     def watch(self, path: str, *, accept: str = JSON) -> "Stream":
@@ -202,8 +202,8 @@ _numbers = itertools.count(1)
 def namespace(api: Api) -> str:
     """A new namespace of the test's own."""
     name = f"test-{next(_numbers)}"
-    answer = api.post("/api/v1/namespaces", {"metadata": {"name": name}})
-    assert answer.status == 201, answer.body
+    response = api.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    assert response.status == 201, response.body
     return name
 
 

@@ -4,7 +4,7 @@ import itertools
 import json
 from typing import Any
 
-from tests.apiserver.conftest import Answer, Api
+from tests.apiserver.conftest import Api, Response
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _numbers = itertools.count(1)
@@ -96,8 +96,8 @@ def gone(api: Api, name: str) -> None:
 def establish(api: Api, crd: Any) -> str:
     """Create a definition and wait until it is served; the path of its first version, in the
     namespace default where it has one."""
-    answer = api.post(CRDS, crd)
-    assert answer.status == 201, answer.body
+    response = api.post(CRDS, crd)
+    assert response.status == 201, response.body
     until(api, crd["metadata"]["name"], "Established", "True")
     return path_of(crd)
 
@@ -120,7 +120,7 @@ def widget(crd: Any, name: str, version_name: str = "", **more: Any) -> dict[str
     }
 
 
-def apply(api: Api, path: str, obj: Any, manager: str, query: str = "") -> Answer:
+def apply(api: Api, path: str, obj: Any, manager: str, query: str = "") -> Response:
     """Apply an object."""
     return api.patch(
         f"{path}?fieldManager={manager}{query}",

@@ -43,10 +43,10 @@ def digest(document: Any, path: str) -> str:
             if method != "parameters":
                 names = sorted(common + [two["name"] for two in one.get("parameters", [])])
                 codes = ",".join(code for code in one["responses"] if code != "401")
-                answer = _answer(one["responses"]["200"])
+                response = _answer(one["responses"]["200"])
                 asked = " ".join(_abbreviated(names))
                 lines.append(
-                    f"{method.upper()} {url} {one['operationId']} ({asked}) -> {codes} {answer}"
+                    f"{method.upper()} {url} {one['operationId']} ({asked}) -> {codes} {response}"
                 )
     own = _own_prefix(path)
     schemas = document["components"]["schemas"].keys()

@@ -55,9 +55,9 @@ def test_automount(api, core, of_account, of_pod):
 
 def test_unknown_account(api, pods, namespace):
     """A pod of an account that is not there is refused."""
-    answer = api.post(pods, pod(serviceAccountName="x"))
-    assert answer.status == 403
-    assert answer.message == (
+    response = api.post(pods, pod(serviceAccountName="x"))
+    assert response.status == 403
+    assert response.message == (
         f'pods "p" is forbidden: error looking up service account {namespace}/x: serviceaccount '
         '"x" not found'
     )
@@ -122,9 +122,9 @@ def test_limits(api, core, item, resources, message):
     limits(api, core, **item)
     body = pod()
     body["spec"]["containers"][0]["resources"] = resources
-    answer = api.post(f"{core}/pods", body)
-    assert answer.status == 403
-    assert answer.message == f'pods "p" is forbidden: {message}'
+    response = api.post(f"{core}/pods", body)
+    assert response.status == 403
+    assert response.message == f'pods "p" is forbidden: {message}'
 
 
 def test_claim_limits(api, core):
@@ -132,8 +132,8 @@ def test_claim_limits(api, core):
     body = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
     limits(api, core, **body)
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
-    answer = api.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec})
-    assert answer.message == (
+    response = api.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec})
+    assert response.message == (
         'persistentvolumeclaims "c" is forbidden: maximum storage usage per PersistentVolumeClaim '
         "is 1Gi, but request is 2Gi"
     )
@@ -148,13 +148,13 @@ def test_priority(api, pods):
     assert (spec["priority"], spec["preemptionPolicy"]) == (7, "Never")
     spec = api.post(pods, pod("q")).json["spec"]
     assert (spec["priority"], spec["preemptionPolicy"]) == (0, "PreemptLowerPriority")
-    answer = api.post(pods, pod("r", priority=3))
-    assert answer.message == (
+    response = api.post(pods, pod("r", priority=3))
+    assert response.message == (
         'pods "r" is forbidden: the integer value of priority (3) must not be provided in pod '
         "spec; priority admission controller computed 0 from the given PriorityClass name"
     )
-    answer = api.post(pods, pod("r", priorityClassName="none"))
-    assert answer.message == 'pods "r" is forbidden: no PriorityClass with name none was found'
+    response = api.post(pods, pod("r", priorityClassName="none"))
+    assert response.message == 'pods "r" is forbidden: no PriorityClass with name none was found'
 
 
 def test_global_default(api, pods):
@@ -165,9 +165,9 @@ def test_global_default(api, pods):
         api.post(path, {"metadata": {"name": one}, "value": 9, "globalDefault": True})
         spec = api.post(pods, pod()).json["spec"]
         assert (spec["priorityClassName"], spec["priority"]) == (one, 9)
-        answer = api.post(path, {"metadata": {"name": two}, "value": 9, "globalDefault": True})
-        assert answer.status == 403
-        assert "is already marked as default. Only one default can exist" in answer.message
+        response = api.post(path, {"metadata": {"name": two}, "value": 9, "globalDefault": True})
+        assert response.status == 403
+        assert "is already marked as default. Only one default can exist" in response.message
     finally:
         api.delete(f"{path}/{one}")
 
@@ -196,8 +196,10 @@ def test_new_node(api):
 
 def test_runtime_class(api, pods):
     """A pod of a class that is not there is refused; of one that is, has its overhead and nodes."""
-    answer = api.post(pods, pod(runtimeClassName="none"))
-    assert answer.message == ('pods "p" is forbidden: pod rejected: RuntimeClass "none" not found')
+    response = api.post(pods, pod(runtimeClassName="none"))
+    assert response.message == (
+        'pods "p" is forbidden: pod rejected: RuntimeClass "none" not found'
+    )
     name = next(_names)
     body = {
         "metadata": {"name": name}, "handler": "h", "overhead": {"podFixed": {"cpu": "100m"}},
@@ -206,10 +208,10 @@ def test_runtime_class(api, pods):
     assert api.post("/apis/node.k8s.io/v1/runtimeclasses", body).status == 201
     spec = api.post(pods, pod(runtimeClassName=name)).json["spec"]
     assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "100m"}, {"a": "b"})
-    answer = api.post(pods, pod("q", runtimeClassName=name, nodeSelector={"a": "c"}))
-    assert "conflict: runtimeClass.scheduling.nodeSelector[a] = b" in answer.message
-    answer = api.post(pods, pod("q", overhead={"cpu": "1"}))
-    assert answer.message.endswith(
+    response = api.post(pods, pod("q", runtimeClassName=name, nodeSelector={"a": "c"}))
+    assert "conflict: runtimeClass.scheduling.nodeSelector[a] = b" in response.message
+    response = api.post(pods, pod("q", overhead={"cpu": "1"}))
+    assert response.message.endswith(
         "Pod Overhead set without corresponding RuntimeClass defined Overhead"
     )
 
@@ -252,9 +254,9 @@ def test_claims_grow(api, core):
     status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
     assert api.patch(f"{claim}/status", {"status": status}).status == 200
     more = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
-    answer = api.patch(claim, more)
-    assert answer.status == 403
-    assert "the storageclass that provisions the pvc must support resize" in answer.message
+    response = api.patch(claim, more)
+    assert response.status == 403
+    assert "the storageclass that provisions the pvc must support resize" in response.message
     assert api.patch(f"{path}/{name}", {"allowVolumeExpansion": True}).status == 200
     assert api.patch(claim, more).status == 200
     api.delete(f"{path}/{name}")
@@ -313,9 +315,9 @@ def test_signing_request(api):
     condition = approved["status"]["conditions"][0]
     assert condition["lastUpdateTime"] == condition["lastTransitionTime"]
     assert condition["lastUpdateTime"]
-    answer = api.post(path, body(next(_names), "system:masters"))
-    assert answer.status == 403
-    assert answer.message.endswith(
+    response = api.post(path, body(next(_names), "system:masters"))
+    assert response.status == 403
+    assert response.message.endswith(
         "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
     )
     api.delete(f"{path}/{name}")

@@ -84,8 +84,8 @@ def test_times_alone_are_no_change(api, apply, core):
 def test_json_is_yaml(api, core):
     """A JSON body is YAML too."""
     body = json.dumps(config_map(k="1")).encode()
-    answer = api.patch(f"{core}/configmaps/a?fieldManager=me", body, YAML)
-    assert answer.status == 201
+    response = api.patch(f"{core}/configmaps/a?fieldManager=me", body, YAML)
+    assert response.status == 201
 
 
 def test_every_write_is_noted(api, core):
@@ -103,13 +103,13 @@ def test_every_write_is_noted(api, core):
 def test_conflict(apply):
     """A conflict is 409 with a cause for each field; force takes the fields."""
     apply(config_map(k="1", l="1"))
-    answer = apply(config_map(k="2", l="2"), "you")
-    assert answer.status == 409
-    assert answer.json["reason"] == "Conflict"
-    assert answer.message == (
+    response = apply(config_map(k="2", l="2"), "you")
+    assert response.status == 409
+    assert response.json["reason"] == "Conflict"
+    assert response.message == (
         'Apply failed with 2 conflicts: conflicts with "me":\n- .data.k\n- .data.l'
     )
-    assert answer.json["details"] == {
+    assert response.json["details"] == {
         "causes": [
             {
                 "reason": "FieldManagerConflict",
@@ -126,15 +126,15 @@ def test_conflict(apply):
 
 def test_options(api, apply, core):
     """The manager is required; other patches may not force."""
-    answer = api.patch(f"{core}/configmaps/a", yaml.safe_dump(config_map()).encode(), YAML)
-    assert answer.status == 422
-    assert answer.message == (
+    response = api.patch(f"{core}/configmaps/a", yaml.safe_dump(config_map()).encode(), YAML)
+    assert response.status == 422
+    assert response.message == (
         'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for '
         "apply patch"
     )
-    answer = api.patch(f"{core}/configmaps/a?force=true", {})
-    assert answer.status == 422
-    assert "force: Forbidden: may not be specified for non-apply patch" in answer.message
+    response = api.patch(f"{core}/configmaps/a?force=true", {})
+    assert response.status == 422
+    assert "force: Forbidden: may not be specified for non-apply patch" in response.message
 
 
 def test_dry_run(api, apply, core):
@@ -158,18 +158,18 @@ def test_dry_run(api, apply, core):
 )
 def test_bad_configurations(apply, change, words):
     """A configuration that is none is 400 and says why."""
-    answer = apply({**config_map(k="1"), **change})
-    assert answer.status == 400
-    assert answer.json["reason"] == "BadRequest"
-    assert words in answer.message
+    response = apply({**config_map(k="1"), **change})
+    assert response.status == 400
+    assert response.json["reason"] == "BadRequest"
+    assert words in response.message
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"a: [", b"--- 1", b"\xff"])
 @pytest.mark.parametrize("type", [YAML, CBOR])
 def test_bad_bodies(api, core, body, type):
     """A body that is no configuration is 400."""
-    answer = api.patch(f"{core}/configmaps/a?fieldManager=me", body, type)
-    assert answer.status == 400
+    response = api.patch(f"{core}/configmaps/a?fieldManager=me", body, type)
+    assert response.status == 400
 
 
 def test_duplicate_keys(api, core):
@@ -179,9 +179,9 @@ def test_duplicate_keys(api, core):
     strict = api.patch(f"{path}&fieldValidation=Strict", body, YAML)
     assert strict.status == 400
     assert strict.message.startswith("error strict decoding YAML: ")
-    answer = api.patch(path, body, YAML)
-    assert answer.status == 201
-    assert len(answer.warnings) == 1
+    response = api.patch(path, body, YAML)
+    assert response.status == 201
+    assert len(response.warnings) == 1
 
 
 def test_status_and_scale(api, apply, apps):
@@ -195,11 +195,11 @@ def test_status_and_scale(api, apply, apps):
         "spec": {"replicas": 9},
         "status": {"observedGeneration": 1},
     }
-    answer = apply(status, "controller", path=f"{path}/status")
-    assert answer.status == 200
-    assert answer.json["status"] == {"observedGeneration": 1}
-    assert answer.json["spec"]["replicas"] == 1
-    found = owners(answer.json)
+    response = apply(status, "controller", path=f"{path}/status")
+    assert response.status == 200
+    assert response.json["status"] == {"observedGeneration": 1}
+    assert response.json["spec"]["replicas"] == 1
+    found = owners(response.json)
     assert found[("controller", "Apply", "status")] == {"f:status": {"f:observedGeneration": {}}}
     scale = {
         "apiVersion": "autoscaling/v1",
@@ -207,8 +207,8 @@ def test_status_and_scale(api, apply, apps):
         "metadata": {"name": "d"},
         "spec": {"replicas": 3},
     }
-    answer = apply(scale, "scaler", path=f"{path}/scale", options="&force=true")
-    assert (answer.status, answer.json["spec"]) == (200, {"replicas": 3})
+    response = apply(scale, "scaler", path=f"{path}/scale", options="&force=true")
+    assert (response.status, response.json["spec"]) == (200, {"replicas": 3})
     found = owners(api.get(path).json)
     assert found[("scaler", "Apply", "scale")] == {"f:spec": {"f:replicas": {}}}
     greedy = apply(deployment(replicas=1), path=path)
@@ -235,9 +235,9 @@ def test_owners_across_versions(apply, namespace):
     one, two = path.format("v1"), path.format("v2")
     assert apply({"apiVersion": "autoscaling/v2", **base}, "two", path=two).status == 201
     changed = {**base, "spec": {**base["spec"], "maxReplicas": 5}}
-    answer = apply({"apiVersion": "autoscaling/v1", **changed}, "one", path=one)
-    assert answer.status == 409
-    assert '"two": .spec.maxReplicas' in answer.message
+    response = apply({"apiVersion": "autoscaling/v1", **changed}, "one", path=one)
+    assert response.status == 409
+    assert '"two": .spec.maxReplicas' in response.message
 
 
 def test_from_the_clients_side_to_the_servers(api, apply, core):
@@ -248,9 +248,9 @@ def test_from_the_clients_side_to_the_servers(api, apply, core):
     made["metadata"]["annotations"] = {annotation: json.dumps(config)}
     api.post(f"{core}/configmaps?fieldManager=kubectl-client-side-apply", made)
     assert apply(config_map(k="2", l="1"), "other").status == 409
-    answer = apply(config_map(k="2", l="1"), "kubectl")
-    assert answer.status == 200
-    assert json.loads(answer.json["metadata"]["annotations"][annotation]) == config_map(
+    response = apply(config_map(k="2", l="1"), "kubectl")
+    assert response.status == 200
+    assert json.loads(response.json["metadata"]["annotations"][annotation]) == config_map(
         k="2", l="1"
     )
     api.patch(f"{core}/configmaps/a?fieldManager=editor", {"data": {"l": "9"}})
@@ -263,9 +263,9 @@ def test_uid_of_what_is_not_there(apply):
     """Applying to an object by a uid that is not there is a conflict, not a creation."""
     tree = config_map(k="1")
     tree["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
-    answer = apply(tree)
-    assert answer.status == 409
-    assert "and no existing object was found" in answer.message
+    response = apply(tree)
+    assert response.status == 409
+    assert "and no existing object was found" in response.message
 
 
 @pytest.mark.parametrize("containers", [[{}], [None], [{"name": "a"}, {"name": "a"}]])

@@ -27,12 +27,12 @@ def alive(api):
     assert api.get("/api/v1/namespaces/default").status == 200
 
 
-def refused(answer, *codes):
+def refused(response, *codes):
     """The answer is a Status of one of these codes."""
-    assert answer.status in codes, (answer.status, answer.body)
-    found = answer.json
+    assert response.status in codes, (response.status, response.body)
+    found = response.json
     assert (found["kind"], found["apiVersion"], found["status"]) == ("Status", "v1", "Failure")
-    assert found["code"] == answer.status
+    assert found["code"] == response.status
     assert found["message"]
     assert found["reason"]
     return found["message"]
@@ -130,10 +130,10 @@ def test_noise(api, maps, media):
         data = bytearray(good)
         for _ in range(noise.randint(1, 4)):
             data[noise.randrange(len(data))] = noise.randrange(256)
-        answer = api.put(f"{maps}/good", bytes(data), type=media)
-        assert answer.status in (200, 400, 404, 409, 413, 422), (bytes(data), answer.body)
-        if answer.status != 200:
-            refused(answer, answer.status)
+        response = api.put(f"{maps}/good", bytes(data), type=media)
+        assert response.status in (200, 400, 404, 409, 413, 422), (bytes(data), response.body)
+        if response.status != 200:
+            refused(response, response.status)
     for length in (1, 10, 100, 1000):
         refused(api.post(maps, noise.randbytes(length), type=media), 400, 413, 422)
 
@@ -144,8 +144,8 @@ def test_truncated(api, maps, media):
     api.post(maps, {"metadata": {"name": "good"}, "data": {"k": "v"}})
     good = api.get(f"{maps}/good", accept=media).body
     for length in range(0, len(good), 7):
-        answer = api.put(f"{maps}/good?dryRun=All", good[:length], type=media)
-        assert answer.status < 500, (good[:length], answer.body)
+        response = api.put(f"{maps}/good?dryRun=All", good[:length], type=media)
+        assert response.status < 500, (good[:length], response.body)
 
 
 DEEP = 100_000
@@ -202,10 +202,10 @@ def test_large_bodies(api, maps, media, method):
     path = maps if method == "POST" else f"{maps}/x"
     type_ = "application/merge-patch+json" if method == "PATCH" else media
     try:
-        answer = api(method, path, b" " * (10 << 20), type=type_)
+        response = api(method, path, b" " * (10 << 20), type=type_)
     except (BrokenPipeError, ConnectionResetError):
         return  # it hung up on us while we were still sending
-    assert refused(answer, 413) == "Request entity too large: limit is 3145728"
+    assert refused(response, 413) == "Request entity too large: limit is 3145728"
 
 
 @pytest.mark.parametrize("type_", ["text/plain", "nonsense", "application/json/x", ";", "é"])
@@ -230,10 +230,10 @@ def test_selectors(api, maps, selector, verb):
 
     query = f"labelSelector={quote(selector)}" + ("&watch=1&timeoutSeconds=1" * (verb == "watch"))
     method = "DELETE" if verb == "deletecollection" else "GET"
-    answer = api(method, f"{maps}?{query}")
+    response = api(method, f"{maps}?{query}")
     if selector != "\0":  # ends the text, as in Go
-        refused(answer, 400)
-    assert answer.status < 500
+        refused(response, 400)
+    assert response.status < 500
 
 
 QUERIES = ["limit=x", "limit=99999999999999999999", "limit=-1", "timeoutSeconds=x",
@@ -246,10 +246,10 @@ QUERIES = ["limit=x", "limit=99999999999999999999", "limit=-1", "timeoutSeconds=
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries(api, maps, query):
     """Options that make no sense are refused or ignored, never an error."""
-    answer = api.get(f"{maps}?{query}")
-    assert answer.status < 500 or answer.status == 504
-    if answer.status != 200:
-        refused(answer, 400, 410, 422, 504)
+    response = api.get(f"{maps}?{query}")
+    assert response.status < 500 or response.status == 504
+    if response.status != 200:
+        refused(response, 400, 410, 422, 504)
 
 
 PATHS = ["/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/a%2Fb/configmaps/x",
@@ -264,8 +264,8 @@ PATHS = ["/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/a%2Fb/confi
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 def test_paths(api, path, method):
     """Odd paths are answered, never an error."""
-    answer = api(method, path, {} if method in ("POST", "PUT", "PATCH") else None)
-    assert answer.status < 500, answer.body
+    response = api(method, path, {} if method in ("POST", "PUT", "PATCH") else None)
+    assert response.status < 500, response.body
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECTX", "LINK"])
@@ -307,8 +307,8 @@ def test_truncated_request(api, maps):
         f"POST {maps} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         "Content-Length: 1000\r\n\r\n"
     )
-    answer = raw(api.port, head.encode() + b'{"metadata":{"name":"cut"}}')
-    assert b" 500 " not in answer.split(b"\r\n")[0]
+    response = raw(api.port, head.encode() + b'{"metadata":{"name":"cut"}}')
+    assert b" 500 " not in response.split(b"\r\n")[0]
     assert api.get(f"{maps}/cut").status == 404
 
 
@@ -319,8 +319,8 @@ def test_truncated_chunks(api, maps):
         "Transfer-Encoding: chunked\r\n\r\n"
     )
     for chunks in (b"1b\r\n" + b'{"metadata":{"name":"cut"}}', b"zz\r\nx\r\n", b"1\r\n"):
-        answer = raw(api.port, head.encode() + chunks)
-        assert b" 500 " not in answer.split(b"\r\n")[0]
+        response = raw(api.port, head.encode() + chunks)
+        assert b" 500 " not in response.split(b"\r\n")[0]
     assert api.get(f"{maps}/cut").status == 404
 
 
@@ -328,10 +328,10 @@ def test_no_http(api):
     """What is no HTTP is told so."""
     for data in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 1000, b"x" * 300_000):
         try:
-            answer = raw(api.port, data)
+            response = raw(api.port, data)
         except ConnectionError:
             continue
-        assert b" 500 " not in answer.split(b"\r\n")[0]
+        assert b" 500 " not in response.split(b"\r\n")[0]
 
 
 def test_combinations(api, maps):
@@ -349,7 +349,7 @@ def test_combinations(api, maps):
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
     for accept, type_, method in itertools.product(accepts, types, methods):
         body = json.dumps({"metadata": {"name": "x"}}).encode()
-        answer = api(
+        response = api(
             method, f"{maps}/x" if method != "POST" else maps, body, type=type_, accept=accept
         )
-        assert answer.status < 500, (accept, type_, method, answer.body)
+        assert response.status < 500, (accept, type_, method, response.body)

@@ -8,7 +8,7 @@ import pytest
 
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.codecs import cbor, framing
-from tests.apiserver.conftest import Answer, Api, Server
+from tests.apiserver.conftest import Api, Response, Server
 from tests.apiserver.customkit import definition, establish, version, widget
 
 CBOR, JSON, PROTOBUF = (
@@ -26,10 +26,10 @@ def written(tree: Any) -> bytes:
     return cbor.SELF_DESCRIBED_TAG + cbor.encode_value(tree)
 
 
-def read(answer: Answer) -> Any:
-    assert answer.headers["Content-Type"] == CBOR, answer.body
-    assert answer.body.startswith(cbor.SELF_DESCRIBED_TAG)
-    return cbor.decode_value(answer.body)
+def read(response: Response) -> Any:
+    assert response.headers["Content-Type"] == CBOR, response.body
+    assert response.body.startswith(cbor.SELF_DESCRIBED_TAG)
+    return cbor.decode_value(response.body)
 
 
 @pytest.fixture(params=["deployments", "widgets"])
@@ -115,8 +115,8 @@ def test_patches_that_are_json(api: Api, case: tuple[str, dict[str, Any], str]) 
     if obj["kind"] == "Widget":
         wrong.append("application/strategic-merge-patch+cbor")
     for type_ in wrong:
-        answer = api.patch(f"{path}/x", written({}), type_)
-        assert (answer.status, answer.json["reason"]) == (415, "UnsupportedMediaType")
+        response = api.patch(f"{path}/x", written({}), type_)
+        assert (response.status, response.json["reason"]) == (415, "UnsupportedMediaType")
 
 
 def test_bytes(api: Api, core: str) -> None:
@@ -162,8 +162,8 @@ def test_numbers(api: Api) -> None:
     assert api.post(path, written(obj), type=CBOR).json["spec"]["free"] == free
     data = written(widget(crd, "y", spec={"free": {"n": 1}}))
     for number in (b"\x1b\xff\xff\xff\xff\xff\xff\xff\xff", b"\xc2\x49\x01" + bytes(8), b"\xf9~\0"):
-        answer = api.post(path, data.replace(b"\x41n\x01", b"\x41n" + number), type=CBOR)
-        assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+        response = api.post(path, data.replace(b"\x41n\x01", b"\x41n" + number), type=CBOR)
+        assert (response.status, response.json["reason"]) == (400, "BadRequest")
 
 
 def test_text_that_is_not_utf8(api: Api, core: str) -> None:
@@ -171,9 +171,9 @@ def test_text_that_is_not_utf8(api: Api, core: str) -> None:
     is."""
     data = written({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"},
                     "data": {"k": "\udcff"}})  # fmt: skip
-    answer = api.post(f"{core}/configmaps", data, type=CBOR)
-    assert answer.status == 400
-    assert "data.k" in answer.message
+    response = api.post(f"{core}/configmaps", data, type=CBOR)
+    assert response.status == 400
+    assert "data.k" in response.message
 
 
 @pytest.mark.parametrize("count", [0, 1, 30])
@@ -191,9 +191,9 @@ def test_tables_and_metadata_come_in_slices(api: Api, core: str, count: int) -> 
         "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
     ):
         path = f"{core}/configmaps?includeObject=Object&labelSelector=long=yes"
-        answer = api.get(path, accept=f"{CBOR};{form}")
-        found, plain = read(answer), api.get(path, accept=f"{JSON};{form}").json
-        assert (answer.headers["Content-Length"] is None) == (count == 30)
+        response = api.get(path, accept=f"{CBOR};{form}")
+        found, plain = read(response), api.get(path, accept=f"{JSON};{form}").json
+        assert (response.headers["Content-Length"] is None) == (count == 30)
         for one in (found, plain):
             one["metadata"].pop("resourceVersion")  # of the store as a whole
             for row in one.get("rows", ()):
@@ -254,11 +254,11 @@ def test_custom_objects_keep_bytes_that_are_no_text(api: Api) -> None:
     assert same["metadata"]["resourceVersion"] == read(stored)["metadata"]["resourceVersion"]
     applied = written(widget(crd, "y", spec=ODD_SPEC))
     for status in (201, 200):
-        answer = api.patch(
+        response = api.patch(
             f"{path}/y?fieldManager=me", applied, "application/apply-patch+cbor", accept=CBOR
         )
-        assert answer.status == status, answer.body
-        assert read(answer)["spec"] == ODD_SPEC
+        assert response.status == status, response.body
+        assert read(response)["spec"] == ODD_SPEC
 
 
 @pytest.mark.parametrize("accept", [JSON, CBOR, f"{PROTOBUF},{JSON}", "application/yaml"])
@@ -275,8 +275,8 @@ def test_errors_about_bytes_that_are_no_text(api: Api, accept: str) -> None:
         (400, {"apiVersion": ODD}),
     ):
         body = written({**widget(crd, "x"), **more})
-        answer = api.post(f"{path}?fieldValidation=Strict", body, type=CBOR, accept=accept)
-        assert answer.status == status
+        response = api.post(f"{path}?fieldValidation=Strict", body, type=CBOR, accept=accept)
+        assert response.status == status
 
 
 def test_preference(api: Api, core: str) -> None:
@@ -331,10 +331,10 @@ def test_without_the_gate_nothing_answers_cbor(
     client takes."""
     path = path.format(**ungated_paths)
     for accept in (CBOR, f"{CBOR};as=Table;v=v1;g=meta.k8s.io", "application/cbor-seq"):
-        answer = ungated.get(path, accept=accept)
-        assert answer.status == 406
-        assert answer.headers["Content-Type"] == JSON
-        assert answer.message == f"only the following media types are accepted: {ACCEPTED}"
+        response = ungated.get(path, accept=accept)
+        assert response.status == 406
+        assert response.headers["Content-Type"] == JSON
+        assert response.message == f"only the following media types are accepted: {ACCEPTED}"
     both = ungated.get(path, accept=f"{CBOR},{JSON};q=0.1")
     assert (both.status, both.headers["Content-Type"]) == (ungated.get(path).status, JSON)
 
@@ -346,25 +346,25 @@ def test_without_the_gate_watches_and_bodies_are_no_cbor(
     """Watches are refused (406), bodies, options and patches too (415), each with what is taken."""
     path = ungated_paths[kind]
     for accept in (CBOR, "application/cbor-seq"):
-        answer = ungated.get(f"{path}?watch=1&timeoutSeconds=1", accept=accept)
-        assert answer.status == 406
-        assert answer.message == (
+        response = ungated.get(f"{path}?watch=1&timeoutSeconds=1", accept=accept)
+        assert response.status == 406
+        assert response.message == (
             "only the following media types are accepted: application/json;stream=watch, "
             "application/vnd.kubernetes.protobuf;stream=watch"
         )
     body = written({"kind": "DeleteOptions", "apiVersion": "v1"})
     taken = ACCEPTED if kind == "maps" else "application/json, application/yaml"
-    for answer in (
+    for response in (
         ungated.post(path, body, type=CBOR),
         ungated.put(f"{path}/x", body, type=CBOR),
         ungated.delete(f"{path}/x", body, type=CBOR),
         ungated.delete(path, body, type=CBOR),
     ):
-        assert (answer.status, answer.message) == (415, TAKEN + taken)
+        assert (response.status, response.message) == (415, TAKEN + taken)
     strategic = "application/strategic-merge-patch+json, " if kind == "maps" else ""
     for name in ("apply-patch", "strategic-merge-patch", "merge-patch", "json-patch"):
-        answer = ungated.patch(f"{path}/x?fieldManager=me", body, f"application/{name}+cbor")
-        assert (answer.status, answer.message) == (415, TAKEN + PATCHES.format(strategic))
+        response = ungated.patch(f"{path}/x?fieldManager=me", body, f"application/{name}+cbor")
+        assert (response.status, response.message) == (415, TAKEN + PATCHES.format(strategic))
     assert ungated.get(f"{path}/x").status == 200
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.apiserver.conftest import Answer, Api, Server
+from tests.apiserver.conftest import Api, Response, Server
 from tests.storage.etcd_server import shared_etcd
 
 _numbers = itertools.count(1)
@@ -60,26 +60,26 @@ def fill(api: Api, count: int = 10) -> None:
         assert api.post(MAPS, body).status == 201
 
 
-def names(answer: Answer) -> list[str]:
+def names(response: Response) -> list[str]:
     """Of the objects in a list, without what each namespace has by itself."""
-    assert answer.status == 200, answer.body
-    every = [item["metadata"]["name"] for item in answer.json["items"]]
+    assert response.status == 200, response.body
+    every = [item["metadata"]["name"] for item in response.json["items"]]
     return [name for name in every if name != "kube-root-ca.crt"]
 
 
-def page(api: Api, query: str = "", token: str = "", **options: object) -> Answer:
+def page(api: Api, query: str = "", token: str = "", **options: object) -> Response:
     """A page of our ConfigMaps (kube-root-ca.crt comes before m00 and is left out)."""
     parts = [part for part in (query, token and f"continue={token}") if part]
     return api.get(f"{MAPS}?fieldSelector=metadata.name!=kube-root-ca.crt&{'&'.join(parts)}")
 
 
-def token_of(answer: Answer) -> str:
-    assert answer.status == 200, answer.body
-    return answer.json["metadata"].get("continue", "")
+def token_of(response: Response) -> str:
+    assert response.status == 200, response.body
+    return response.json["metadata"].get("continue", "")
 
 
-def version_of(answer: Answer) -> str:
-    return answer.json["metadata"]["resourceVersion"]
+def version_of(response: Response) -> str:
+    return response.json["metadata"]["resourceVersion"]
 
 
 def test_a_walk_through_a_list(place: Place) -> None:
@@ -92,14 +92,14 @@ def test_a_walk_through_a_list(place: Place) -> None:
     for limit in (1, 3, 5, 10, 11):
         token, seen, versions = "", [], set()
         while True:
-            answer = page(api, f"limit={limit}", token)
-            assert len(names(answer)) <= limit
-            seen += names(answer)
-            versions.add(version_of(answer))
-            token = token_of(answer)
+            response = page(api, f"limit={limit}", token)
+            assert len(names(response)) <= limit
+            seen += names(response)
+            versions.add(version_of(response))
+            token = token_of(response)
             if not token:
                 break
-            assert len(names(answer)) == limit
+            assert len(names(response)) == limit
         assert seen == names(whole)
         assert len(versions) == 1
     rest = page(api, "", token_of(page(api, "limit=4")))
@@ -135,10 +135,10 @@ def test_pages_stay_consistent_while_writers_run(place: Place) -> None:
             version, token = version_of(first), token_of(first)
             items = list(first.json["items"])
             for server in itertools.cycle(servers):
-                answer = page(server.api, "limit=3", token)
-                assert version_of(answer) == version
-                items += answer.json["items"]
-                token = token_of(answer)
+                response = page(server.api, "limit=3", token)
+                assert version_of(response) == version
+                items += response.json["items"]
+                token = token_of(response)
                 if not token:
                     break
             exact = page(api, f"resourceVersion={version}&resourceVersionMatch=Exact")
@@ -207,14 +207,14 @@ def test_another_list_with_the_token(place: Place) -> None:
     token, same = token_of(first), f"{MAPS}?limit=2&labelSelector=odd=false"
     assert names(api.get(f"{same}&continue={token}")) == ["m04"]
     for path in CHANGED:
-        answer = api.get(path % token)
-        assert answer.status == 400, path
-        assert answer.json["reason"] == "BadRequest"
-        assert answer.message == "invalid continue token: continue key is not valid"
+        response = api.get(path % token)
+        assert response.status == 400, path
+        assert response.json["reason"] == "BadRequest"
+        assert response.message == "invalid continue token: continue key is not valid"
     for version in (version_of(first), "1"):
-        answer = api.get(f"{same}&continue={token}&resourceVersion={version}")
-        assert answer.status == 400
-        assert answer.message == "specifying resource version is not allowed when using continue"
+        response = api.get(f"{same}&continue={token}&resourceVersion={version}")
+        assert response.status == 400
+        assert response.message == "specifying resource version is not allowed when using continue"
     assert names(api.get(f"{same}&continue={token}&resourceVersion=0")) == ["m04"]
 
 
@@ -230,8 +230,8 @@ def test_tokens_are_sealed(place: Place) -> None:
         assert secret not in content or len(secret) < 4
     for at in range(0, len(token), 7):
         other = token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :]
-        answer = page(api, "limit=1", other)
-        assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+        response = page(api, "limit=1", other)
+        assert (response.status, response.json["reason"]) == (400, "BadRequest")
     for rubbish in ("x", "%00", "..", "%2e%2e%2f", "A" * 9000, token + "=", token[:-4]):
         assert page(api, "limit=1", rubbish).status == 400
     assert names(page(api, "limit=1", token)) == ["m01"]
@@ -310,10 +310,10 @@ MATCHES = [
 @pytest.mark.parametrize(("query", "words"), MATCHES)
 def test_matches_that_are_forbidden(api: Api, core: str, query: str, words: str) -> None:
     """Kube-apiserver's words for each combination of options that makes no sense."""
-    answer = api.get(f"{core}/configmaps?{query}")
-    assert answer.status == 422
-    assert answer.message == f'ListOptions.meta.k8s.io "" is invalid: {words}'
-    assert answer.json["details"]["kind"] == "ListOptions"
+    response = api.get(f"{core}/configmaps?{query}")
+    assert response.status == 422
+    assert response.message == f'ListOptions.meta.k8s.io "" is invalid: {words}'
+    assert response.json["details"]["kind"] == "ListOptions"
 
 
 def test_matches_that_are_allowed(place: Place) -> None:
@@ -346,9 +346,9 @@ def test_chunking_turned_off(place: Place) -> None:
     fill(api, 4)
     whole = page(api)
     for query in ("limit=1", "limit=1&continue=rubbish", "continue=x&resourceVersion=1"):
-        answer = page(api, query)
-        assert names(answer) == names(whole)
-        assert list(answer.json["metadata"]) == ["resourceVersion"]
+        response = page(api, query)
+        assert names(response) == names(whole)
+        assert list(response.json["metadata"]) == ["resourceVersion"]
 
 
 def test_pages_across_namespaces(place: Place) -> None:
@@ -361,9 +361,11 @@ def test_pages_across_namespaces(place: Place) -> None:
             assert api.post(path, {"metadata": {"name": name}}).status == 201
     seen, token = [], ""
     while True:
-        answer = api.get(f"/api/v1/secrets?limit=4&continue={urllib.parse.quote(token)}")
-        seen += [(i["metadata"]["namespace"], i["metadata"]["name"]) for i in answer.json["items"]]
-        token = token_of(answer)
+        response = api.get(f"/api/v1/secrets?limit=4&continue={urllib.parse.quote(token)}")
+        seen += [
+            (i["metadata"]["namespace"], i["metadata"]["name"]) for i in response.json["items"]
+        ]
+        token = token_of(response)
         if not token:
             break
     assert seen == [(namespace, name) for namespace in "ab" for name in "xyz"]
@@ -385,16 +387,18 @@ def test_tokens_in_every_form(api: Api, core: str, accept: str) -> None:
         api.post(f"{core}/secrets", {"metadata": {"name": name}})
     from kapiserver.codecs import cbor, yaml
 
-    answer = api.get(f"{core}/secrets?limit=2", accept=accept)
+    response = api.get(f"{core}/secrets?limit=2", accept=accept)
     if "json" in accept:
-        meta = answer.json["metadata"]
+        meta = response.json["metadata"]
     elif "protobuf" in accept:
         from kapiserver.api.scheme import Scheme
         from kapiserver.codecs.codec_factory import CodecFactory
 
-        meta = CodecFactory(Scheme()).universal_deserializer.decode(answer.body).object["metadata"]
+        meta = (
+            CodecFactory(Scheme()).universal_deserializer.decode(response.body).object["metadata"]
+        )
     else:
-        meta = (yaml if "yaml" in accept else cbor).decode_value(answer.body)["metadata"]
+        meta = (yaml if "yaml" in accept else cbor).decode_value(response.body)["metadata"]
     assert meta["remainingItemCount"] == 1
     rest = api.get(f"{core}/secrets?limit=2&continue={meta['continue']}")
     assert names(rest) == ["c"]

@@ -275,10 +275,10 @@ def test_bad_answers_are_refused(api: Api, webhook: Webhook, behave: Behave, mes
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
     webhook.behave = behave
-    answer = api.get(f"{beta}/a")
-    assert answer.status == 500
+    response = api.get(f"{beta}/a")
+    assert response.status == 500
     kind = f"conversion webhook for {crd['spec']['group']}/v1, Kind=Widget"
-    assert answer.message.startswith(kind + message)
+    assert response.message.startswith(kind + message)
     assert api.post(beta, widget(crd, "b", "v1beta1", spec={"name": "C D"})).status == 500
     assert api.get(f"{path}/a").status == 200
     webhook.behave = good
@@ -293,8 +293,8 @@ def test_a_watch_ends_at_what_cannot_be_converted(api: Api, webhook: Webhook) ->
     with api.watch(f"{beta}?watch=1") as stream:
         webhook.behave = raw(status=500)
         api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
-        answer = api.get(f"{beta}/a")
-        assert (answer.status, "conversion webhook for" in answer.message) == (500, True)
+        response = api.get(f"{beta}/a")
+        assert (response.status, "conversion webhook for" in response.message) == (500, True)
         assert stream.event() is None
     webhook.behave = good
     assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
@@ -317,9 +317,9 @@ def test_a_webhook_that_nobody_vouches_for_is_not_asked(api: Api, webhook: Webho
         crd = people(webhook, **config)
         path = establish(api, crd)
         api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
-        answer = api.get(path_of(crd, "v1beta1"))
-        assert answer.status == 500
-        assert answer.message.endswith(words)
+        response = api.get(path_of(crd, "v1beta1"))
+        assert response.status == 500
+        assert response.message.endswith(words)
 
 
 def test_an_object_that_is_no_object(api: Api, webhook: Webhook) -> None:
@@ -328,8 +328,8 @@ def test_an_object_that_is_no_object(api: Api, webhook: Webhook) -> None:
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
     webhook.behave = unlike(lambda one: one.update(convertedObjects=[{"a": 1}]))
-    answer = api.get(f"{beta}/a")
-    assert (answer.status, answer.message) == (500, "Object 'Kind' is missing in '{\"a\":1}'")
+    response = api.get(f"{beta}/a")
+    assert (response.status, response.message) == (500, "Object 'Kind' is missing in '{\"a\":1}'")
 
 
 def test_an_old_review(api: Api, webhook: Webhook) -> None:
@@ -372,9 +372,9 @@ def test_a_webhook_that_hangs(api: Api, webhook: Webhook, monkeypatch: pytest.Mo
     told = f'failed: Post "{webhook.url}?timeout=0.2s": context deadline exceeded'
     for behave in (raw(lacking=1), lambda *_: webhook.over.wait(20)):
         webhook.behave = behave
-        answer = api.get(f"{beta}/a")
-        assert answer.status == 500
-        assert answer.message.endswith(told)
+        response = api.get(f"{beta}/a")
+        assert response.status == 500
+        assert response.message.endswith(told)
     assert api.get(f"{path}/a").status == 200
 
 
@@ -386,9 +386,9 @@ def test_a_huge_answer(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPat
     name = "n" * (2 << 20)
     api.post(path, widget(crd, "a", spec={"first": name, "last": "B"}))
     webhook.behave = raw(b" " * (4 << 20), lacking=1)
-    answer = api.get(f"{beta}/a")
-    assert answer.status == 500
-    assert answer.message.endswith("failed: the response is larger than 3145728 bytes")
+    response = api.get(f"{beta}/a")
+    assert response.status == 500
+    assert response.message.endswith("failed: the response is larger than 3145728 bytes")
     webhook.behave = good
     assert api.get(f"{beta}/a").json["spec"] == {"name": f"{name} B"}
 
@@ -451,9 +451,9 @@ def test_a_webhook_behind_a_service(api: Api, webhook: Webhook) -> None:
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
     at = f"hook.default.svc:{webhook.port}"
-    answer = api.get(beta)
+    response = api.get(beta)
     told = f'failed: Post "https://{at}/convert?timeout=30s": service "hook" not found'
-    assert answer.message.endswith(told)
+    assert response.message.endswith(told)
     services = "/api/v1/namespaces/default/services"
     spec = {"type": "ExternalName", "externalName": "localhost"}
     assert api.post(services, {**SERVICE, "spec": spec}).status == 201
@@ -463,8 +463,8 @@ def test_a_webhook_behind_a_service(api: Api, webhook: Webhook) -> None:
         other = people(webhook, url=None, service={**service, "name": "other"})
         api.post(services, {**SERVICE, "metadata": {"name": "other"}, "spec": spec})
         api.post(establish(api, other), widget(other, "a", spec={"first": "A", "last": "B"}))
-        answer = api.get(path_of(other, "v1beta1"))
-        assert "tls: failed to verify certificate: " in answer.message
+        response = api.get(path_of(other, "v1beta1"))
+        assert "tls: failed to verify certificate: " in response.message
     finally:
         api.delete(f"{services}/hook")
         api.delete(f"{services}/other")

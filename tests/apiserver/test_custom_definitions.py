@@ -107,9 +107,9 @@ def test_a_definition_is_held_to_its_rules(api: Api, changes: Any, message: str)
     crd = definition()
     metadata = changes.pop("metadata", crd["metadata"])
     crd = {**crd, "metadata": metadata, "spec": {**crd["spec"], **changes}}
-    answer = api.post(f"{CRDS}?dryRun=All", crd)
-    assert answer.status == 422, answer.body
-    assert message in answer.message
+    response = api.post(f"{CRDS}?dryRun=All", crd)
+    assert response.status == 422, response.body
+    assert message in response.message
 
 
 def test_names_that_are_taken_are_not_accepted_until_they_are_free(api: Api) -> None:
@@ -144,14 +144,14 @@ def test_deleting_a_definition_removes_its_objects_and_ends_their_watches(api: A
     api.post(path, held)
     with api.watch(f"{path}?watch=1") as stream:
         assert {stream.event()["object"]["metadata"]["name"] for _ in "ab"} == {"plain", "held"}
-        answer = api.delete(f"{CRDS}/{name}")
-        assert answer.json["metadata"]["finalizers"] == [
+        response = api.delete(f"{CRDS}/{name}")
+        assert response.json["metadata"]["finalizers"] == [
             "customresourcecleanup.apiextensions.k8s.io"
         ]
-        assert conditions(answer.json)["Terminating"] == ("True", "InstanceDeletionPending")
+        assert conditions(response.json)["Terminating"] == ("True", "InstanceDeletionPending")
         for _ in "ab":  # whoever asks again changes nothing that counts
             again = api.delete(f"{CRDS}/{name}").json["metadata"]
-            assert again["generation"] == answer.json["metadata"]["generation"] == 1
+            assert again["generation"] == response.json["metadata"]["generation"] == 1
         seen = {stream.event()["type"] for _ in "ab"}
         assert seen == {"MODIFIED", "DELETED"}
         assert api.post(path, widget(crd, "late")).status == 405
@@ -173,10 +173,10 @@ def test_what_is_stored_may_not_fit_a_younger_schema(api: Api) -> None:
     assert api.patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}}).status == 200
     labelled = widget(crd, "a")
     labelled["metadata"]["labels"] = {"x": "y"}
-    answer = apply(api, f"{path}/a", labelled, "me")
+    response = apply(api, f"{path}/a", labelled, "me")
     group = crd["spec"]["group"]
     told = f"failed to create typed live object (default/a; {group}/v1, Kind=Widget): .spec.free: "
-    assert (answer.status, answer.message.startswith(told)) == (400, True), answer.message
+    assert (response.status, response.message.startswith(told)) == (400, True), response.message
 
 
 def test_a_set_of_objects_is_not_applied(api: Api) -> None:
@@ -191,8 +191,8 @@ def test_a_set_of_objects_is_not_applied(api: Api) -> None:
     net = widget(crd, "a", spec={"nets": [{"cidr": "10.0.0.0/8"}]})
     assert api.post(path, net).status == 201
     for name in "ab":
-        answer = apply(api, f"{path}/{name}", {**net, "metadata": {"name": name}}, "me")
-        assert (answer.status, answer.message) == (
+        response = apply(api, f"{path}/{name}", {**net, "metadata": {"name": name}}, "me")
+        assert (response.status, response.message) == (
             400,
             f"failed to create typed patch object (/{name}; {crd['spec']['group']}/v1, "
             "Kind=Widget): .spec.nets: element 0: associative list without keys has an element "
@@ -211,8 +211,8 @@ def test_stored_versions_hold_their_version(api: Api) -> None:
     moved = api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions}}).json
     assert moved["status"]["storedVersions"] == ["v1", "v2"]
     assert api.get(f"{path}/old").json["apiVersion"].endswith("/v1")
-    answer = api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions[1:]}})
-    assert "status.storedVersions[0]: Invalid value" in answer.message
+    response = api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions[1:]}})
+    assert "status.storedVersions[0]: Invalid value" in response.message
     assert api.patch(f"{path_of(crd, 'v2')}/old", {"spec": {"color": "red"}}).status == 200
     api.patch(f"{CRDS}/{name}/status", {"status": {"storedVersions": ["v2"]}})
     assert api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions[1:]}}).status == 200
@@ -262,8 +262,8 @@ def test_openapi_while_definitions_come_and_go(api: Api) -> None:
     with ThreadPoolExecutor() as pool:
         changes = [pool.submit(come_and_go, at) for at in range(60)]
         for path in itertools.cycle(("v2", "v3")):
-            answer = api.get(f"/openapi/{path}")
-            assert answer.status == 200, answer.body
+            response = api.get(f"/openapi/{path}")
+            assert response.status == 200, response.body
             if all(change.done() for change in changes):
                 break
         for change in changes:
@@ -425,8 +425,8 @@ def test_a_kind_that_somebody_says_is_not_established(api: Api) -> None:
         for one in found["status"]["conditions"]:
             one["status"] = "False"
         found["status"]["acceptedNames"] = {"plural": "", "kind": ""}
-        answer = api.put(f"{CRDS}/{name}/status", found)
-        assert answer.status == 200, answer.body
+        response = api.put(f"{CRDS}/{name}/status", found)
+        assert response.status == 200, response.body
         assert ended(stream) == []
     again = until(api, name, "Established", "True")
     assert again["status"]["acceptedNames"]["plural"] == "widgets"
@@ -454,9 +454,9 @@ def test_rules_hold_for_objects_and_their_changes(api: Api) -> None:
     assert lower.message.endswith("spec: Invalid value: not below 5")
     spec["x-kubernetes-validations"] = [{"rule": "self.nothing > 1"}]
     bad = definition(version(schema={"type": "object", "properties": {"spec": spec}}))
-    answer = api.post(CRDS, bad)
-    assert answer.status == 422
-    assert "undefined field 'nothing'" in answer.message
+    response = api.post(CRDS, bad)
+    assert response.status == 422
+    assert "undefined field 'nothing'" in response.message
 
 
 def test_definitions_come_and_go_under_load(api: Api) -> None:

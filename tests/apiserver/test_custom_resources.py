@@ -180,9 +180,9 @@ def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
 def test_what_is_no_object_is_refused(api: Api, changes: Any, status: int, message: str) -> None:
     """Bodies of the wrong form are the client's fault, whatever they are."""
     crd = definition(version(subresources={"scale": SCALE}))
-    answer = api.post(establish(api, crd), {**widget(crd, "a"), **changes})
-    assert answer.status == status, answer.body
-    assert message in answer.message
+    response = api.post(establish(api, crd), {**widget(crd, "a"), **changes})
+    assert response.status == status, response.body
+    assert message in response.message
 
 
 def test_a_patch_does_not_change_what_an_object_is(api: Api) -> None:
@@ -190,8 +190,8 @@ def test_a_patch_does_not_change_what_an_object_is(api: Api) -> None:
     crd = definition()
     path = establish(api, crd)
     api.post(path, widget(crd, "a"))
-    answer = api.patch(f"{path}/a", {"kind": "Other"})
-    assert (answer.status, answer.json["details"]["causes"][0]["message"]) == (
+    response = api.patch(f"{path}/a", {"kind": "Other"})
+    assert (response.status, response.json["details"]["causes"][0]["message"]) == (
         422,
         'Invalid value: "Other": must be Widget',
     )
@@ -219,9 +219,9 @@ def test_objects_within_objects(api: Api, obj: Any, message: str | None) -> None
     """An embedded object says what it is, and has proper metadata, though it needs no name."""
     spec = {"type": "object", "properties": {"one": EMBEDDED}}
     crd = definition(version(schema={"type": "object", "properties": {"spec": spec}}))
-    answer = api.post(establish(api, crd), widget(crd, "a", spec={"one": obj}))
-    assert answer.status == (422 if message else 201), answer.body
-    assert message is None or message in answer.message
+    response = api.post(establish(api, crd), widget(crd, "a", spec={"one": obj}))
+    assert response.status == (422 if message else 201), response.body
+    assert message is None or message in response.message
 
 
 def test_strict_requests_hear_of_unknown_fields(api: Api) -> None:
@@ -230,9 +230,9 @@ def test_strict_requests_hear_of_unknown_fields(api: Api) -> None:
     path = establish(api, crd)
     obj = widget(crd, "a", spec={"zz": 1})
     obj["metadata"]["huh"] = 1
-    answer = api.post(f"{path}?fieldValidation=Strict", obj)
-    assert answer.status == 400
-    assert answer.message == (
+    response = api.post(f"{path}?fieldValidation=Strict", obj)
+    assert response.status == 400
+    assert response.message == (
         'Widget in version "v1" cannot be handled as a Widget: strict decoding error: '
         'unknown field "metadata.huh", unknown field "spec.zz"'
     )
@@ -257,10 +257,10 @@ def test_a_put_must_say_what_it_replaces(api: Api) -> None:
     crd = definition()
     path = establish(api, crd)
     api.post(path, widget(crd, "a"))
-    answer = api.put(f"{path}/a", widget(crd, "a"))
-    assert answer.status == 422
+    response = api.put(f"{path}/a", widget(crd, "a"))
+    assert response.status == 422
     expected = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
-    assert answer.message.endswith(expected)
+    assert response.message.endswith(expected)
 
 
 def test_versions_show_the_same_objects(api: Api) -> None:
@@ -356,8 +356,8 @@ def test_selectors_find_custom_objects(api: Api) -> None:
     assert names("fieldSelector=spec.color=red") == ["red"]
     assert names("labelSelector=color!=red") == ["green"]
     assert names("fieldSelector=metadata.name=red") == ["red"]
-    answer = api.get(f"{path}?fieldSelector=spec.replicas=3")
-    assert (answer.status, answer.message) == (400, "field label not supported: spec.replicas")
+    response = api.get(f"{path}?fieldSelector=spec.replicas=3")
+    assert (response.status, response.message) == (400, "field label not supported: spec.replicas")
 
 
 @pytest.mark.parametrize(
@@ -376,17 +376,17 @@ def test_objects_are_held_to_the_schema(api: Api, spec: Any, message: str) -> No
     """What breaks the schema is 422, in kube-apiserver's words."""
     crd = definition()
     path = establish(api, crd)
-    answer = api.post(path, widget(crd, "a", spec=spec))
-    assert answer.status == 422
-    assert message in answer.message
+    response = api.post(path, widget(crd, "a", spec=spec))
+    assert response.status == 422
+    assert message in response.message
 
 
 def test_objects_need_their_namespace(api: Api) -> None:
     """There are none in a namespace that is not there; none of a cluster's in any."""
     crd = definition()
     path = establish(api, crd).replace("/default/", "/nowhere/")
-    answer = api.post(path, widget(crd, "a"))
-    assert (answer.status, answer.message) == (404, 'namespaces "nowhere" not found')
+    response = api.post(path, widget(crd, "a"))
+    assert (response.status, response.message) == (404, 'namespaces "nowhere" not found')
     wide = definition(scope="Cluster")
     path = establish(api, wide)
     assert api.post(path, widget(wide, "a")).status == 201

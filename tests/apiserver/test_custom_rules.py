@@ -29,9 +29,9 @@ INT = {"type": "integer"}
 
 def test_a_rule_that_does_not_compile_is_refused_with_its_definition(api: Api) -> None:
     """The answer says where in the schema and where in the rule."""
-    answer = api.post(CRDS, definition(version(schema=schema({"rule": "self.b > 0"}, a=INT))))
-    assert answer.status == 422
-    [cause] = answer.json["details"]["causes"]
+    response = api.post(CRDS, definition(version(schema=schema({"rule": "self.b > 0"}, a=INT))))
+    assert response.status == 422
+    [cause] = response.json["details"]["causes"]
     at = "spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule"
     assert cause["field"] in (at, at.replace("validation", "versions[0].schema"))
     assert "compilation failed: ERROR: <input>:1:5: undefined field 'b'\n" in cause["message"]

@@ -12,9 +12,9 @@ def path(api, core):
 def test_gone(api, path):
     """What is gone is answered with a Status that names it."""
     uid = api.get(path).json["metadata"]["uid"]
-    answer = api.delete(path)
-    assert answer.status == 200
-    assert answer.json == {
+    response = api.delete(path)
+    assert response.status == 200
+    assert response.json == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -29,9 +29,9 @@ def test_pod(api, core):
     """A pod that was scheduled nowhere is answered with itself."""
     body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     api.post(f"{core}/pods", body)
-    answer = api.delete(f"{core}/pods/p", {"gracePeriodSeconds": 0})
-    assert answer.status == 200
-    assert answer.json["kind"] == "Pod"
+    response = api.delete(f"{core}/pods/p", {"gracePeriodSeconds": 0})
+    assert response.status == 200
+    assert response.json["kind"] == "Pod"
     assert api.get(f"{core}/pods/p").status == 404
 
 
@@ -39,12 +39,12 @@ def test_finalizers(api, core):
     """An object with finalizers stays, marked, until they are gone."""
     body = {"metadata": {"name": "x", "finalizers": ["example.com/hold"]}}
     assert api.post(f"{core}/configmaps", body).status == 201
-    answer = api.delete(f"{core}/configmaps/x")
-    assert answer.status == 200
-    assert answer.json["metadata"]["deletionTimestamp"]
-    assert answer.json["metadata"]["deletionGracePeriodSeconds"] == 0
-    answer = api.patch(f"{core}/configmaps/x", {"metadata": {"finalizers": None}})
-    assert answer.status == 200, answer.body
+    response = api.delete(f"{core}/configmaps/x")
+    assert response.status == 200
+    assert response.json["metadata"]["deletionTimestamp"]
+    assert response.json["metadata"]["deletionGracePeriodSeconds"] == 0
+    response = api.patch(f"{core}/configmaps/x", {"metadata": {"finalizers": None}})
+    assert response.status == 200, response.body
     assert api.get(f"{core}/configmaps/x").status == 404
 
 
@@ -52,17 +52,17 @@ def test_accepted(api, core):
     """orphanDependents=false of what stays is 202."""
     body = {"metadata": {"name": "x", "finalizers": ["example.com/hold"]}}
     api.post(f"{core}/configmaps", body)
-    answer = api.delete(f"{core}/configmaps/x", {"orphanDependents": False})
-    assert answer.status == 202
+    response = api.delete(f"{core}/configmaps/x", {"orphanDependents": False})
+    assert response.status == 202
 
 
 def test_propagation(api, core):
     """Foreground and Orphan are recorded as finalizers."""
     for policy, finalizer in (("Foreground", "foregroundDeletion"), ("Orphan", "orphan")):
         api.post(f"{core}/configmaps", {"metadata": {"name": finalizer.lower()}})
-        answer = api.delete(f"{core}/configmaps/{finalizer.lower()}?propagationPolicy={policy}")
-        assert answer.status == 200, answer.body
-        assert answer.json["metadata"]["finalizers"] == [finalizer]
+        response = api.delete(f"{core}/configmaps/{finalizer.lower()}?propagationPolicy={policy}")
+        assert response.status == 200, response.body
+        assert response.json["metadata"]["finalizers"] == [finalizer]
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_propagation(api, core):
 )  # fmt: skip
 def test_preconditions(api, path, preconditions, words):
     """A delete of something else is 409."""
-    answer = api.delete(path, {"preconditions": preconditions})
-    assert answer.status == 409
-    assert words in answer.message
+    response = api.delete(path, {"preconditions": preconditions})
+    assert response.status == 409
+    assert words in response.message
 
 
 MEDIA = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
@@ -94,8 +94,8 @@ def test_options(api, path, media, version):
     codecs = CodecFactory(Scheme())
     (found,) = [one for one in codecs.media_types if one.name == media]
     options = {"kind": "DeleteOptions", "apiVersion": version, "dryRun": ["All"]}
-    answer = api.delete(path, codecs.serializer_for(found).encode(options), type=media)
-    assert answer.status == 200, answer.body
+    response = api.delete(path, codecs.serializer_for(found).encode(options), type=media)
+    assert response.status == 200, response.body
     assert api.get(path).status == 200
 
 
@@ -108,17 +108,19 @@ def test_dry_run(api, path):
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
 def test_immortal(api, name):
     """Some namespaces are not deleted."""
-    answer = api.delete(f"/api/v1/namespaces/{name}")
-    assert answer.status == 403
-    assert answer.message == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+    response = api.delete(f"/api/v1/namespaces/{name}")
+    assert response.status == 403
+    assert (
+        response.message == f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+    )
     assert api.get(f"/api/v1/namespaces/{name}").json["status"] == {"phase": "Active"}
 
 
 @pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
 def test_classes_of_the_system(api, name):
     """The system's priority classes stay."""
-    answer = api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
-    assert (answer.status, answer.message) == (
+    response = api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
+    assert (response.status, response.message) == (
         403,
         f'priorityclasses.scheduling.k8s.io "{name}" is forbidden: '
         "this is a system priority class and cannot be deleted",
@@ -140,9 +142,9 @@ def test_pods_of_jobs(api, namespace, below, query, warned):
     jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     spec = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
     api.post(jobs, {"metadata": {"name": "j"}, "spec": {"template": {"spec": spec}}})
-    answer = api.delete(f"{jobs}{below}{query}")
-    told = [text for text in answer.warnings if "child pods are preserved" in text]
-    assert (answer.status, len(told)) == (200, warned)
+    response = api.delete(f"{jobs}{below}{query}")
+    told = [text for text in response.warnings if "child pods are preserved" in text]
+    assert (response.status, len(told)) == (200, warned)
 
 
 REFUSED = [
@@ -160,9 +162,9 @@ REFUSED = [
 @pytest.mark.parametrize(("body", "status", "message"), REFUSED)
 def test_refused(api, path, body, status, message):
     """Options that make no sense delete nothing."""
-    answer = api.delete(path, body)
-    assert answer.status == status, answer.body
-    assert message is None or message in answer.message
+    response = api.delete(path, body)
+    assert response.status == status, response.body
+    assert message is None or message in response.message
     assert api.get(path).status == 200
 
 
@@ -171,10 +173,10 @@ def test_collection(api, core):
     for number in range(4):
         body = {"metadata": {"name": f"m{number}", "labels": {"odd": str(number % 2)}}}
         api.post(f"{core}/configmaps", body)
-    answer = api.delete(f"{core}/configmaps?labelSelector=odd%3D1")
-    assert answer.status == 200
-    assert answer.json["kind"] == "ConfigMapList"
-    assert [item["metadata"]["name"] for item in answer.json["items"]] == ["m1", "m3"]
+    response = api.delete(f"{core}/configmaps?labelSelector=odd%3D1")
+    assert response.status == 200
+    assert response.json["kind"] == "ConfigMapList"
+    assert [item["metadata"]["name"] for item in response.json["items"]] == ["m1", "m3"]
     left = api.get(f"{core}/configmaps").json["items"]
     assert [item["metadata"]["name"] for item in left] == ["m0", "m2"]
     assert api.delete(f"{core}/configmaps").status == 200

@@ -18,15 +18,15 @@ REFUSED = (
 def test_admin_access(api, namespace):
     """Only claims in namespaces with the label get devices that others use."""
     resource = f"/apis/resource.k8s.io/v1/namespaces/{namespace}"
-    answer = api("POST", f"{resource}/resourceclaims", CLAIM)
-    assert (answer.status, answer.message) == (
+    response = api("POST", f"{resource}/resourceclaims", CLAIM)
+    assert (response.status, response.message) == (
         422,
         'ResourceClaim.resource.k8s.io "c" is invalid: '
         f"spec.devices.requests[0].adminAccess: {REFUSED}",
     )
     template = {"metadata": {"name": "t"}, "spec": {"spec": CLAIM["spec"]}}
-    answer = api("POST", f"{resource}/resourceclaimtemplates", template)
-    assert answer.message.endswith(REFUSED)
+    response = api("POST", f"{resource}/resourceclaimtemplates", template)
+    assert response.message.endswith(REFUSED)
 
     plain = {
         "metadata": {"name": "p"},
@@ -36,8 +36,8 @@ def test_admin_access(api, namespace):
     claim = api("GET", f"{resource}/resourceclaims/p").json
     given = {"request": "r", "driver": "d", "pool": "p", "device": "x", "adminAccess": True}
     claim["status"] = {"allocation": {"devices": {"results": [given]}}}
-    answer = api("PUT", f"{resource}/resourceclaims/p/status", claim)
-    assert answer.message.endswith(f"status.allocation.devices.results[0].adminAccess: {REFUSED}")
+    response = api("PUT", f"{resource}/resourceclaims/p/status", claim)
+    assert response.message.endswith(f"status.allocation.devices.results[0].adminAccess: {REFUSED}")
 
     label = {"metadata": {"labels": {LABEL: "true"}}}
     merge = "application/merge-patch+json"

@@ -80,16 +80,16 @@ def test_subresources_of_another_kind(api) -> None:
 def test_aggregated(api, path: str, version: str) -> None:
     """One request tells all, and costs nothing when nothing changed."""
     accept = AGGREGATED.format(version)
-    answer = api.get(path, accept=accept)
-    assert answer.status == 200
-    assert answer.headers["Content-Type"] == accept
-    assert answer.headers["Vary"] == "Accept"
-    found = answer.json
+    response = api.get(path, accept=accept)
+    assert response.status == 200
+    assert response.headers["Content-Type"] == accept
+    assert response.headers["Vary"] == "Accept"
+    found = response.json
     assert found["kind"] == "APIGroupDiscoveryList"
     assert found["apiVersion"] == f"apidiscovery.k8s.io/{version}"
     groups = {one["metadata"].get("name", ""): one["versions"] for one in found["items"]}
     assert ("" in groups) == (path == "/api")
-    again = api.get(path, accept=accept, headers={"If-None-Match": answer.headers["ETag"]})
+    again = api.get(path, accept=accept, headers={"If-None-Match": response.headers["ETag"]})
     assert (again.status, again.body) == (304, b"")
 
 
@@ -102,17 +102,17 @@ def test_aggregated(api, path: str, version: str) -> None:
 def test_aggregated_encodings(api, path: str, media: str, version: str) -> None:
     """Every encoding tells the same, under a hash of its own."""
     accept = AGGREGATED.format(version).replace("application/json", media)
-    answer = api.get(path, accept=accept)
-    assert (answer.status, answer.headers["Content-Type"]) == (200, accept)
+    response = api.get(path, accept=accept)
+    assert (response.status, response.headers["Content-Type"]) == (200, accept)
     codecs = CodecFactory(Scheme())
-    found = codecs.universal_deserializer.decode(answer.body).object
+    found = codecs.universal_deserializer.decode(response.body).object
     plain = api.get(path, accept=AGGREGATED.format(version))
     told = codecs.universal_deserializer.decode(plain.body).object
     assert found["items"] == told["items"]
     assert (found["kind"], found["apiVersion"]) == (told["kind"], told["apiVersion"])
-    again = api.get(path, accept=accept, headers={"If-None-Match": answer.headers["ETag"]})
+    again = api.get(path, accept=accept, headers={"If-None-Match": response.headers["ETag"]})
     assert again.status == 304
-    assert again.headers["ETag"] == answer.headers["ETag"]
+    assert again.headers["ETag"] == response.headers["ETag"]
 
 
 def test_address(api) -> None:
@@ -171,9 +171,9 @@ def test_aggregated_resources(api) -> None:
 @pytest.mark.parametrize("path", ["/apis", "/apis/apps", "/apis/apps/v1"])
 def test_other_encodings(api, path: str, accept: str, prefix: bytes) -> None:
     """The documents are objects and come in every encoding."""
-    answer = api.get(path, accept=accept)
-    assert (answer.status, answer.headers["Content-Type"]) == (200, accept)
-    assert answer.body.startswith(prefix)
+    response = api.get(path, accept=accept)
+    assert (response.status, response.headers["Content-Type"]) == (200, accept)
+    assert response.body.startswith(prefix)
 
 
 def test_without_cbor(make_server) -> None:
@@ -189,8 +189,8 @@ def test_without_cbor(make_server) -> None:
 
 def test_not_acceptable(api) -> None:
     """What nobody offers is 406."""
-    answer = api.get("/apis", accept="image/png")
-    assert (answer.status, answer.json["reason"]) == (406, "NotAcceptable")
+    response = api.get("/apis", accept="image/png")
+    assert (response.status, response.json["reason"]) == (406, "NotAcceptable")
 
 
 @pytest.mark.parametrize(
@@ -211,13 +211,13 @@ def test_not_acceptable(api) -> None:
 )
 def test_unknown_paths(api, path: str, status: int, text: str | None) -> None:
     """An unknown group is a page that is not there, an unknown resource a Status."""
-    answer = api.get(path)
-    assert answer.status == status
+    response = api.get(path)
+    assert response.status == status
     if text is not None:
-        assert answer.body.decode() == text
-        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert response.body.decode() == text
+        assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
         return
-    assert answer.body == (
+    assert response.body == (
         b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
         b'"message":"the server could not find the requested resource",'
         b'"reason":"NotFound","details":{},"code":404}\n'
@@ -239,10 +239,10 @@ def test_unknown_paths(api, path: str, status: int, text: str | None) -> None:
 )
 def test_unsupported_verbs(api, method: str, path: str) -> None:
     """A verb that a path does not take is 405."""
-    answer = api(method, path)
-    assert answer.status == 405
-    assert answer.json["reason"] == "MethodNotAllowed"
-    assert answer.message == "the server does not allow this method on the requested resource"
+    response = api(method, path)
+    assert response.status == 405
+    assert response.json["reason"] == "MethodNotAllowed"
+    assert response.message == "the server does not allow this method on the requested resource"
 
 
 def test_storage_version_hashes() -> None:

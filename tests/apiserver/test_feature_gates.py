@@ -80,11 +80,11 @@ def test_watch_lists_turned_off() -> None:
     """WatchList=false: sendInitialEvents is forbidden, and ordinary watches go on."""
     server = Server(feature_gates=DEFAULT_GATES - {"WatchList"})
     try:
-        answer = server.api.get(
+        response = server.api.get(
             "/api/v1/pods?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
         )
-        assert answer.status == 422
-        assert answer.message == (
+        assert response.status == 422
+        assert response.message == (
             'ListOptions.meta.k8s.io "" is invalid: sendInitialEvents: Forbidden: '
             "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
         )

@@ -91,9 +91,9 @@ def _ask(inner: Inner, request: Request | None = None, **parts) -> Response:
     return answer
 
 
-def _json(answer: Response) -> dict:
-    assert isinstance(answer.body, bytes)
-    return json.loads(answer.body)
+def _json(response: Response) -> dict:
+    assert isinstance(response.body, bytes)
+    return json.loads(response.body)
 
 
 async def _fine(request: Request) -> AnyResponse:
@@ -106,14 +106,14 @@ def test_panic(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(request: Request) -> AnyResponse:
         raise KeyError("the secret")
 
-    answer = _ask(broken)
-    assert answer.status == 500
-    found = _json(answer)
+    response = _ask(broken)
+    assert response.status == 500
+    found = _json(response)
     assert found["reason"] == "InternalError"
-    assert b"secret" not in answer.body
+    assert b"secret" not in response.body
     (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
     assert record.exc_info is not None
-    audit_id = dict(answer.headers)["Audit-Id"]
+    audit_id = dict(response.headers)["Audit-Id"]
     assert audit_id in record.getMessage()
 
 
@@ -123,13 +123,13 @@ def test_expected_errors() -> None:
     async def bad(request: Request) -> AnyResponse:
         raise BadRequest("no <good>")
 
-    answer = _ask(bad)
-    assert (answer.status, answer.media_type) == (400, "application/json")
-    assert _json(answer)["message"] == "no <good>"
-    answer = _ask(bad, _request(headers={"Accept": "application/yaml"}))
-    assert (answer.status, answer.media_type) == (400, "application/yaml")
-    answer = _ask(bad, _request(headers={"Accept": "image/png"}))
-    assert (answer.status, answer.media_type) == (400, "application/json")
+    response = _ask(bad)
+    assert (response.status, response.media_type) == (400, "application/json")
+    assert _json(response)["message"] == "no <good>"
+    response = _ask(bad, _request(headers={"Accept": "application/yaml"}))
+    assert (response.status, response.media_type) == (400, "application/yaml")
+    response = _ask(bad, _request(headers={"Accept": "image/png"}))
+    assert (response.status, response.media_type) == (400, "application/json")
 
 
 def test_headers() -> None:
@@ -140,19 +140,19 @@ def test_headers() -> None:
         request.warnings.add('say "hello"')
         return text_response("")
 
-    answer = _ask(warned)
-    found = dict(answer.headers)
+    response = _ask(warned)
+    found = dict(response.headers)
     assert found["Cache-Control"] == "no-cache, private"
     assert len(found["Audit-Id"]) == 36
-    warnings = [value for name, value in answer.headers if name == "Warning"]
+    warnings = [value for name, value in response.headers if name == "Warning"]
     assert warnings == ['299 - "say \\"hello\\""']
 
 
 @pytest.mark.parametrize(("given", "kept"), [("mine", True), ("x" * 65, False), ("a\nb", False)])
 def test_audit_ids(given: str, kept: bool) -> None:
     """A client may name its request; nothing that breaks a line gets through."""
-    answer = _ask(_fine, _request(headers={"Audit-Id": given}))
-    found = dict(answer.headers)["Audit-Id"]
+    response = _ask(_fine, _request(headers={"Audit-Id": given}))
+    found = dict(response.headers)["Audit-Id"]
     assert (found == given) == kept
     assert len(found) <= 64
     assert found.isprintable()
@@ -173,8 +173,8 @@ def test_refused() -> None:
     """What the authorizer refuses is 403, in kube-apiserver's words."""
     authorizer = _Always(Verdict.NO_OPINION)
     request = _request("/apis/apps/v1/namespaces/n/deployments/d")
-    answer = _ask(_fine, request, authorizer=authorizer)
-    found = _json(answer)
+    response = _ask(_fine, request, authorizer=authorizer)
+    found = _json(response)
     assert found["code"] == 403
     assert found["message"] == (
         'deployments.apps "d" is forbidden: User "system:anonymous" cannot get resource '
@@ -220,16 +220,16 @@ def test_too_slow() -> None:
         raise AssertionError
 
     for target, limit in (("/api/v1/pods?timeout=1ms", 60.0), ("/api/v1/pods", 0.001)):
-        answer = _ask(endless, _request(target), config=Config(request_timeout=limit))
-        assert answer.status == 504
-        assert _json(answer)["reason"] == "Timeout"
+        response = _ask(endless, _request(target), config=Config(request_timeout=limit))
+        assert response.status == 504
+        assert _json(response)["reason"] == "Timeout"
 
 
 def test_bad_timeout() -> None:
     """A timeout that is no duration is 400."""
-    answer = _ask(_fine, _request("/api/v1/pods?timeout=soon"))
-    assert answer.status == 400
-    assert _json(answer)["message"].startswith("invalid timeout specified in the request URL")
+    response = _ask(_fine, _request("/api/v1/pods?timeout=soon"))
+    assert response.status == 400
+    assert _json(response)["message"].startswith("invalid timeout specified in the request URL")
 
 
 def test_access_log(caplog: pytest.LogCaptureFixture) -> None:

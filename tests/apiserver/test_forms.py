@@ -59,14 +59,14 @@ def test_answers(
 ) -> None:
     """A get and a list come in each form there is, and in no other."""
     path = objects if is_list else f"{objects}/x"
-    answer = api.get(path, accept=_accept(media, kind, version))
-    assert answer.status == _status(media, kind, is_list=is_list), answer.body
-    if answer.status == 406:
-        assert _decoded(media, answer.body)["reason"] == "NotAcceptable"
+    response = api.get(path, accept=_accept(media, kind, version))
+    assert response.status == _status(media, kind, is_list=is_list), response.body
+    if response.status == 406:
+        assert _decoded(media, response.body)["reason"] == "NotAcceptable"
         return
-    (told,) = parse_accept(answer.headers["Content-Type"])
+    (told,) = parse_accept(response.headers["Content-Type"])
     assert told.name == media.name
-    found = _decoded(media, answer.body)
+    found = _decoded(media, response.body)
     if kind:
         assert (found["kind"], found["apiVersion"]) == (kind, f"meta.k8s.io/{version}")
     else:
@@ -89,8 +89,8 @@ def test_rows_include(api, objects: str, media: MediaType, include: str, is_list
     """includeObject says what stands beside the cells, in every encoding."""
     path = objects if is_list else f"{objects}/x"
     accept = _accept(media, "Table", "v1")
-    answer = api.get(f"{path}?includeObject={include}", accept=accept)
-    (row,) = _decoded(media, answer.body)["rows"]
+    response = api.get(f"{path}?includeObject={include}", accept=accept)
+    (row,) = _decoded(media, response.body)["rows"]
     shown = {"": METADATA, "Metadata": METADATA, "Object": "ConfigMap", "None": None}[include]
     assert (row["object"] and row["object"]["kind"]) == shown
     if shown == "ConfigMap":

@@ -12,9 +12,9 @@ def path(api, core):
 
 def test_missing(api, core):
     """An object that is not there is 404 NotFound with its details."""
-    answer = api.get(f"{core}/configmaps/none")
-    assert answer.status == 404
-    assert answer.json == {
+    response = api.get(f"{core}/configmaps/none")
+    assert response.status == 404
+    assert response.json == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -38,17 +38,17 @@ def test_escapes(api, path):
 )  # fmt: skip
 def test_pretty(api, path, query, agent, pretty):
     """People and those who ask for it get indented JSON."""
-    answer = api.get(path + query, headers={"User-Agent": agent})
-    assert answer.body.startswith(b'{\n  "kind": "ConfigMap",\n') is pretty
-    assert answer.json == api.get(path).json
+    response = api.get(path + query, headers={"User-Agent": agent})
+    assert response.body.startswith(b'{\n  "kind": "ConfigMap",\n') is pretty
+    assert response.json == api.get(path).json
 
 
 def test_not_acceptable(api, path):
     """A client that takes nothing on offer gets 406 before anything is done."""
-    answer = api.get(path, accept="text/html")
-    assert answer.status == 406
-    assert answer.json["reason"] == "NotAcceptable"
-    assert answer.message.startswith(
+    response = api.get(path, accept="text/html")
+    assert response.status == 406
+    assert response.json["reason"] == "NotAcceptable"
+    assert response.message.startswith(
         "only the following media types are accepted: application/json, application/yaml"
     )
 
@@ -71,18 +71,18 @@ def test_negotiates(api, path, accept, media):
 def test_partial_metadata(api, path):
     """as=PartialObjectMetadata answers with the metadata alone."""
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    answer = api.get(path, accept=accept)
-    assert list(answer.json) == ["kind", "apiVersion", "metadata"]
-    assert answer.json["apiVersion"] == "meta.k8s.io/v1"
-    assert answer.json["metadata"] == api.get(path).json["metadata"]
+    response = api.get(path, accept=accept)
+    assert list(response.json) == ["kind", "apiVersion", "metadata"]
+    assert response.json["apiVersion"] == "meta.k8s.io/v1"
+    assert response.json["metadata"] == api.get(path).json["metadata"]
 
 
 def test_no_list_of_one(api, path):
     """An object is no list, whatever the client asks for."""
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    answer = api.get(path, accept=accept)
-    assert answer.status == 406
-    assert "the requested object is not a list" in answer.message
+    response = api.get(path, accept=accept)
+    assert response.status == 406
+    assert "the requested object is not a list" in response.message
 
 
 def test_status_subresource(api, core):
@@ -132,10 +132,10 @@ def test_unknown_paths(api, path, status):
 
 def test_head(api, path):
     """HEAD is answered where no route is (health, OpenAPI), and is no verb of resources."""
-    answer = api("HEAD", "/livez")
-    assert (answer.status, answer.body) == (200, b"")
-    assert int(answer.headers["Content-Length"]) == len(api.get("/livez").body)
+    response = api("HEAD", "/livez")
+    assert (response.status, response.body) == (200, b"")
+    assert int(response.headers["Content-Length"]) == len(api.get("/livez").body)
     for one in (path, path.rpartition("/")[0], "/version", "/api", "/apis/apps/v1"):
-        answer = api("HEAD", one)
-        assert (answer.status, answer.body) == (405, b""), one
+        response = api("HEAD", one)
+        assert (response.status, response.body) == (405, b""), one
     assert api("HEAD", "/api/v1/nothing").status == 404

@@ -13,14 +13,14 @@ def maps(api, core):
     return f"{core}/configmaps"
 
 
-def names(answer):
-    return [item["metadata"]["name"] for item in answer.json["items"]]
+def names(response):
+    return [item["metadata"]["name"] for item in response.json["items"]]
 
 
 def test_empty(api, core):
     """An empty list has items all the same."""
-    answer = api.get(f"{core}/configmaps")
-    found = answer.json
+    response = api.get(f"{core}/configmaps")
+    found = response.json
     version = found["metadata"].pop("resourceVersion")
     assert int(version) > 0
     assert found == {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []}
@@ -28,13 +28,13 @@ def test_empty(api, core):
 
 def test_items(api, maps):
     """Items come sorted by name and do not repeat the list's kind."""
-    answer = api.get(maps)
-    assert names(answer) == ["m0", "m1", "m2", "m3", "m4"]
-    assert list(answer.json["items"][0]) == ["metadata"]
-    assert answer.body.startswith(
+    response = api.get(maps)
+    assert names(response) == ["m0", "m1", "m2", "m3", "m4"]
+    assert list(response.json["items"][0]) == ["metadata"]
+    assert response.body.startswith(
         b'{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"resourceVersion":"'
     )
-    assert answer.body.endswith(b"}]}\n")
+    assert response.body.endswith(b"}]}\n")
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_at_a_version(api, maps):
 
 def test_all_namespaces(api, maps, namespace):
     """A list over all namespaces holds this one's objects."""
-    answer = api.get(f"/api/v1/configmaps?fieldSelector=metadata.namespace={namespace}")
-    assert names(answer) == ["m0", "m1", "m2", "m3", "m4"]
+    response = api.get(f"/api/v1/configmaps?fieldSelector=metadata.namespace={namespace}")
+    assert names(response) == ["m0", "m1", "m2", "m3", "m4"]
 
 
 @pytest.mark.parametrize("media", ["application/yaml", "application/cbor"])
@@ -89,9 +89,9 @@ def test_other_encodings(api, maps, media):
     from kapiserver.codecs import cbor, yaml
 
     read = {"application/yaml": yaml.decode_value, "application/cbor": cbor.decode_value}
-    answer = api.get(maps, accept=media)
-    assert answer.headers["Content-Type"] == media
-    assert read[media](answer.body) == api.get(maps).json
+    response = api.get(maps, accept=media)
+    assert response.headers["Content-Type"] == media
+    assert read[media](response.body) == api.get(maps).json
 
 
 def test_protobuf(api, maps):
@@ -100,16 +100,16 @@ def test_protobuf(api, maps):
     from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.codecs.media_types import PROTOBUF
 
-    answer = api.get(maps, accept=PROTOBUF.name)
-    tree = CodecFactory(Scheme()).serializer_for(PROTOBUF).decode(answer.body).object
+    response = api.get(maps, accept=PROTOBUF.name)
+    tree = CodecFactory(Scheme()).serializer_for(PROTOBUF).decode(response.body).object
     assert tree == api.get(maps).json
 
 
 def test_metadata_list(api, maps):
     """as=PartialObjectMetadataList answers with the items' metadata."""
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-    answer = api.get(f"{maps}?limit=2", accept=accept)
-    found = answer.json
+    response = api.get(f"{maps}?limit=2", accept=accept)
+    found = response.json
     assert (found["kind"], found["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
     assert found["metadata"]["continue"]
     assert [list(item) for item in found["items"]] == [["kind", "apiVersion", "metadata"]] * 2
@@ -118,9 +118,9 @@ def test_metadata_list(api, maps):
 def test_list_is_no_object(api, maps):
     """A list is no single object, whatever the client asks for."""
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-    answer = api.get(maps, accept=accept)
-    assert answer.status == 406
-    assert "the requested object is a list" in answer.message
+    response = api.get(maps, accept=accept)
+    assert response.status == 406
+    assert "the requested object is a list" in response.message
 
 
 def test_slices(api, core):
@@ -134,9 +134,9 @@ def test_slices(api, core):
         )
     for accept in ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf",
                    "application/cbor"):  # fmt: skip
-        answer = api.get(f"{core}/secrets", accept=accept)
-        assert answer.status == 200
-        assert len(answer.body) > 800_000
+        response = api.get(f"{core}/secrets", accept=accept)
+        assert response.status == 200
+        assert len(response.body) > 800_000
     assert len(json.loads(api.get(f"{core}/secrets").body)["items"]) == 8
 
 
@@ -159,6 +159,6 @@ REFUSED = [
 @pytest.mark.parametrize(("query", "status", "message"), REFUSED)
 def test_refused(api, core, query, status, message):
     """Options that make no sense are refused with kube-apiserver's words."""
-    answer = api.get(f"{core}/configmaps?{query}")
-    assert answer.status == status, answer.body
-    assert message in answer.message
+    response = api.get(f"{core}/configmaps?{query}")
+    assert response.status == status, response.body
+    assert message in response.message

@@ -40,9 +40,9 @@ def test_every_version_has_one(documents: dict) -> None:
 def test_a_hashed_url_is_kept_for_ever(api) -> None:
     """A URL with the hash of its content may be kept; the same content is 304."""
     url = api.get("/openapi/v3").json["paths"]["api/v1"]["serverRelativeURL"]
-    answer = api.get(url)
-    assert "immutable" in answer.headers["Cache-Control"]
-    again = api.get("/openapi/v3/api/v1", headers={"If-None-Match": answer.headers["ETag"]})
+    response = api.get(url)
+    assert "immutable" in response.headers["Cache-Control"]
+    again = api.get("/openapi/v3/api/v1", headers={"If-None-Match": response.headers["ETag"]})
     assert again.status == 304
 
 
@@ -180,9 +180,9 @@ def test_negotiation(api) -> None:
     assert api.get("/openapi/v2", accept="application/x-other").status == 406
     assert api.get("/openapi/v2", accept="application/x-other, */*").status == 200
     for mark in "@.":
-        answer = api.get("/openapi/v2", accept=PROTOBUF.format("v2", mark))
-        assert answer.headers["Content-Type"] == PROTOBUF.format("v2", ".")
-        assert answer.headers["Vary"] == "Accept"
+        response = api.get("/openapi/v2", accept=PROTOBUF.format("v2", mark))
+        assert response.headers["Content-Type"] == PROTOBUF.format("v2", ".")
+        assert response.headers["Vary"] == "Accept"
     assert api.get("/openapi/v2", accept=PROTOBUF.format("v3", ".")).status == 406
 
 
@@ -212,9 +212,9 @@ def _without_objects(tree: Any) -> Any:
 def test_hashes_and_dates(api) -> None:
     """A hash that is known, or a date that is not past, is answered with 304; a URL with another
     hash leads to the right one."""
-    answer = api.get("/openapi/v2")
+    response = api.get("/openapi/v2")
     for name, header in (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified")):
-        again = api.get("/openapi/v2", headers={name: answer.headers[header]})
+        again = api.get("/openapi/v2", headers={name: response.headers[header]})
         assert (again.status, again.body) == (304, b"")
     url = api.get("/openapi/v3").json["paths"]["version"]["serverRelativeURL"]
     assert "Expires" in api.get(url).headers

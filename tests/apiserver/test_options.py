@@ -88,8 +88,8 @@ def test_dry_run(
     before = _everything(api, standing)
     path = path.format(**standing)
     path += ("&" if "?" in path else "?") + "dryRun=All"
-    answer = api.patch(path, body, type) if type else api(method, path, body)
-    assert answer.status == status, answer.body
+    response = api.patch(path, body, type) if type else api(method, path, body)
+    assert response.status == status, response.body
     assert _everything(api, standing) == before
 
 
@@ -100,9 +100,9 @@ def test_no_other_dry_run(
     """There is no other directive than All."""
     path = path.format(**standing)
     path += ("&" if "?" in path else "?") + "dryRun=Some"
-    answer = api.patch(path, body, type) if type else api(method, path, body)
-    assert answer.status == 422, answer.body
-    assert 'dryRun: Unsupported value: ["Some"]' in answer.message
+    response = api.patch(path, body, type) if type else api(method, path, body)
+    assert response.status == 422, response.body
+    assert 'dryRun: Unsupported value: ["Some"]' in response.message
 
 
 UNKNOWN = {"what": 1}
@@ -128,13 +128,13 @@ def test_field_validation(
 ) -> None:
     """An unknown field is warned of unless asked otherwise, refused or passed over, everywhere."""
     path = f"{path.format(**workload)}?fieldValidation={validation}"
-    answer = api.patch(path, body, type) if type else api(method, path, body)
+    response = api.patch(path, body, type) if type else api(method, path, body)
     if validation == "Strict":
-        assert answer.status == (422 if type else 400), answer.body
-        assert 'unknown field "what"' in answer.message
+        assert response.status == (422 if type else 400), response.body
+        assert 'unknown field "what"' in response.message
         return
-    assert answer.status in (200, 201), answer.body
-    told = any('unknown field \\"what\\"' in one for one in answer.warnings)
+    assert response.status in (200, 201), response.body
+    told = any('unknown field \\"what\\"' in one for one in response.warnings)
     assert told == (validation != "Ignore")
 
 
@@ -149,8 +149,8 @@ def test_pretty(
 ) -> None:
     """`pretty` indents every answer, errors too; without it programs for people get it so."""
     query = f"?pretty={pretty}" if pretty else ""
-    answer = api.get(path.format(**standing) + query, headers={"User-Agent": agent})
-    assert (b'\n  "kind": ' in answer.body) == expected
+    response = api.get(path.format(**standing) + query, headers={"User-Agent": agent})
+    assert (b'\n  "kind": ' in response.body) == expected
 
 
 @pytest.mark.parametrize("path", ["{core}/pods/p", "{core}/pods"])
@@ -162,7 +162,7 @@ def test_preconditions(api, workload: dict[str, str], path: str, name: str, valu
     pod = api.get(f"{workload['core']}/pods/p").json
     given = {name: value or pod["metadata"][name]} if name else {}
     options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": given}
-    answer = api.delete(path.format(**workload), options)
-    assert answer.status == (409 if value else 200), answer.body
+    response = api.delete(path.format(**workload), options)
+    assert response.status == (409 if value else 200), response.body
     left = api.get(f"{workload['core']}/pods/p").status
     assert left == (200 if value else 404)

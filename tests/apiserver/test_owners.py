@@ -139,8 +139,8 @@ def test_reset(api, core) -> None:
     )
     kept = made.json["metadata"]["managedFields"]
     for sent in ([], None):
-        answer = api.patch(path, {"metadata": {"managedFields": sent}})
-        assert answer.json["metadata"]["managedFields"] == kept
-    answer = api.patch(path, {"metadata": {"managedFields": [{}]}})
-    assert answer.status == 200
-    assert "managedFields" not in answer.json["metadata"]
+        response = api.patch(path, {"metadata": {"managedFields": sent}})
+        assert response.json["metadata"]["managedFields"] == kept
+    response = api.patch(path, {"metadata": {"managedFields": [{}]}})
+    assert response.status == 200
+    assert "managedFields" not in response.json["metadata"]

@@ -35,9 +35,9 @@ def deployment(api, apps):
 
 def test_merge(api, path):
     """A merge patch replaces values and removes what is null."""
-    answer = api.patch(path, {"data": {"k": "w", "gone": None}})
-    assert answer.status == 200
-    assert answer.json["data"] == {"k": "w"}
+    response = api.patch(path, {"data": {"k": "w", "gone": None}})
+    assert response.status == 200
+    assert response.json["data"] == {"k": "w"}
 
 
 def test_json(api, path):
@@ -47,21 +47,21 @@ def test_json(api, path):
         {"op": "replace", "path": "/data/k", "value": "w"},
         {"op": "remove", "path": "/data/gone"},
     ]
-    answer = api.patch(path, operations, "json")
-    assert answer.status == 200
-    assert answer.json["data"] == {"k": "w"}
+    response = api.patch(path, operations, "json")
+    assert response.status == 200
+    assert response.json["data"] == {"k": "w"}
 
 
 def test_strategic(api, deployment):
     """A strategic merge patch merges containers by name."""
     container = {"name": "two", "image": "j"}
     body = {"spec": {"template": {"spec": {"containers": [container]}}}}
-    answer = api.patch(deployment, body, "strategic")
-    assert answer.status == 200, answer.body
-    containers = answer.json["spec"]["template"]["spec"]["containers"]
+    response = api.patch(deployment, body, "strategic")
+    assert response.status == 200, response.body
+    containers = response.json["spec"]["template"]["spec"]["containers"]
     assert [one["name"] for one in containers] == ["two", "one"]
     assert containers[0]["imagePullPolicy"] == "Always"
-    assert answer.json["metadata"]["generation"] == 2
+    assert response.json["metadata"]["generation"] == 2
 
 
 def test_strategic_in_cbor(api, deployment):
@@ -69,28 +69,28 @@ def test_strategic_in_cbor(api, deployment):
     container = {"name": "one", "image": "j", "$retainKeys": ["name", "image"]}
     body = {"spec": {"template": {"spec": {"containers": [container]}}}}
     type_ = "application/strategic-merge-patch+cbor"
-    answer = api.patch(deployment, cbor.encode_value(body), type_)
-    assert answer.status == 200, answer.body
-    assert answer.json["spec"]["template"]["spec"]["containers"][0]["image"] == "j"
+    response = api.patch(deployment, cbor.encode_value(body), type_)
+    assert response.status == 200, response.body
+    assert response.json["spec"]["template"]["spec"]["containers"][0]["image"] == "j"
     for wrong in (b"", b"{}", cbor.encode_value([]), b"\xa2\x41a\x01\x41a\x01"):
         assert api.patch(deployment, wrong, type_).status == 400
 
 
 def test_scale(api, deployment):
     """PATCH of /scale works on the Scale."""
-    answer = api.patch(f"{deployment}/scale", {"spec": {"replicas": 4}})
-    assert answer.status == 200, answer.body
-    assert answer.json["kind"] == "Scale"
+    response = api.patch(f"{deployment}/scale", {"spec": {"replicas": 4}})
+    assert response.status == 200, response.body
+    assert response.json["kind"] == "Scale"
     assert api.get(deployment).json["spec"]["replicas"] == 4
 
 
 def test_status(api, deployment):
     """PATCH of /status changes the status alone."""
     body = {"status": {"replicas": 3, "observedGeneration": 1}, "spec": {"replicas": 9}}
-    answer = api.patch(f"{deployment}/status", body)
-    assert answer.status == 200, answer.body
-    assert answer.json["status"]["replicas"] == 3
-    assert answer.json["spec"]["replicas"] == 1
+    response = api.patch(f"{deployment}/status", body)
+    assert response.status == 200, response.body
+    assert response.json["status"]["replicas"] == 3
+    assert response.json["spec"]["replicas"] == 1
 
 
 def test_version_of_the_url(api, namespace):
@@ -105,8 +105,8 @@ def test_version_of_the_url(api, namespace):
     }
     assert api.post(base.format("v2"), body).status == 201
     patch = {"spec": {"targetCPUUtilizationPercentage": 66}}
-    answer = api.patch(base.format("v1") + "/h", patch, "strategic")
-    assert answer.status == 200, answer.body
+    response = api.patch(base.format("v1") + "/h", patch, "strategic")
+    assert response.status == 200, response.body
     found = api.get(base.format("v2") + "/h").json
     assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 66
 
@@ -128,8 +128,8 @@ def test_dry_run(api, path):
 
 def test_conditional(api, path):
     """A patch with a version holds for that version alone."""
-    answer = api.patch(path, {"metadata": {"resourceVersion": "1"}, "data": {"k": "w"}})
-    assert answer.status == 409
+    response = api.patch(path, {"metadata": {"resourceVersion": "1"}, "data": {"k": "w"}})
+    assert response.status == 409
     version = api.get(path).json["metadata"]["resourceVersion"]
     body = {"metadata": {"resourceVersion": version}, "data": {"k": "w"}}
     assert api.patch(path, body).status == 200
@@ -137,27 +137,27 @@ def test_conditional(api, path):
 
 def test_unknown_fields(api, path):
     """Unknown fields warn, or are refused under Strict."""
-    answer = api.patch(path, {"what": 1})
-    assert answer.status == 200
-    assert answer.warnings == ['299 - "unknown field \\"what\\""']
-    answer = api.patch(f"{path}?fieldValidation=Strict", {"what": 1})
-    assert answer.status == 422
-    assert 'strict decoding error: unknown field "what"' in answer.message
+    response = api.patch(path, {"what": 1})
+    assert response.status == 200
+    assert response.warnings == ['299 - "unknown field \\"what\\""']
+    response = api.patch(f"{path}?fieldValidation=Strict", {"what": 1})
+    assert response.status == 422
+    assert 'strict decoding error: unknown field "what"' in response.message
 
 
 def test_strict_spelling(api, path):
     """What is wrong with the patch's own spelling is a strict error, too."""
-    answer = api.patch(path, b'{"data":{"k":"a","k":"b"}}')
-    assert answer.json["data"]["k"] == "b"
-    assert answer.warnings == ['299 - "duplicate field \\"data.k\\""']
+    response = api.patch(path, b'{"data":{"k":"a","k":"b"}}')
+    assert response.json["data"]["k"] == "b"
+    assert response.warnings == ['299 - "duplicate field \\"data.k\\""']
     body = b'[{"op":"test","path":"/data/k","value":"b","oops":1,"op":"test"}]'
     assert api.patch(path, body, "json").warnings == [
         '299 - "json patch unknown field \\"[0].oops\\""',
         '299 - "json patch duplicate field \\"[0].op\\""',
     ]
-    answer = api.patch(f"{path}?fieldValidation=Strict", body, "json")
-    assert answer.status == 422
-    assert answer.message.endswith(
+    response = api.patch(f"{path}?fieldValidation=Strict", body, "json")
+    assert response.status == 422
+    assert response.message.endswith(
         'strict decoding error: json patch unknown field "[0].oops", json patch duplicate field '
         '"[0].op"'
     )
@@ -166,9 +166,9 @@ def test_strict_spelling(api, path):
 def test_unsupported(api, path):
     """Another kind of patch is 415 and names those there are."""
     for type_ in ("application/json", "text/plain", ""):
-        answer = api.patch(path, {}, type_)
-        assert answer.status == 415
-        assert answer.message == (
+        response = api.patch(path, {}, type_)
+        assert response.status == 415
+        assert response.message == (
             "the body of the request was in an unknown format - accepted media types include: "
             "application/json-patch+json, application/merge-patch+json, "
             "application/strategic-merge-patch+json, application/apply-patch+yaml, "
@@ -179,8 +179,8 @@ def test_unsupported(api, path):
 def test_missing(api, core):
     """A patch of what is not there is 404, of a kind that a PUT creates too."""
     for kind, plural in itertools.product(PATCHES, ("configmaps", "services", "events")):
-        answer = api.patch(f"{core}/{plural}/none", [] if kind == "json" else {}, kind)
-        assert (answer.status, answer.json["message"]) == (404, f'{plural} "none" not found')
+        response = api.patch(f"{core}/{plural}/none", [] if kind == "json" else {}, kind)
+        assert (response.status, response.json["message"]) == (404, f'{plural} "none" not found')
 
 
 REFUSED = [
@@ -226,10 +226,10 @@ REFUSED = [
 )  # fmt: skip
 def test_other_kinds(api, path, said, reason):
     """What comes out of a merge must be of the kind; a strategic merge is, whatever it says."""
-    answer = api.patch(path, said, "merge")
-    assert (answer.status, answer.message.rpartition('}": ')[2]) == (422, reason)
-    answer = api.patch(path, said, "strategic")
-    assert (answer.status, answer.json["kind"], answer.json["apiVersion"]) == (
+    response = api.patch(path, said, "merge")
+    assert (response.status, response.message.rpartition('}": ')[2]) == (422, reason)
+    response = api.patch(path, said, "strategic")
+    assert (response.status, response.json["kind"], response.json["apiVersion"]) == (
         200,
         "ConfigMap",
         "v1",
@@ -240,17 +240,17 @@ def test_other_kinds(api, path, said, reason):
 def test_refused(api, path, kind, body, status, message):
     """A patch that makes no sense or does not fit changes nothing."""
     before = api.get(path).body
-    answer = api.patch(path, body, kind)
-    assert answer.status == status, answer.body
-    assert message is None or answer.message == message
+    response = api.patch(path, body, kind)
+    assert response.status == status, response.body
+    assert message is None or response.message == message
     assert api.get(path).body == before
 
 
 def test_forced(api, path):
     """force is for apply alone."""
-    answer = api.patch(f"{path}?force=true", {})
-    assert answer.status == 422
-    assert "may not be specified for non-apply patch" in answer.message
+    response = api.patch(f"{path}?force=true", {})
+    assert response.status == 422
+    assert "may not be specified for non-apply patch" in response.message
 
 
 def test_together(api, path):
@@ -258,5 +258,5 @@ def test_together(api, path):
     with ThreadPoolExecutor(8) as pool:
         bodies = [{"data": {f"key{number}": "v"}} for number in range(40)]
         answers = list(pool.map(lambda body: api.patch(path, body), bodies))
-    assert {answer.status for answer in answers} == {200}
+    assert {response.status for response in answers} == {200}
     assert {f"key{number}" for number in range(40)} < set(api.get(path).json["data"])

@@ -135,10 +135,10 @@ def test_enforced_is_warned_of(api, core, apps, secured):
 def test_warn(api, core, apps, secured):
     """One that does not meet the level of warnings is taken with one, templates too."""
     secured({WARN: "restricted", f"{WARN}-version": "v1.30"})
-    answer = api.post(f"{core}/pods", pod())
-    assert answer.status == 201
+    response = api.post(f"{core}/pods", pod())
+    assert response.status == 201
     text = f'would violate PodSecurity "restricted:v1.30": {PLAIN}'.replace('"', '\\"')
-    assert answer.warnings == [f'299 - "{text}"']
+    assert response.warnings == [f'299 - "{text}"']
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
     made = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})

@@ -69,9 +69,9 @@ def test_binding(api, path):
     nominated = api.get(path).json
     nominated["status"]["nominatedNodeName"] = "m"
     assert api.put(f"{path}/status", nominated).json["status"]["nominatedNodeName"] == "m"
-    answer = api.post(f"{path}/binding", body)
-    assert answer.status == 201
-    assert answer.json == {
+    response = api.post(f"{path}/binding", body)
+    assert response.status == 201
+    assert response.json == {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     }  # fmt: skip
     found = api.get(path).json
@@ -87,19 +87,19 @@ def test_binding(api, path):
 def test_bound_twice(api, path, core):
     """A pod has one node; `bindings` is the older way to say which."""
     assert api.post(f"{core}/bindings", BINDING).status == 201
-    answer = api.post(f"{path}/binding", BINDING)
-    assert answer.status == 409
-    assert answer.message == (
+    response = api.post(f"{path}/binding", BINDING)
+    assert response.status == 409
+    assert response.message == (
         'Operation cannot be fulfilled on pods/binding "p": pod p is already assigned to node "n"'
     )
 
 
 def test_wrong_bindings(api, path, core):
     """What a binding must say, and of which pod."""
-    answer = api.post(f"{path}/binding", {"metadata": {"name": "p"}, "target": {"kind": "Pod"}})
-    assert answer.status == 422
+    response = api.post(f"{path}/binding", {"metadata": {"name": "p"}, "target": {"kind": "Pod"}})
+    assert response.status == 422
     assert 'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"' in (
-        answer.message
+        response.message
     )
     other = BINDING | {"metadata": {"name": "q"}}
     assert api.post(f"{path}/binding", other).status == 400
@@ -108,8 +108,8 @@ def test_wrong_bindings(api, path, core):
     assert api.post(f"{path}/binding", stale).status == 409
     gated = pod("g", schedulingGates=[{"name": "a"}])
     assert api.post(f"{core}/pods", gated).json["status"]["conditions"][0]["lastTransitionTime"]
-    answer = api.post(f"{core}/pods/g/binding", BINDING | {"metadata": {"name": "g"}})
-    assert "pod g has non-empty .spec.schedulingGates" in answer.message
+    response = api.post(f"{core}/pods/g/binding", BINDING | {"metadata": {"name": "g"}})
+    assert "pod g has non-empty .spec.schedulingGates" in response.message
 
 
 def test_eviction_of_who_waits(api, path, budgets):
@@ -123,8 +123,8 @@ def test_eviction_as_it_was(api, path):
     """An eviction may be in the version of old clients."""
     body = {**EVICTION, "apiVersion": "policy/v1beta1"}
     assert api.post(f"{path}/eviction", body).status == 201
-    answer = api.post(f"{path}/eviction", {**EVICTION, "apiVersion": "policy/v1alpha1"})
-    assert answer.status == 400
+    response = api.post(f"{path}/eviction", {**EVICTION, "apiVersion": "policy/v1alpha1"})
+    assert response.status == 400
 
 
 def test_eviction_without_budget(api, running):
@@ -138,17 +138,17 @@ def test_eviction_without_budget(api, running):
 def test_budget(api, running, budgets):
     """A budget that is spent or not observed refuses; one that is not is charged."""
     budget = budgets()
-    answer = api.post(f"{running}/eviction", EVICTION)
-    assert answer.status == 429
-    assert answer.message == "Cannot evict pod as it would violate the pod's disruption budget."
+    response = api.post(f"{running}/eviction", EVICTION)
+    assert response.status == 429
+    assert response.message == "Cannot evict pod as it would violate the pod's disruption budget."
     cause = {
         "reason": "DisruptionBudget",
         "message": "The disruption budget b needs 1 healthy pods and has 1 currently",
     }
-    assert answer.json["details"] == {"causes": [cause]}
+    assert response.json["details"] == {"causes": [cause]}
     budgets(observedGeneration=0)
-    answer = api.post(f"{running}/eviction", EVICTION)
-    assert (answer.status, answer.headers["Retry-After"]) == (429, "10")
+    response = api.post(f"{running}/eviction", EVICTION)
+    assert (response.status, response.headers["Retry-After"]) == (429, "10")
     budgets(disruptionsAllowed=1)
     assert api.post(f"{running}/eviction?dryRun=All", EVICTION).status == 201
     assert api.get(budget).json["status"]["disruptionsAllowed"] == 1
@@ -172,9 +172,9 @@ def test_two_budgets(api, running, namespace, budgets):
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
     spec = {"selector": {"matchLabels": {"app": "x"}}, "maxUnavailable": 1}
     api.post(path, {"metadata": {"name": "c"}, "spec": spec})
-    answer = api.post(f"{running}/eviction", EVICTION)
-    assert answer.status == 500
-    assert answer.message.startswith("This pod has more than one PodDisruptionBudget")
+    response = api.post(f"{running}/eviction", EVICTION)
+    assert response.status == 500
+    assert response.message.startswith("This pod has more than one PodDisruptionBudget")
 
 
 def test_resize(api, core):
@@ -201,40 +201,40 @@ def test_resize(api, core):
     )
     assert "resource limits cannot be removed" in resize(requests={"cpu": "1"}).message
     extended = {"cpu": "1", "example.com/gpu": "1"}
-    answer = resize(requests=extended, limits=extended | {"cpu": "2"})
-    assert "spec: Forbidden: only cpu and memory resources are mutable" in answer.message
+    response = resize(requests=extended, limits=extended | {"cpu": "2"})
+    assert "spec: Forbidden: only cpu and memory resources are mutable" in response.message
 
 
 def test_connections_of_who_waits(api, path):
     """A pod without a node has an empty log, and nothing to connect to."""
     assert api.get(f"{path}/log").body == b""
     for below in ("exec?command=ls", "attach", "portforward"):
-        answer = api.post(f"{path}/{below}", None)
-        assert (answer.status, answer.message) == (400, "pod p does not have a host assigned")
+        response = api.post(f"{path}/{below}", None)
+        assert (response.status, response.message) == (400, "pod p does not have a host assigned")
     assert api.get(f"{path}/proxy/a/b").message == "address not allowed"
-    answer = api.get(f"{path}/log?container=x")
-    assert (answer.status, answer.message) == (400, "container x is not valid for pod p")
+    response = api.get(f"{path}/log?container=x")
+    assert (response.status, response.message) == (400, "container x is not valid for pod p")
 
 
 def test_connections_of_who_runs(api, running, core):
     """A pod on a node that is not there is 404; on one that is, no kubelet answers."""
-    answer = api.get(f"{running}/log")
-    assert (answer.status, answer.message) == (404, 'nodes "n" not found')
+    response = api.get(f"{running}/log")
+    assert (response.status, response.message) == (404, 'nodes "n" not found')
     api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
-    for answer in (
+    for response in (
         api.get(f"{running}/log"),
         api.post(f"{running}/exec", None),
         api.get("/api/v1/nodes/n/proxy/metrics"),
     ):
-        assert answer.status == 503
-        assert "no kubelet is attached" in answer.message
+        assert response.status == 503
+        assert "no kubelet is attached" in response.message
     api.delete("/api/v1/nodes/n")
     spec = {"ports": [{"name": "http", "port": 80}]}
     api.post(f"{core}/services", {"metadata": {"name": "s"}, "spec": spec})
-    answer = api.get(f"{core}/services/s:http/proxy/")
-    assert answer.message == 'no endpoints available for service "s:http"'
-    answer = api.put(f"{core}/services/s:other/proxy/x", {})
-    assert answer.message == 'no service port "other" found for service "s"'
+    response = api.get(f"{core}/services/s:http/proxy/")
+    assert response.message == 'no endpoints available for service "s:http"'
+    response = api.put(f"{core}/services/s:other/proxy/x", {})
+    assert response.message == 'no service port "other" found for service "s"'
 
 
 @pytest.mark.parametrize(
@@ -254,10 +254,10 @@ def test_connections_of_who_runs(api, running, core):
 )
 def test_options_of_logs(api, path, query, status, message):
     """What is asked of a log is checked before anything is asked of the pod."""
-    answer = api.get(f"{path}/log?{query}")
+    response = api.get(f"{path}/log?{query}")
     prefix = 'PodLogOptions "p" is invalid: ' if status == 422 else ""
-    told = answer.message if status != 200 else ""
-    assert (answer.status, told) == (status, prefix + message)
+    told = response.message if status != 200 else ""
+    assert (response.status, told) == (status, prefix + message)
 
 
 def test_several_containers(api, core):
@@ -265,15 +265,17 @@ def test_several_containers(api, core):
     body = pod("m")
     body["spec"]["containers"].append({"name": "d", "image": "i"})
     api.post(f"{core}/pods", body)
-    answer = api.get(f"{core}/pods/m/log")
-    assert answer.message == ("a container name must be specified for pod m, choose one of: [c d]")
+    response = api.get(f"{core}/pods/m/log")
+    assert response.message == (
+        "a container name must be specified for pod m, choose one of: [c d]"
+    )
 
 
 def test_graceful_deletion(api, path):
     """Who waits goes at once; who has a node goes when the kubelet says so."""
     api.post(f"{path}/binding", BINDING)
-    answer = api.delete(path)
-    assert answer.json["metadata"]["deletionGracePeriodSeconds"] == 30
+    response = api.delete(path)
+    assert response.json["metadata"]["deletionGracePeriodSeconds"] == 30
     assert api.get(path).status == 200
     assert api.delete(f"{path}?gracePeriodSeconds=0").status == 200
     assert api.get(path).status == 404

@@ -27,17 +27,17 @@ def ask(api, kind: str, spec: Any, *, namespace: str = "", metadata: Any = None,
 def test_access(api) -> None:
     """Whoever is known may do everything, as the authorizer says; the answer has the question."""
     spec = {"resourceAttributes": PODS, "user": "jane", "groups": ["system:authenticated"]}
-    answer = ask(api, "SubjectAccessReview", spec)
-    assert answer.status == 201
-    assert answer.json["status"] == {"allowed": True}
-    assert answer.json["spec"] == spec
+    response = ask(api, "SubjectAccessReview", spec)
+    assert response.status == 201
+    assert response.json["status"] == {"allowed": True}
+    assert response.json["spec"] == spec
     path = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
     nobody = {**path, "user": "system:anonymous", "groups": ["system:unauthenticated"]}
     assert ask(api, "SubjectAccessReview", nobody).json["status"] == {"allowed": False}
     assert ask(api, "SelfSubjectAccessReview", path).json["status"] == {"allowed": True}
     local = {**spec, "resourceAttributes": {**PODS, "namespace": "default"}}
-    answer = ask(api, "LocalSubjectAccessReview", local, namespace="default")
-    assert answer.json["status"] == {"allowed": True}
+    response = ask(api, "LocalSubjectAccessReview", local, namespace="default")
+    assert response.json["status"] == {"allowed": True}
 
 
 BOTH = {"resourceAttributes": PODS, "nonResourceAttributes": {"path": "/x", "verb": "get"}}
@@ -66,17 +66,17 @@ REFUSED = [
 @pytest.mark.parametrize(("kind", "spec", "metadata", "words"), REFUSED)
 def test_access_refused(api, kind: str, spec: Any, metadata: Any, words: str) -> None:
     """A question that makes no sense is 422 in kube-apiserver's words, without a kind."""
-    answer = ask(api, kind, spec, metadata=metadata)
-    assert answer.status == 422
-    told = re.sub(r',"managedFields":\[.*\](?=\}: must be empty)', "", answer.message)
+    response = ask(api, kind, spec, metadata=metadata)
+    assert response.status == 422
+    told = re.sub(r',"managedFields":\[.*\](?=\}: must be empty)', "", response.message)
     assert told == f'.authorization.k8s.io "" is invalid: {words}'
 
 
 def test_local_access_refused(api) -> None:
     """A local question is about its own namespace."""
     spec = {"resourceAttributes": {**PODS, "namespace": "other"}, "user": "u"}
-    answer = ask(api, "LocalSubjectAccessReview", spec, namespace="default")
-    assert answer.message.endswith(
+    response = ask(api, "LocalSubjectAccessReview", spec, namespace="default")
+    assert response.message.endswith(
         'spec.resourceAttributes.namespace: Invalid value: "other": must match metadata.namespace'
     )
     assert api.post(f"{ACCESS}/localsubjectaccessreviews", {}).status == 405
@@ -84,14 +84,14 @@ def test_local_access_refused(api) -> None:
 
 def test_rules(api) -> None:
     """The caller's rules are the authorizer's; a namespace must be named."""
-    answer = ask(api, "SelfSubjectRulesReview", {"namespace": "default"})
-    assert answer.status == 201
-    assert answer.json["spec"] == {}
-    assert answer.json["status"]["incomplete"] is False
+    response = ask(api, "SelfSubjectRulesReview", {"namespace": "default"})
+    assert response.status == 201
+    assert response.json["spec"] == {}
+    assert response.json["status"]["incomplete"] is False
     rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-    assert answer.json["status"]["resourceRules"] == [rule]
-    answer = ask(api, "SelfSubjectRulesReview", {})
-    assert (answer.status, answer.message) == (400, "no namespace on request")
+    assert response.json["status"]["resourceRules"] == [rule]
+    response = ask(api, "SelfSubjectRulesReview", {})
+    assert (response.status, response.message) == (400, "no namespace on request")
 
 
 def test_token(tmp_path) -> None:
@@ -106,9 +106,9 @@ def test_token(tmp_path) -> None:
 
 
 def _check_tokens(api) -> None:
-    answer = ask(api, "TokenReview", {"token": "secret"})
-    assert answer.status == 201
-    assert answer.json["status"] == {
+    response = ask(api, "TokenReview", {"token": "secret"})
+    assert response.status == 201
+    assert response.json["status"] == {
         "authenticated": True,
         "user": {"username": "jane", "uid": "7", "groups": ["a", "b", "system:authenticated"]},
         "audiences": ["https://kubernetes.default.svc.cluster.local"],
@@ -116,15 +116,15 @@ def _check_tokens(api) -> None:
     for spec in ({"token": "guess"}, {"token": "secret", "audiences": ["elsewhere"]}):
         status = ask(api, "TokenReview", spec).json["status"]
         assert status == {"user": {}, "error": "invalid bearer token"}
-    answer = ask(api, "TokenReview", {})
-    assert answer.status == 400
-    assert answer.message == "token is required for TokenReview in authentication"
+    response = ask(api, "TokenReview", {})
+    assert response.status == 400
+    assert response.message == "token is required for TokenReview in authentication"
 
 
 def test_owners_of_questions(api) -> None:
     """Who asked is noted as in any object, where the answer is the question with a status."""
-    answer = ask(api, "SelfSubjectAccessReview", {"resourceAttributes": {"verb": "get"}})
-    (entry,) = answer.json["metadata"]["managedFields"]
+    response = ask(api, "SelfSubjectAccessReview", {"resourceAttributes": {"verb": "get"}})
+    (entry,) = response.json["metadata"]["managedFields"]
     assert entry["operation"] == "Update"
     attributes = {".": {}, "f:verb": {}}
     assert entry["fieldsV1"] == {"f:spec": {"f:resourceAttributes": attributes}}
@@ -134,10 +134,10 @@ def test_owners_of_questions(api) -> None:
 
 def test_who_am_i(api) -> None:
     """The caller learns how the server sees it."""
-    answer = ask(api, "SelfSubjectReview", {})
-    assert answer.status == 201
-    assert answer.json["status"]["userInfo"]["username"] == "system:unsecured"
-    assert list(answer.json["metadata"]) == ["creationTimestamp"]
+    response = ask(api, "SelfSubjectReview", {})
+    assert response.status == 201
+    assert response.json["status"]["userInfo"]["username"] == "system:unsecured"
+    assert list(response.json["metadata"]) == ["creationTimestamp"]
 
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -146,9 +146,9 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 @pytest.mark.parametrize("kind", ["SelfSubjectAccessReview", "TokenReview"])
 def test_no_table(api, kind: str) -> None:
     """A question has no table: 406."""
-    answer = ask(api, kind, {"resourceAttributes": PODS}, accept=TABLE)
-    assert answer.status == 406
-    assert answer.json["reason"] == "NotAcceptable"
+    response = ask(api, kind, {"resourceAttributes": PODS}, accept=TABLE)
+    assert response.status == 406
+    assert response.json["reason"] == "NotAcceptable"
 
 
 def test_create_only(api) -> None:
@@ -159,9 +159,9 @@ def test_create_only(api) -> None:
 
 def test_component_statuses(api) -> None:
     """The store is the one component there is."""
-    answer = api.get("/api/v1/componentstatuses")
-    assert answer.json["kind"] == "ComponentStatusList"
-    (item,) = answer.json["items"]
+    response = api.get("/api/v1/componentstatuses")
+    assert response.json["kind"] == "ComponentStatusList"
+    (item,) = response.json["items"]
     assert item["metadata"]["name"] == "etcd-0"
     assert item["conditions"] == [{"type": "Healthy", "status": "True", "message": "ok"}]
     assert api.get("/api/v1/componentstatuses/etcd-0").json["conditions"] == item["conditions"]
@@ -169,5 +169,5 @@ def test_component_statuses(api) -> None:
     assert none["items"] == []
     (row,) = api.get("/api/v1/componentstatuses", accept=TABLE).json["rows"]
     assert row["cells"] == ["etcd-0", "Healthy", "ok", ""]
-    answer = api.get("/api/v1/componentstatuses/x")
-    assert (answer.status, answer.message) == (404, 'componentstatuses "x" not found')
+    response = api.get("/api/v1/componentstatuses/x")
+    assert (response.status, response.message) == (404, 'componentstatuses "x" not found')

@@ -87,10 +87,10 @@ def test_discovery_and_paths(own_server: Server) -> None:
     assert "resourcepoolstatusrequests" not in _names(api, "/apis/resource.k8s.io/v1")
     assert "leasecandidates" not in _names(api, "/apis/coordination.k8s.io/v1")
     for path in ("resource.k8s.io/v1beta1", "resource.k8s.io/v1beta1/deviceclasses"):
-        answer = api.get(f"/apis/{path}")
-        assert (answer.status, answer.json["reason"]) == (404, "NotFound")
-    answer = api.get("/apis/lifecycle.k8s.io/v1alpha1/evictions")
-    assert (answer.status, answer.body) == (404, b"404 page not found\n")
+        response = api.get(f"/apis/{path}")
+        assert (response.status, response.json["reason"]) == (404, "NotFound")
+    response = api.get("/apis/lifecycle.k8s.io/v1alpha1/evictions")
+    assert (response.status, response.body) == (404, b"404 page not found\n")
     documents = api.get("/openapi/v3").json["paths"]
     assert "apis/resource.k8s.io/v1" in documents
     assert "apis/resource.k8s.io/v1beta1" not in documents

@@ -29,8 +29,8 @@ async def _client(running: RunningServer, *, admin: bool = True) -> AsyncIterato
     async with aiohttp.ClientSession(running.url, connector=connector) as session:
 
         async def fetch(method: str, path: str, body=None, **headers: str) -> tuple[int, str]:
-            async with session.request(method, path, json=body, headers=headers) as answer:
-                return answer.status, await answer.text()
+            async with session.request(method, path, json=body, headers=headers) as response:
+                return response.status, await response.text()
 
         yield fetch
 
@@ -98,9 +98,9 @@ async def _seen(running: RunningServer, path: str, wanted: Callable[[dict], bool
     async with (
         asyncio.timeout(60),
         aiohttp.ClientSession(running.insecure_url) as session,
-        session.get(collection, params=query) as answer,
+        session.get(collection, params=query) as response,
     ):
-        async for line in answer.content:
+        async for line in response.content:
             event = json.loads(line)
             if event["type"] != "DELETED" and wanted(event["object"]):
                 return event["object"]
@@ -182,11 +182,11 @@ def test_drain(tmp_path: Path) -> None:
         running = await serving.__aenter__()
         async with aiohttp.ClientSession(running.url) as session:
             path = "/api/v1/namespaces?watch=1&resourceVersion=0"
-            async with session.get(path) as answer:
-                first = await answer.content.readline()
+            async with session.get(path) as response:
+                first = await response.content.readline()
                 assert json.loads(first)["type"] == "ADDED"
                 ended = asyncio.ensure_future(serving.__aexit__(None, None, None))
-                rest = await answer.content.read()  # fails where the stream does not end well
+                rest = await response.content.read()  # fails where the stream does not end well
                 await ended
         assert running.app.server.health.draining
         return rest

@@ -38,12 +38,12 @@ def claims_of(token):
 
 def test_token(api, account, namespace):
     """A token names its account and issuer, and the published key proves it."""
-    answer = api.post(f"{account}/token", {"spec": {"audiences": ["me"]}})
-    (entry,) = answer.json["metadata"]["managedFields"]
+    response = api.post(f"{account}/token", {"spec": {"audiences": ["me"]}})
+    (entry,) = response.json["metadata"]["managedFields"]
     assert (entry["apiVersion"], entry["subresource"]) == ("authentication.k8s.io/v1", "token")
     assert entry["fieldsV1"] == {"f:spec": {"f:audiences": {}, "f:expirationSeconds": {}}}
-    assert answer.status == 201
-    body = answer.json
+    assert response.status == 201
+    body = response.json
     assert body["kind"] == "TokenRequest"
     assert body["spec"] == {"audiences": ["me"], "expirationSeconds": 3600, "boundObjectRef": None}
     key = jwt.PyJWK(api.get("/openid/v1/jwks").json["keys"][0])
@@ -94,15 +94,15 @@ def test_bound(api, account, core):
     def ask(**reference):
         return api.post(f"{account}/token", {"spec": {"boundObjectRef": reference}})
 
-    answer = ask(kind="Pod", apiVersion="v1", name="p")
+    response = ask(kind="Pod", apiVersion="v1", name="p")
     uid = api.get(f"{core}/pods/p").json["metadata"]["uid"]
-    claims = claims_of(answer.json["status"]["token"])
+    claims = claims_of(response.json["status"]["token"])
     assert claims["kubernetes.io"]["pod"] == {"name": "p", "uid": uid}
     assert ask(kind="Pod", apiVersion="v1", name="q").status == 400
     assert ask(kind="Pod", apiVersion="v1", name="p", uid="other").status == 409
     assert ask(kind="Pod", apiVersion="v1", name="none").status == 404
-    answer = ask(kind="Job", apiVersion="batch/v1", name="j")
-    assert answer.message == "cannot bind token to object of type batch/v1, Kind=Job"
+    response = ask(kind="Job", apiVersion="batch/v1", name="j")
+    assert response.message == "cannot bind token to object of type batch/v1, Kind=Job"
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_bound(api, account, core):
 )
 def test_refused(api, account, body, message):
     """Requests that make no sense are 422."""
-    answer = api.post(f"{account}/token", body)
-    assert answer.status == 422
-    assert answer.message.endswith(f"is invalid: {message}")
+    response = api.post(f"{account}/token", body)
+    assert response.status == 422
+    assert response.message.endswith(f"is invalid: {message}")
 
 
 def test_no_such_account(api, core):

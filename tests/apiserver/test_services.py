@@ -35,9 +35,9 @@ def addresses(api):
 def eventually(ask, wanted):
     """What a loop of the server does in its own time; at most half a minute."""
     end = time.monotonic() + 30
-    while not wanted(answer := ask()):
-        assert time.monotonic() < end, answer.body
-    return answer
+    while not wanted(response := ask()):
+        assert time.monotonic() < end, response.body
+    return response
 
 
 @pytest.fixture
@@ -60,15 +60,15 @@ def test_address(api, services, namespace):
 def test_static_address(api, services):
     """An address that was asked for is given once, and only from the range."""
     assert api.post(services, service("a", clusterIP="10.0.0.3")).status == 201
-    answer = api.post(services, service("b", clusterIP="10.0.0.3"))
-    assert answer.status == 422
-    assert answer.message == (
+    response = api.post(services, service("b", clusterIP="10.0.0.3"))
+    assert response.status == 422
+    assert response.message == (
         'Service "b" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.3"]: failed to allocate '
         "IP 10.0.0.3: provided IP is already allocated"
     )
     for wrong in ("10.1.0.3", "10.0.0.0", "10.0.0.255"):
-        answer = api.post(services, service("b", clusterIP=wrong))
-        assert answer.message.endswith("the provided network does not match the current range")
+        response = api.post(services, service("b", clusterIP=wrong))
+        assert response.message.endswith("the provided network does not match the current range")
     api.delete(f"{services}/a")
     assert api.post(services, service("b", clusterIP="10.0.0.3")).status == 201
 
@@ -112,9 +112,9 @@ def test_no_address(api, services):
 )
 def test_families(api, services, spec, message):
     """Families and addresses must fit each other and the cluster."""
-    answer = api.post(services, service(**spec))
-    assert answer.status == 422
-    assert answer.message == f'Service "s" is invalid: {message}'
+    response = api.post(services, service(**spec))
+    assert response.status == 422
+    assert response.message == f'Service "s" is invalid: {message}'
 
 
 def test_node_ports(api, services):
@@ -125,8 +125,8 @@ def test_node_ports(api, services):
     kept = api.put(f"{services}/a", service("a", type="NodePort")).json["spec"]
     assert (kept["ports"][0]["nodePort"], kept["clusterIP"]) == (port, spec["clusterIP"])
     wanted = {"name": "http", "port": 80, "nodePort": port}
-    answer = api.post(services, service("b", type="NodePort", ports=[wanted]))
-    assert answer.message == (
+    response = api.post(services, service("b", type="NodePort", ports=[wanted]))
+    assert response.message == (
         f'Service "b" is invalid: spec.ports[0].nodePort: Invalid value: {port}: provided port is '
         "already allocated"
     )
@@ -135,8 +135,8 @@ def test_node_ports(api, services):
     assert "externalTrafficPolicy" not in plain
     assert api.post(services, service("b", type="NodePort", ports=[wanted])).status == 201
     wanted["nodePort"] = 80
-    answer = api.post(services, service("c", type="NodePort", ports=[wanted]))
-    assert answer.message.endswith(
+    response = api.post(services, service("c", type="NodePort", ports=[wanted]))
+    assert response.message.endswith(
         "provided port is not in the valid range. The range of valid ports is 30000-32767"
     )
 
@@ -184,8 +184,8 @@ def test_ports_of_external_services(api, services):
         body = service(name, type="ExternalName", externalName="a.b", ports=named)
         assert api.post(services, body).json["spec"]["ports"][0]["nodePort"] == 30777
     change = {"spec": {"type": "NodePort", "externalName": None}}
-    answer = api.patch(f"{services}/b", change)
-    assert answer.message.endswith("Invalid value: 30777: provided port is already allocated")
+    response = api.patch(f"{services}/b", change)
+    assert response.message.endswith("Invalid value: 30777: provided port is already allocated")
     api.delete(f"{services}/c")
     assert api.patch(f"{services}/b", change).status == 422
 
@@ -251,12 +251,12 @@ def test_any_changes(make_server, seed):
         dry = "?dryRun=All" if chance.random() < 0.1 else ""
         chosen = chance.random()
         if chosen < 0.1:
-            answer = own.api.delete(f"{services}/{name}{dry}")
+            response = own.api.delete(f"{services}/{name}{dry}")
         elif chosen < 0.4:
-            answer = own.api.post(f"{services}{dry}", service(name, **change))
+            response = own.api.post(f"{services}{dry}", service(name, **change))
         else:
-            answer = own.api.patch(f"{services}/{name}{dry}", {"spec": change})
-        statuses.add(answer.status)
+            response = own.api.patch(f"{services}/{name}{dry}", {"spec": change})
+        statuses.add(response.status)
         if number % 8:
             continue
         specs = [one["spec"] for one in own.api.get("/api/v1/services").json["items"]]
@@ -280,9 +280,9 @@ KUBERNETES = "/api/v1/namespaces/default/services/kubernetes"
 
 def test_kubernetes(api):
     """The service `kubernetes` is the range's first address, with endpoints, and comes back."""
-    answer = eventually(lambda: api.get(KUBERNETES), lambda one: one.status == 200)
-    assert answer.json["spec"]["clusterIP"] == "10.0.0.1"
-    assert answer.json["spec"]["ports"][0]["port"] == 443
+    response = eventually(lambda: api.get(KUBERNETES), lambda one: one.status == 200)
+    assert response.json["spec"]["clusterIP"] == "10.0.0.1"
+    assert response.json["spec"]["ports"][0]["port"] == 443
     cidr = api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes").json
     assert cidr["spec"]["cidrs"] == ["10.0.0.0/24"]
     assert cidr["status"]["conditions"][0]["status"] == "True"
@@ -292,7 +292,7 @@ def test_kubernetes(api):
     assert found["subsets"][0]["ports"][0]["port"] == api.port
     ours = [one for one in listed if one["metadata"]["name"] == "kubernetes"]
     assert ours[0]["endpoints"][0]["addresses"] == [found["subsets"][0]["addresses"][0]["ip"]]
-    uid = answer.json["metadata"]["uid"]
+    uid = response.json["metadata"]["uid"]
     api.delete(KUBERNETES)
     back = eventually(
         lambda: api.get(KUBERNETES),

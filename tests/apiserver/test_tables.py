@@ -15,9 +15,9 @@ def pods(api, core):
 
 def test_list(api, pods):
     """A list is a Table of rows with the metadata of its objects."""
-    answer = api.get(pods, accept=TABLE)
-    assert answer.status == 200, answer.body
-    table = answer.json
+    response = api.get(pods, accept=TABLE)
+    assert response.status == 200, response.body
+    table = response.json
     assert list(table) == ["kind", "apiVersion", "metadata", "columnDefinitions", "rows"]
     assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
     columns = [column["name"] for column in table["columnDefinitions"]]
@@ -29,7 +29,7 @@ def test_list(api, pods):
     assert [row["cells"][0] for row in table["rows"]] == ["a", "b", "c"]
     assert table["rows"][0]["cells"][1:3] == ["0/1", "Pending"]
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
-    assert answer.body.endswith(b"]}\n")
+    assert response.body.endswith(b"]}\n")
 
 
 def test_one(api, pods):
@@ -70,9 +70,9 @@ def test_include(api, pods, include, shown):
 
 def test_bad_include(api, pods):
     """An unknown includeObject is refused."""
-    answer = api.get(f"{pods}?includeObject=All", accept=TABLE)
-    assert answer.status == 400
-    assert answer.message.startswith("Unable to convert to Table as requested: includeObject")
+    response = api.get(f"{pods}?includeObject=All", accept=TABLE)
+    assert response.status == 400
+    assert response.message.startswith("Unable to convert to Table as requested: includeObject")
 
 
 @pytest.mark.parametrize(
@@ -86,9 +86,9 @@ def test_bad_include(api, pods):
 )
 def test_ways_to_ask(api, pods, accept):
     """Older clients and other encodings get their Tables, too."""
-    answer = api.get(pods, accept=accept)
-    assert answer.status == 200
-    assert b"columnDefinitions" in answer.body
+    response = api.get(pods, accept=accept)
+    assert response.status == 200
+    assert b"columnDefinitions" in response.body
 
 
 @pytest.mark.parametrize(
@@ -107,18 +107,18 @@ def test_no_such_table(api, pods, accept):
 
 def test_errors(api, core):
     """An error is a Status, whatever was asked for."""
-    answer = api.get(f"{core}/pods/none", accept=TABLE)
-    assert answer.status == 404
-    assert answer.json["kind"] == "Status"
+    response = api.get(f"{core}/pods/none", accept=TABLE)
+    assert response.status == 404
+    assert response.json["kind"] == "Status"
 
 
 def test_writes(api, core):
     """The answer to a write can be a Table, too."""
-    answer = api.post(f"{core}/configmaps", {"metadata": {"name": "x"}}, accept=TABLE)
-    assert answer.status == 201
-    assert answer.json["rows"][0]["cells"][0] == "x"
-    answer = api.delete(f"{core}/configmaps/x", accept=TABLE)
-    assert answer.json["kind"] == "Status"
+    response = api.post(f"{core}/configmaps", {"metadata": {"name": "x"}}, accept=TABLE)
+    assert response.status == 201
+    assert response.json["rows"][0]["cells"][0] == "x"
+    response = api.delete(f"{core}/configmaps/x", accept=TABLE)
+    assert response.json["kind"] == "Status"
 
 
 def test_scale(api, namespace):

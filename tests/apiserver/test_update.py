@@ -34,9 +34,9 @@ def deployment(api, apps):
 def test_replaces(api, path):
     """PUT replaces the object and moves its version; identity stays."""
     before = api.get(path).json
-    answer = api.put(path, before | {"data": {"k": "v"}})
-    assert answer.status == 200
-    after = answer.json
+    response = api.put(path, before | {"data": {"k": "v"}})
+    assert response.status == 200
+    after = response.json
     assert after["data"] == {"k": "v"}
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert int(after["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
@@ -52,9 +52,9 @@ def test_stale(api, path):
     """A version that moved on is 409 Conflict."""
     before = api.get(path).json
     api.put(path, before | {"data": {"k": "v"}})
-    answer = api.put(path, before | {"data": {"k": "w"}})
-    assert answer.status == 409
-    assert answer.message == (
+    response = api.put(path, before | {"data": {"k": "w"}})
+    assert response.status == 409
+    assert response.message == (
         'Operation cannot be fulfilled on configmaps "x": the object has been modified; please '
         "apply your changes to the latest version and try again"
     )
@@ -62,30 +62,30 @@ def test_stale(api, path):
 
 def test_unconditional(api, path):
     """PUT without a version overwrites where the kind allows it."""
-    answer = api.put(path, {"metadata": {"name": "x"}, "data": {"k": "v"}})
-    assert answer.status == 200
-    assert answer.json["data"] == {"k": "v"}
+    response = api.put(path, {"metadata": {"name": "x"}, "data": {"k": "v"}})
+    assert response.status == 200
+    assert response.json["data"] == {"k": "v"}
 
 
 def test_wrong_uid(api, path):
     """PUT of another object of the same name is 409."""
-    answer = api.put(path, {"metadata": {"name": "x", "uid": "other"}})
-    assert answer.status == 409
-    assert "Precondition failed: UID in precondition: other" in answer.message
+    response = api.put(path, {"metadata": {"name": "x", "uid": "other"}})
+    assert response.status == 409
+    assert "Precondition failed: UID in precondition: other" in response.message
 
 
 def test_dry_run(api, path):
     """dryRun=All stores nothing."""
     before = api.get(path)
-    answer = api.put(f"{path}?dryRun=All", before.json | {"data": {"k": "v"}})
-    assert answer.json["data"] == {"k": "v"}
+    response = api.put(f"{path}?dryRun=All", before.json | {"data": {"k": "v"}})
+    assert response.json["data"] == {"k": "v"}
     assert api.get(path).body == before.body
 
 
 def test_missing(api, core):
     """PUT of what is not there is 404."""
-    answer = api.put(f"{core}/configmaps/none", {"metadata": {"name": "none"}})
-    assert answer.status == 404
+    response = api.put(f"{core}/configmaps/none", {"metadata": {"name": "none"}})
+    assert response.status == 404
 
 
 def test_names(api, path):
@@ -105,9 +105,9 @@ def test_names(api, path):
          'registered for version "v2" in scheme "pkg/api/legacyscheme/scheme.go:30"'),
     ]  # fmt: skip
     for body, message in cases:
-        answer = api.put(path, body)
-        assert answer.status == 400
-        assert answer.message == message
+        response = api.put(path, body)
+        assert response.status == 400
+        assert response.message == message
 
 
 def test_other_version(api, namespace):
@@ -121,9 +121,9 @@ def test_other_version(api, namespace):
             "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
         },
     }  # fmt: skip
-    answer = api.post(path, body)
-    assert answer.status == 400
-    assert answer.message == (
+    response = api.post(path, body)
+    assert response.status == 400
+    assert response.message == (
         "the API version in the data (autoscaling/v1) does not match the expected API version "
         "(autoscaling/v2)"
     )
@@ -134,24 +134,24 @@ def test_status_apart(api, core):
     pod = api.post(f"{core}/pods", POD).json
     pod["status"] = pod["status"] | {"phase": "Running"}
     pod["metadata"]["labels"] = {"l": "1"}
-    answer = api.put(f"{core}/pods/p", pod)
-    assert answer.json["status"]["phase"] == "Pending"
-    pod = answer.json
+    response = api.put(f"{core}/pods/p", pod)
+    assert response.json["status"]["phase"] == "Pending"
+    pod = response.json
     pod["status"]["phase"] = "Running"
     pod["spec"]["containers"][0]["image"] = "two"
-    answer = api.put(f"{core}/pods/p/status", pod)
-    assert answer.status == 200, answer.body
-    assert answer.json["status"]["phase"] == "Running"
-    assert answer.json["spec"]["containers"][0]["image"] == "one"
+    response = api.put(f"{core}/pods/p/status", pod)
+    assert response.status == 200, response.body
+    assert response.json["status"]["phase"] == "Running"
+    assert response.json["spec"]["containers"][0]["image"] == "one"
 
 
 def test_scale(api, deployment):
     """PUT of a Scale changes the replicas and begins a generation."""
     scale = api.get(f"{deployment}/scale").json
     scale["spec"]["replicas"] = 5
-    answer = api.put(f"{deployment}/scale", scale)
-    assert answer.status == 200, answer.body
-    assert answer.json["spec"] == {"replicas": 5}
+    response = api.put(f"{deployment}/scale", scale)
+    assert response.status == 200, response.body
+    assert response.json["spec"] == {"replicas": 5}
     found = api.get(deployment).json
     assert found["spec"]["replicas"] == 5
     assert found["metadata"]["generation"] == 2
@@ -168,9 +168,9 @@ def test_negative_scale(api, deployment):
     """Nobody runs fewer than no replicas."""
     scale = api.get(f"{deployment}/scale").json
     scale["spec"]["replicas"] = -1
-    answer = api.put(f"{deployment}/scale", scale)
-    assert answer.status == 422
-    assert "must be greater than or equal to 0" in answer.message
+    response = api.put(f"{deployment}/scale", scale)
+    assert response.status == 422
+    assert "must be greater than or equal to 0" in response.message
 
 
 def test_finalize(api):
@@ -178,9 +178,9 @@ def test_finalize(api):
     created = api.post("/api/v1/namespaces", {"metadata": {"name": "fin"}}).json
     assert created["spec"] == {"finalizers": ["kubernetes"]}
     created["spec"] = {"finalizers": ["kubernetes", "example.com/more"]}
-    answer = api.put("/api/v1/namespaces/fin/finalize", created)
-    assert answer.status == 200, answer.body
-    assert answer.json["spec"]["finalizers"] == ["kubernetes", "example.com/more"]
+    response = api.put("/api/v1/namespaces/fin/finalize", created)
+    assert response.status == 200, response.body
+    assert response.json["spec"]["finalizers"] == ["kubernetes", "example.com/more"]
 
 
 TOPOLOGIES = [{"matchLabelExpressions": [{"key": "a", "values": []}]}]
@@ -193,10 +193,10 @@ def test_declared_rules_come_last(api):
     made = api.post(classes, body)
     assert made.status == 201
     wrong = {**made.json, "provisioner": "", "allowedTopologies": TOPOLOGIES}
-    answer = api.put(f"{classes}/declared", wrong)
-    assert answer.status == 422
+    response = api.put(f"{classes}/declared", wrong)
+    assert response.status == 422
     where = "allowedTopologies[0].matchLabelExpressions[0].values"
-    assert answer.json["details"]["causes"] == [
+    assert response.json["details"]["causes"] == [
         {"reason": "FieldValueRequired", "message": "Required value", "field": where},
         {
             "reason": "FieldValueInvalid",

@@ -155,9 +155,9 @@ REFUSED = [
 @pytest.mark.parametrize(("query", "accept", "status"), REFUSED)
 def test_refused(api, maps, query, accept, status):
     """A watch that makes no sense is refused before it begins."""
-    answer = api.get(f"{maps}?watch=1&{query}", accept=accept or "*/*")
-    assert answer.status == status, answer.body
-    assert b"Status" in answer.body
+    response = api.get(f"{maps}?watch=1&{query}", accept=accept or "*/*")
+    assert response.status == status, response.body
+    assert b"Status" in response.body
 
 
 def test_too_old(api, maps):

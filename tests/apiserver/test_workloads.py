@@ -13,9 +13,9 @@ def test_generated_job(api, namespace):
     """A job's selector and labels follow from the name and the uid that the server gives it."""
     pod = {"spec": {**POD["spec"], "restartPolicy": "Never"}}
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    answer = api.post(path, {"metadata": {"generateName": "j-"}, "spec": {"template": pod}})
-    assert answer.status == 201, answer.body
-    metadata, spec = answer.json["metadata"], answer.json["spec"]
+    response = api.post(path, {"metadata": {"generateName": "j-"}, "spec": {"template": pod}})
+    assert response.status == 201, response.body
+    metadata, spec = response.json["metadata"], response.json["spec"]
     assert spec["selector"] == {
         "matchLabels": {"batch.kubernetes.io/controller-uid": metadata["uid"]}
     }
@@ -23,8 +23,8 @@ def test_generated_job(api, namespace):
     assert labels["job-name"] == labels["batch.kubernetes.io/job-name"] == metadata["name"]
     assert metadata["labels"] == labels
     item = f"{path}/{metadata['name']}"
-    assert api.get(item).body == answer.body
-    assert api.put(item, answer.json).json["metadata"]["generation"] == 1
+    assert api.get(item).body == response.body
+    assert api.put(item, response.json).json["metadata"]["generation"] == 1
     other = api.patch(item, {"spec": {"template": {"spec": {"restartPolicy": "OnFailure"}}}})
     assert other.status == 422
     assert {one["field"] for one in other.json["details"]["causes"]} == {"spec.template"}
@@ -44,9 +44,9 @@ def test_stateful_set_stays(api, apps):
     """What of a stateful set cannot change is 422, told in one sentence."""
     body = {"metadata": {"name": "s"}, "spec": {**SET, "serviceName": "s"}}
     assert api.post(f"{apps}/statefulsets", body).status == 201
-    answer = api.patch(f"{apps}/statefulsets/s", {"spec": {"serviceName": "t"}})
-    assert answer.status == 422
-    assert answer.message.startswith(
+    response = api.patch(f"{apps}/statefulsets/s", {"spec": {"serviceName": "t"}})
+    assert response.status == 422
+    assert response.message.startswith(
         'StatefulSet.apps "s" is invalid: spec: Forbidden: updates to statefulset spec for fields '
         "other than 'replicas', "
     )
@@ -58,9 +58,9 @@ def test_endpoints_in_one_form(api, core):
         {"addresses": [{"ip": "10.0.0.2"}], "ports": [{"port": 80}]},
         {"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]},
     ]
-    answer = api.put(f"{core}/endpoints/e", {"metadata": {"name": "e"}, "subsets": subsets})
-    assert answer.status == 201, answer.body
-    assert answer.json["subsets"] == [
+    response = api.put(f"{core}/endpoints/e", {"metadata": {"name": "e"}, "subsets": subsets})
+    assert response.status == 201, response.body
+    assert response.json["subsets"] == [
         {
             "addresses": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.2"}],
             "ports": [{"port": 80, "protocol": "TCP"}],
@@ -73,9 +73,9 @@ def test_budget_of_no_version(api, namespace):
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
     body = {"metadata": {"name": "p"}, "spec": {"minAvailable": 1}}
     assert api.post(path, body).status == 201
-    answer = api.put(f"{path}/p", body)
-    assert answer.status == 422
-    assert [one["field"] for one in answer.json["details"]["causes"]] == [
+    response = api.put(f"{path}/p", body)
+    assert response.status == 422
+    assert [one["field"] for one in response.json["details"]["causes"]] == [
         "metadata.resourceVersion"
     ]
 
@@ -90,9 +90,9 @@ def test_scale_of_a_controller(api, core, apps):
         (f"{apps}/deployments", {"spec": SET}),
     ):
         assert api.post(path, {"metadata": {"name": "x"}, **body}).status == 201
-        answer = api.patch(f"{path}/x/scale", {"spec": {"replicas": 3}})
-        assert answer.json["spec"] == {"replicas": 3}, path
-        assert answer.json["status"] == {"replicas": 0, "selector": "a=b"}, path
+        response = api.patch(f"{path}/x/scale", {"spec": {"replicas": 3}})
+        assert response.json["spec"] == {"replicas": 3}, path
+        assert response.json["status"] == {"replicas": 0, "selector": "a=b"}, path
         assert api.get(f"{path}/x").json["spec"]["replicas"] == 3
 
 
@@ -124,13 +124,13 @@ def test_claims_of_stateful_sets(api, apps):
     path, names = f"{apps}/statefulsets", {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
     made = api.post(path, {"metadata": {"name": "s"}, "spec": spec})
     assert made.status == 201, made.body
-    for answer in (
+    for response in (
         made.json,
         api.get(f"{path}/s").json,
         api.get(path).json["items"][0],
         api.patch(f"{path}/s", {"metadata": {"labels": {"a": "b"}}}).json,
     ):
-        (found,) = answer["spec"]["volumeClaimTemplates"]
+        (found,) = response["spec"]["volumeClaimTemplates"]
         assert {name: found[name] for name in names} == names
         assert list(found)[:2] == ["kind", "apiVersion"]
     text = api.get(f"{path}/s", accept="application/yaml").body.decode()

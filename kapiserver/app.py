@@ -48,7 +48,7 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import Place
 from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at
-from kapiserver.controllers.manager import ControllerManager
+from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
@@ -214,7 +214,7 @@ def _start_repair(app: App, stack: AsyncExitStack) -> None:
 def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> None:
     address = reached_at(app.server.config.bind_address)
     place = Place(port, address) if address and port else None
-    service = KubernetesService(app.server, place, port)
+    service = KubernetesService(apiserver_context(app.server), place, port)
     service.start()
     stack.push_async_callback(service.stop)
 

@@ -16,15 +16,16 @@ from collections.abc import Mapping, Sequence
 
 from kapiserver.api.accessors import labels_of, uid_of
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
 from kapiserver.controllers.bootstrap import decoded
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import create_missing, delete_object, update_object
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, StorageError
 from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery, Preconditions
 
 START_DELAY_SECONDS = 5.0
 """APIServices of built-in groups are not needed at once; a short-lived server does without."""
@@ -69,6 +70,7 @@ class APIServiceRegistration:
     """The control loop; its queue holds names of APIServices."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = server = context.server
         self._custom = server.custom_resources
         self._queue: WorkQueue[str] = WorkQueue(
@@ -84,6 +86,10 @@ class APIServiceRegistration:
         self._reconciled: set[str] = set()
         self._starting: asyncio.Task[None] | None = None
         self._stopping = False
+
+    @property
+    def _objects(self) -> ResourceClient:
+        return self._context.resource(str(REGISTRATION), "apiservices")
 
     @property
     def _store(self) -> ResourceStore:
@@ -192,19 +198,17 @@ class APIServiceRegistration:
     ) -> None:
         if current is None:
             if wanted is not None:
-                await self._store.create(decoded(self._server, wanted))
+                await create_missing(self._objects, wanted)
             return
         management = _management(current)
         if management == ONCE and not (first and name in (self._present_at_start or ())):
             return
         if management not in (ONCE, ALWAYS):
             return
-        key = ObjectKey("", name)
         if wanted is None:
-            mine = Preconditions(uid=uid_of(current))
-            await self._store.delete(key, DeleteQuery(preconditions=mine))
+            await delete_object(self._objects, name, uid=uid_of(current))
         elif current["spec"] != (spec := decoded(self._server, wanted)["spec"]):
-            await self._store.update(key, lambda there: {**(there or {}), "spec": spec})
+            await update_object(self._objects, name, lambda current: current | {"spec": spec})
 
 
 def name_of(version: GroupVersion) -> str:

@@ -9,41 +9,49 @@ import asyncio
 
 import orjson
 
-from kapiserver.api.accessors import name_of
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound, Refused
+from kapiserver.storage.lifecycle import timestamp
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
+_MANAGED_FIELDS: Tree = {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}}
+"""What kube-apiserver manages of a namespace that it created. Written out, since the first requests
+need these namespaces, and computing it would load the machinery of writes before them."""
+
+
 async def create_system_namespaces(server: Server) -> None:
-    """Create those that are missing."""
-    await asyncio.gather(*(create(server, "namespaces", _namespace(n)) for n in SYSTEM_NAMESPACES))
+    """Create those that are missing. Raises StorageError."""
+    await asyncio.gather(*(_create(server, name) for name in SYSTEM_NAMESPACES))
 
 
-def _namespace(name: str) -> Tree:
-    return {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
-
-
-async def create(server: Server, resource: str, tree: Tree) -> None:
-    """Create an object of the core group, given as a client would write it; one that is there
-    stays as it is. Raises StorageError."""
-    store = server.stores.by_name(CORE, resource)
-    namespace = tree["metadata"].get("namespace", "")
+async def _create(server: Server, name: str) -> None:
+    store = server.stores.by_name(CORE, "namespaces")
+    managed = {
+        "manager": "kube-apiserver",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": timestamp(server.clock.now()),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": _MANAGED_FIELDS,
+    }
+    metadata = {"name": name, "managedFields": [managed]}
+    tree = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata}
     try:
-        await store.create(decoded(server, tree), namespace=namespace)
+        await store.create(decoded(server, tree), namespace="")
     except AlreadyExists:
         return
-    except Refused as error:  # a store without space says so before it looks
+    except Refused as error:  # a full store refuses before it looks for the key
         try:
-            await store.get(ObjectKey(namespace, name_of(tree)))
+            await store.get(ObjectKey("", name))
         except NotFound:
             raise error from None
 
 
 def decoded(server: Server, tree: Tree) -> Tree:
-    """A tree as a client would write it, in canonical form and defaulted."""
+    """Return a tree that is as a client would write it in canonical form, defaulted."""
     return server.codecs.universal_decoder().decode(orjson.dumps(tree)).object

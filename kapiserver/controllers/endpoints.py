@@ -9,14 +9,18 @@ pkg/controller/endpointslicemirroring.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from kapiserver.api.accessors import is_terminating, labels_of, metadata_of, name_of
+from kapiserver.api.accessors import (
+    is_terminating,
+    labels_of,
+    name_of,
+    namespace_of,
+    resource_version_of,
+)
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import decoded
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.endpoint_builder import (
@@ -34,11 +38,10 @@ from kapiserver.controllers.endpoint_builder import (
 )
 from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import delete_object, suppress_reason, update_object
 from kapiserver.storage.entry import Entry, ObjectKey
-from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.informer import Informer, ObjectChange
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.query import DeleteQuery
 
 WORKERS = 4
 BATCH_SECONDS = 0.1
@@ -64,6 +67,7 @@ class ServiceEndpointsController:
     """The control loop of one variant; its queue holds namespaces."""
 
     def __init__(self, context: ControllerContext, variant: _Variant) -> None:
+        self._context = context
         self._server = context.server
         self._variant = variant
         self._deleted_services: dict[str, set[str]] = {}
@@ -85,7 +89,7 @@ class ServiceEndpointsController:
         subscribes to pods."""
         add = self._subscriptions.add
         self._reader = _Reader(
-            server=self._server,
+            context=self._context,
             namespaces=add(CORE, "namespaces", _ignore),
             services=add(CORE, "services", self._on_service),
             endpoints=add(CORE, "endpoints", self._on_endpoints),
@@ -147,7 +151,7 @@ class ServiceEndpointsController:
 class _Reader:
     """The informers that a controller reads; `pods` is None while no service selects any."""
 
-    server: Server
+    context: ControllerContext
     namespaces: Informer
     services: Informer
     endpoints: Informer
@@ -188,7 +192,6 @@ def _services_with_pods(reader: _Reader, namespace: str) -> list[tuple[Tree, lis
 
 
 async def _sync_endpoints(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
-    store = reader.server.stores.by_name(CORE, "endpoints")
     for service, pods in _services_with_pods(reader, namespace):
         metadata = {
             "name": name_of(service),
@@ -200,41 +203,41 @@ async def _sync_endpoints(reader: _Reader, namespace: str, deleted: frozenset[st
         }
         wanted: Tree = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata}
         wanted["subsets"] = subsets(service, pods)
-        await _write(reader.server, CORE, "endpoints", wanted)
+        await _write(reader, reader.endpoints, CORE, "endpoints", wanted)
     for name in deleted:
         key = ObjectKey(namespace, name)
         if reader.services.lister.get(key) is None:  # else it was created again
-            with contextlib.suppress(NotFound):
-                await store.delete(key, DeleteQuery())
+            endpoints = reader.context.resource("v1", "endpoints", namespace=namespace)
+            await delete_object(endpoints, name)
 
 
-async def _write(server: Server, version: GroupVersion, resource: str, wanted: Tree) -> Revision:
-    """Create or replace an object, keeping labels and annotations that others added. Return the
-    revision that it has then."""
-    store = server.stores.by_name(version, resource)
-    fresh = decoded(server, wanted)
-    content = {key: value for key, value in fresh.items() if key != "metadata"}
-    namespace = fresh["metadata"]["namespace"]
+async def _write(
+    reader: _Reader, informer: Informer, version: GroupVersion, resource: str, desired: Tree
+) -> Revision:
+    """Create or replace an object unless it is as desired, keeping labels and annotations that
+    others added. Return the revision of the write; 0 without one."""
+    content = decoded(reader.context.server, desired)
+    namespace, name = namespace_of(content), name_of(content)
+    objects = reader.context.resource(str(version), resource, namespace=namespace)
 
-    def change(current: Tree | None) -> Tree:
-        if current is None:  # Endpoints may be created so
-            return fresh
+    def merge(current: Tree) -> Tree:
+        metadata = dict(current["metadata"])
         for part in ("labels", "annotations"):
-            given = {
-                **(metadata_of(current).get(part) or {}),
-                **(fresh["metadata"].get(part) or {}),
-            }
-            if given:
-                metadata_of(current)[part] = dict(sorted(given.items()))
-        bare = {key: value for key, value in current.items() if key in ("kind", "apiVersion")}
-        return {**bare, "metadata": current["metadata"], **content}
+            merged = {**(metadata.get(part) or {}), **(content["metadata"].get(part) or {})}
+            if merged != (metadata.get(part) or {}):
+                metadata[part] = dict(sorted(merged.items()))
+        kind = {"kind": current["kind"], "apiVersion": current["apiVersion"]}
+        return {**kind, **content, "metadata": metadata}
 
-    name = fresh["metadata"].get("name")
-    if name:
-        with contextlib.suppress(NotFound):
-            return (await store.update(ObjectKey(namespace, name), change)).entry.revision
-    with contextlib.suppress(AlreadyExists):
-        return (await store.create(fresh, namespace=namespace)).entry.revision
+    existing = informer.lister.get(ObjectKey(namespace, name)) if name else None
+    if existing is not None:
+        if merge(existing.tree()) == existing.tree():
+            return Revision(0)
+        written = await update_object(objects, name, merge)
+        if written is not None:
+            return Revision(int(resource_version_of(written)))
+    with suppress_reason("AlreadyExists", "NotFound"):
+        return Revision(int(resource_version_of(await objects.create(desired))))
     return Revision(0)
 
 
@@ -251,7 +254,7 @@ async def _sync_slices(reader: _Reader, namespace: str, deleted: frozenset[str])
         metadata = {"namespace": namespace, "labels": given, "ownerReferences": [owner]}
         await _write_slices(reader, name, metadata, wanted, there.pop(name, []))
     for name in deleted:
-        await _delete_slices(reader.server, namespace, there.get(name, []))
+        await _delete_slices(reader, namespace, there.get(name, []))
 
 
 async def _sync_mirrored_slices(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
@@ -270,7 +273,7 @@ async def _sync_mirrored_slices(reader: _Reader, namespace: str, deleted: frozen
             metadata["annotations"] = annotations
         await _write_slices(reader, name, metadata, mirrored(endpoints), there.pop(name, []))
     for left in there.values():  # of deleted Endpoints or services
-        await _delete_slices(reader.server, namespace, left)
+        await _delete_slices(reader, namespace, left)
 
 
 def _slices_of(reader: _Reader, namespace: str, manager: str) -> dict[str, list[Tree]]:
@@ -302,17 +305,17 @@ async def _write_slices(
             named = {"name": name_of(reused)}
         head = {"kind": "EndpointSlice", "apiVersion": str(_DISCOVERY)}
         tree = {**head, "metadata": {**named, **metadata}, **content}
-        written = await _write(reader.server, _DISCOVERY, "endpointslices", tree)
-    await _delete_slices(reader.server, str(metadata["namespace"]), existing)
+        revision = await _write(reader, reader.slices, _DISCOVERY, "endpointslices", tree)
+        written = max(written, revision)
+    await _delete_slices(reader, str(metadata["namespace"]), existing)
     # The next reconcile must find the slices that this one has created.
     await reader.slices.wait_for(written)
 
 
-async def _delete_slices(server: Server, namespace: str, there: Sequence[Tree]) -> None:
-    store = server.stores.by_name(_DISCOVERY, "endpointslices")
-    for one in there:
-        with contextlib.suppress(NotFound):
-            await store.delete(ObjectKey(namespace, name_of(one)), DeleteQuery())
+async def _delete_slices(reader: _Reader, namespace: str, slices: Sequence[Tree]) -> None:
+    objects = reader.context.resource(str(_DISCOVERY), "endpointslices", namespace=namespace)
+    for each in slices:
+        await delete_object(objects, name_of(each))
 
 
 _ENDPOINTS = _Variant("endpoints-controller", True, _sync_endpoints)

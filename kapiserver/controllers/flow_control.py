@@ -7,15 +7,14 @@ pkg/apis/flowcontrol/bootstrap.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 
-from kapiserver.api.errors import APIError, NotRegistered
 from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.controllers.bootstrap import decoded
 from kapiserver.controllers.context import ControllerContext
-from kapiserver.storage.errors import AlreadyExists, StorageError
+from kapiserver.controllers.writing import create_missing
+from kapiserver.storage.errors import StorageError
 
 START_DELAY_SECONDS = 5.0
 """They are not needed at once; a short-lived server does without."""
@@ -99,6 +98,7 @@ class FlowControlBootstrap:
     """Creates the missing ones, once."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = context.server
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
@@ -123,19 +123,13 @@ class FlowControlBootstrap:
                 await self._create("prioritylevelconfigurations", _level(name))
             for schema in _SCHEMAS:
                 await self._create("flowschemas", _schema(*schema))
-        except NotRegistered:  # turned off
-            return
-        except (StorageError, APIError) as error:
+        except (StorageError, StatusError) as error:
             _log.info("flow schemas: %s; retrying", error)
             self._server.clock.call_later(RETRY_SECONDS, self._start_now)
 
     async def _create(self, resource: str, tree: Tree) -> None:
-        if self._stopping:
-            return
-        store = self._server.stores.by_name(_FLOWCONTROL, resource)
-        made = decoded(self._server, tree)
-        with contextlib.suppress(AlreadyExists):
-            await store.create(made)
+        if not self._stopping and self._server.scheme.is_served(_FLOWCONTROL):
+            await create_missing(self._context.resource(str(_FLOWCONTROL), resource), tree)
 
 
 def _object(kind: str, name: str, spec: Tree) -> Tree:

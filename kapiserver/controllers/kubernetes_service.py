@@ -14,20 +14,20 @@ import socket
 from dataclasses import dataclass
 
 from kapiserver.api.accessors import name_of
-from kapiserver.api.errors import APIError
-from kapiserver.api.group import CORE
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
-from kapiserver.apiserver.context import Server
 from kapiserver.controllers.apiserver_endpoints import Place, endpoints, leased, slices
 from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.priority_classes import create_priority_classes
 from kapiserver.controllers.subscriptions import Subscriptions
+from kapiserver.controllers.writing import create_missing, delete_object, update_object
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import AlreadyExists, Conflict, KeyExists, NotFound, StorageError
+from kapiserver.storage.errors import Conflict, KeyExists, NotFound, StorageError
 from kapiserver.storage.informer import ObjectChange
-from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.query import ListQuery
 
 NAME = "kubernetes"
 NAMESPACE = "default"
@@ -46,8 +46,9 @@ class KubernetesService:
     place   where clients in the cluster reach this server; None: nowhere
     """
 
-    def __init__(self, server: Server, place: Place | None, port: int) -> None:
-        self._server = server
+    def __init__(self, context: ControllerContext, place: Place | None, port: int) -> None:
+        self._context = context
+        self._server = server = context.server
         self._place = place
         self._port = port
         self._leases = f"{server.config.key_root}/masterleases/"
@@ -73,7 +74,7 @@ class KubernetesService:
         if self._shared and self._place is not None:
             try:
                 await self._leave(self._place)
-            except (StorageError, APIError) as error:
+            except (StorageError, StatusError) as error:
                 _log.info("endpoints were not left: %s", error)
 
     async def _run(self) -> None:
@@ -81,7 +82,7 @@ class KubernetesService:
             again = RENEW_SECONDS if self._shared else None
             try:
                 await self._keep()
-                await create_priority_classes(self._server)
+                await create_priority_classes(self._context)
             except Exception as error:
                 _log.warning("service kubernetes: %s; trying again", error)
                 again = _RETRY_SECONDS
@@ -111,30 +112,29 @@ class KubernetesService:
 
     async def _keep_range(self) -> None:
         store = self._server.stores.by_name(NETWORKING, "servicecidrs")
+        cidrs = self._context.resource(str(NETWORKING), "servicecidrs")
         key = ObjectKey("", NAME)
         ranges = service_ranges(self._server.config.service_cluster_ip_range)
         try:
-            found = (await store.get(key)).tree()
+            cidr = (await store.get(key)).tree()
         except NotFound:
-            metadata = {"name": NAME}
-            spec = {"cidrs": [str(one) for one in ranges]}
-            await _create(self._server, NETWORKING, "ServiceCIDR", store, metadata, spec=spec)
-            found = (await store.get(key)).tree()
-        if (found.get("status") or {}).get("conditions"):
+            spec = {"cidrs": [str(network) for network in ranges]}
+            await create_missing(cidrs, _object(NETWORKING, "ServiceCIDR", {"name": NAME}, spec))
+            cidr = (await store.get(key)).tree()
+        if (cidr.get("status") or {}).get("conditions"):
             return
         condition = {
             "type": "Ready",
             "status": "True",
-            "lastTransitionTime": found["metadata"]["creationTimestamp"],
+            "lastTransitionTime": cidr["metadata"]["creationTimestamp"],
             "reason": "",
             "message": _READY,
         }
 
-        def ready(current: Tree | None) -> Tree:
-            assert current is not None
+        def mark_ready(current: Tree) -> Tree:
             return current | {"status": {"conditions": [condition]}}
 
-        await store.update(key, ready, subresource="status")
+        await update_object(cidrs, NAME, mark_ready, subresource="status")
 
     async def _keep_service(self) -> None:
         store = self._server.stores.by_name(CORE, "services")
@@ -149,10 +149,11 @@ class KubernetesService:
         metadata: Tree = {"name": NAME, "namespace": NAMESPACE, "labels": dict(_LABELS)}
         port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": self._port}
         spec = {"ports": [port], "clusterIP": address, "type": "ClusterIP"}
-        await _create(self._server, CORE, "Service", store, metadata, spec=spec)
+        services = self._context.resource("v1", "services", namespace=NAMESPACE)
+        await create_missing(services, _object(CORE, "Service", metadata, spec))
 
     async def _free(self, address: str) -> None:
-        """Take the address out of the hands of a service `kubernetes` that is gone."""
+        """Delete the IPAddress if it belongs to an earlier service `kubernetes`."""
         store = self._server.stores.by_name(NETWORKING, "ipaddresses")
         try:
             found = (await store.get(ObjectKey("", address))).tree()
@@ -160,7 +161,7 @@ class KubernetesService:
             return
         parent = (found.get("spec") or {}).get("parentRef") or {}
         if parent.get("name") == NAME and parent.get("namespace") == NAMESPACE:
-            await store.delete(ObjectKey("", address), DeleteQuery())
+            await delete_object(self._context.resource(str(NETWORKING), "ipaddresses"), address)
 
     # Where servers are.
 
@@ -196,49 +197,42 @@ class KubernetesService:
             await self._keep_endpoints(places)
 
     async def _keep_endpoints(self, places: list[Place]) -> None:
-        version, wanted = endpoints(places)
-        store = self._server.stores.by_name(version, "endpoints")
-        await self._keep_object(store, wanted)
-        version, listed = slices(places)
+        version, desired = endpoints(places)
+        await self._keep_object(version, "endpoints", desired)
+        version, desired_slices = slices(places)
+        if not self._server.scheme.is_served(version):
+            return
+        for desired in desired_slices:
+            await self._keep_object(version, "endpointslices", desired)
+        names = {name_of(desired) for desired in desired_slices}
         store = self._server.stores.by_name(version, "endpointslices")
-        for one in listed:
-            await self._keep_object(store, one)
-        names = {name_of(one) for one in listed}
-        query = ListQuery(namespace=NAMESPACE)
-        for entry in (await store.list(query)).entries:
-            ours = entry.labels.get("kubernetes.io/service-name") == NAME
-            if ours and entry.key.name not in names:
-                with contextlib.suppress(NotFound):
-                    await store.delete(entry.key, DeleteQuery())
+        objects = self._context.resource(str(version), "endpointslices", namespace=NAMESPACE)
+        for entry in (await store.list(ListQuery(namespace=NAMESPACE))).entries:
+            is_ours = entry.labels.get("kubernetes.io/service-name") == NAME
+            if is_ours and entry.key.name not in names:
+                await delete_object(objects, entry.key.name)
 
-    async def _keep_object(self, store: ResourceStore, wanted: Tree) -> None:
-        """Create it, or make of what is there what it should say."""
-        key = ObjectKey(NAMESPACE, name_of(wanted))
-        said = [name for name in wanted if name not in ("kind", "apiVersion", "metadata")]
+    async def _keep_object(self, version: GroupVersion, resource: str, desired: Tree) -> None:
+        """Create an object, or restore what it should say."""
+        name = name_of(desired)
+        store = self._server.stores.by_name(version, resource)
+        objects = self._context.resource(str(version), resource, namespace=NAMESPACE)
         try:
-            found = (await store.get(key)).tree()
+            existing = (await store.get(ObjectKey(NAMESPACE, name))).tree()
         except NotFound:
-            with contextlib.suppress(AlreadyExists):
-                await store.create(decoded(self._server, wanted), namespace=NAMESPACE)
+            await create_missing(objects, desired)
             return
-        wanted = decoded(self._server, wanted)
-        if all(found.get(name) == wanted.get(name) for name in said):
-            return
-
-        def change(current: Tree | None) -> Tree:
-            assert current is not None
-            return current | {name: wanted[name] for name in said}
-
-        with contextlib.suppress(NotFound):
-            await store.update(key, change)
+        content = {
+            field: value
+            for field, value in decoded(self._server, desired).items()
+            if field in desired and field not in ("kind", "apiVersion", "metadata")
+        }
+        if any(existing.get(field) != value for field, value in content.items()):
+            await update_object(objects, name, lambda current: current | content)
 
 
-async def _create(
-    server: Server, version: object, kind: str, store: ResourceStore, metadata: Tree, *, spec: Tree
-) -> None:
-    tree = {"kind": kind, "apiVersion": str(version), "metadata": metadata, "spec": spec}
-    with contextlib.suppress(AlreadyExists):
-        await store.create(decoded(server, tree))
+def _object(version: GroupVersion, kind: str, metadata: Tree, spec: Tree) -> Tree:
+    return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.context import Server
 from kapiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.controllers.context import Controller, ControllerContext
@@ -102,6 +103,13 @@ class ControllerGroup:
         if self._metadata is not None:
             await self._metadata.stop()
         await asyncio.gather(*(controller.stop() for controller in self._controllers))
+
+
+def apiserver_context(server: Server) -> ControllerContext:
+    """Return the context of what the server itself writes, apart from the controllers."""
+    return ControllerContext(
+        server=server, metadata=SharedMetadata(server), user=APISERVER, manager="kube-apiserver"
+    )
 
 
 def _select(

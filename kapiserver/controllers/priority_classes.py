@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-
-from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.context import Server
-from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.writing import create_missing
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import AlreadyExists, NotFound
+from kapiserver.storage.errors import NotFound
 
 _SCHEDULING = GroupVersion("scheduling.k8s.io", "v1")
 _BILLION = 1_000_000_000
@@ -28,10 +25,10 @@ _CLASSES = (
 )
 
 
-async def create_priority_classes(server: Server) -> None:
-    """Create those that are missing."""
-    with contextlib.suppress(NotRegistered):  # turned off
-        store = server.stores.by_name(_SCHEDULING, "priorityclasses")
+async def create_priority_classes(context: ControllerContext) -> None:
+    """Create those that are missing. Raises StorageError, StatusError."""
+    if context.server.scheme.is_served(_SCHEDULING):
+        store = context.server.stores.by_name(_SCHEDULING, "priorityclasses")
         for name, value, description in _CLASSES:
             try:
                 await store.get(ObjectKey("", name), resource_version="0")
@@ -43,5 +40,4 @@ async def create_priority_classes(server: Server) -> None:
                     "value": value,
                     "description": description,
                 }
-                with contextlib.suppress(AlreadyExists):
-                    await store.create(decoded(server, tree))
+                await create_missing(context.resource(str(_SCHEDULING), "priorityclasses"), tree)

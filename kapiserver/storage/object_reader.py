@@ -55,6 +55,24 @@ class StoreContext:
     offloader: Offloader
 
 
+class CachedResource:
+    """The watch cache of one resource and all that reads from it; several stores may share it."""
+
+    __slots__ = ("cache", "codec", "context", "encoder", "fanout", "informer", "lists", "resource")
+
+    def __init__(
+        self, resource: Resource, codec: ObjectCodec, encoder: ListEncoder, context: StoreContext
+    ) -> None:
+        self.resource = resource
+        self.codec = codec
+        self.encoder = encoder
+        self.context = context
+        self.cache = WatchCache(context.kv, codec.prefix, codec, context.clock)
+        self.lists = ListReader(context.kv, codec, self.cache, context.load_token_codec)
+        self.informer = Informer(self.cache, codec, context.clock)
+        self.fanout = WatchFanout(self.cache, context.clock)
+
+
 class ResourceReader:
     """Reads the objects of one resource.
 
@@ -62,20 +80,18 @@ class ResourceReader:
     InvalidObject of `api/errors.py` for conflicting options.
     """
 
-    def __init__(
-        self, resource: Resource, codec: ObjectCodec, encoder: ListEncoder, context: StoreContext
-    ) -> None:
-        self.resource = resource
-        self.encoder = encoder
+    def __init__(self, cached: CachedResource) -> None:
+        self.resource = cached.resource
+        self.encoder = cached.encoder
         """Encodes entries into response bodies."""
-        self._codec = self.codec = codec
-        self._kv = context.kv
-        self._clock = context.clock
-        self._cache = WatchCache(context.kv, codec.prefix, codec, context.clock)
-        self._lists = ListReader(context.kv, codec, self._cache, context.load_token_codec)
-        self.informer = Informer(self._cache, codec, context.clock)
+        self._codec = self.codec = cached.codec
+        self._kv = cached.context.kv
+        self._clock = cached.context.clock
+        self._cache = cached.cache
+        self._lists = cached.lists
+        self.informer = cached.informer
         """Objects and their changes for code in this process."""
-        self._fanout = WatchFanout(self._cache, context.clock)
+        self._fanout = cached.fanout
         self._retirement: asyncio.Future[None] | None = None
 
     async def get(self, key: ObjectKey, *, resource_version: str = "") -> Entry:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 
@@ -33,9 +32,7 @@ from kapiserver.storage.errors import (
     ObjectConflict,
 )
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.list_encoder import ListEncoder
-from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.object_reader import ResourceReader, StoreContext
+from kapiserver.storage.object_reader import CachedResource, ResourceReader
 from kapiserver.storage.query import (
     ANY,
     Admit,
@@ -67,26 +64,23 @@ class ResourceStore(ResourceReader):
     def __init__(
         self,
         kind_info: KindInfo,
-        codec: ObjectCodec,
-        encoder: ListEncoder,
-        context: StoreContext,
+        cached: CachedResource,
         *,
         ttl: int = 0,
         reserve: Reserve | None = None,
     ) -> None:
-        super().__init__(kind_info.resource, codec, encoder, context)
+        super().__init__(cached)
+        self._cached = cached
         self._reserve = reserve
         """For kinds that hold something outside of their objects."""
         self._kind_info = kind_info
-        self._identifiers = context.identifiers
-        self._offloader = context.offloader
+        self._identifiers = cached.context.identifiers
+        self._offloader = cached.context.offloader
         self._ttl = ttl
 
     def with_strategy(self, kind_info: KindInfo) -> ResourceStore:
-        """Return a view of the store that writes with the strategy of another resource."""
-        view = copy.copy(self)
-        view._kind_info = kind_info
-        return view
+        """Return a store of the same objects that writes with the strategy of another resource."""
+        return ResourceStore(kind_info, self._cached, ttl=self._ttl, reserve=self._reserve)
 
     # Creating.
 

@@ -30,7 +30,7 @@ from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
 from kapiserver.storage.list_encoder import ListEncoder
 from kapiserver.storage.metadata_informer import MetadataHandler, MetadataInformer
 from kapiserver.storage.object_codec import ObjectCodec
-from kapiserver.storage.object_reader import IdentifierSource, StoreContext
+from kapiserver.storage.object_reader import CachedResource, IdentifierSource, StoreContext
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import Reserve
@@ -219,7 +219,8 @@ class StoreRegistry:
             transformer=transformer or IDENTITY,
         )
         encoder = ListEncoder(codec, self._codecs)
+        cached = CachedResource(resource, codec, encoder, context)
         has_ttl = (resource.group, resource.name) in _RESOURCES_WITH_TTL
         ttl = self._event_ttl if has_ttl else 0
         reserve = self._hooks.reserve.get((resource.group, resource.name))
-        return ResourceStore(kind_info, codec, encoder, context, ttl=ttl, reserve=reserve)
+        return ResourceStore(kind_info, cached, ttl=ttl, reserve=reserve)

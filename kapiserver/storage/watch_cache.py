@@ -105,10 +105,6 @@ class WatchCache:
         self.prefix = prefix
         self.revision = Revision(0)
         """The cache has received all events up to this revision."""
-        self.published: Callable[[Sequence[CachedEvent]], None] = lambda _: None
-        """Called with each batch of events, after they were applied."""
-        self.broken: Callable[[], None] = lambda: None
-        """Called when the cache was emptied."""
         self.events_received = 0
         """Events received from the store since the start."""
         self._listeners: tuple[CacheListener, ...] = ()
@@ -191,7 +187,7 @@ class WatchCache:
         return self._watch is not None
 
     def add_listener(self, listener: CacheListener) -> None:
-        """Notify a listener of events, before the watchers."""
+        """Notify a listener of events."""
         self._listeners = (*self._listeners, listener)
 
     def remove_listener(self, listener: CacheListener) -> None:
@@ -252,7 +248,6 @@ class WatchCache:
         self._wake()
         for listener in self._listeners:
             listener.on_events(events)
-        self.published(events)
 
     def on_progress(self, revision: Revision) -> None:
         """All events up to `revision` were received."""
@@ -282,7 +277,6 @@ class WatchCache:
                 future.set_exception(reason)
         for listener in self._listeners:
             listener.on_emptied(entries, error)
-        self.broken()
 
     def _apply(self, event: KVEvent, now: float) -> CachedEvent:
         path, revision = event.key, event.revision

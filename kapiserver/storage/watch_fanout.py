@@ -140,7 +140,7 @@ class WatcherGroup:
 
 
 class WatchFanout:
-    """All watchers of one resource."""
+    """All watchers of one resource; a `CacheListener` of its watch cache."""
 
     def __init__(self, cache: WatchCache, clock: Clock) -> None:
         self._cache = cache
@@ -153,8 +153,7 @@ class WatchFanout:
         self._starting: set[Watcher] = set()
         self.events_sent = 0
         """Events written to watchers, initial objects left out."""
-        cache.published = self.publish
-        cache.broken = self.end_all
+        cache.add_listener(self)
 
     @property
     def count(self) -> int:
@@ -164,7 +163,14 @@ class WatchFanout:
         )
         return len(self._starting) + sum(joined)
 
-    def publish(self, events: Sequence[CachedEvent]) -> None:
+    def on_filled(self) -> None:
+        """Do nothing: watchers read the cache when they start."""
+
+    def on_emptied(self, _entries: list[Entry], _error: Exception | None) -> None:
+        """Close every stream, so that clients resume."""
+        self.end_all()
+
+    def on_events(self, events: Sequence[CachedEvent]) -> None:
         """Queue events for delivery."""
         if self._groups:
             self._pending.extend(events)

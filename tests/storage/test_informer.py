@@ -327,10 +327,11 @@ def test_no_subscription_no_listener() -> None:
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         assert not store.cache.is_filled
+        listeners = store.cache._listeners
         subscription = store.informer.subscribe(Handler().on_change)
         await subscription.wait_synced()
         assert store.cache.is_filled
         subscription.cancel()
-        assert store.cache._listeners == ()
+        assert store.cache._listeners == listeners
 
     run(test)

@@ -334,6 +334,7 @@ class CustomKind(Kind):
     encoders sort them."""
 
     wire = False
+    declares_fields = False
     version: ClassVar[CustomVersion]
 
     metadata: ObjectMeta = field(doc="Standard object metadata.")

@@ -158,6 +158,11 @@ class Resource:
         return (self.group, self.name, self.versions[0] if self.definition else "")
 
     @property
+    def has_own_field_labels(self) -> bool:
+        """Whether an unknown field selector is refused with `unsupported_field_message`."""
+        return bool(self.selectable_fields or self.field_aliases or self.definition)
+
+    @property
     def list_kind_name(self) -> str:
         """The kind of its lists."""
         return self.list_kind or f"{self.kind}List"

@@ -180,6 +180,11 @@ class Scheme:
         hub types for the version `__internal`. Raises NotRegistered."""
         return self.custom.type_of(kind) or self._builtin.type_of(kind)
 
+    def type_lookup(self) -> Callable[[GroupVersionKind], type[Kind]]:
+        """Return `type_of` for the current custom kinds, which works when they are gone, too."""
+        custom = self.custom
+        return lambda kind: custom.type_of(kind) or self.type_of(kind)
+
     def hub_version(self, group: str, kind: str) -> GroupVersion:
         """Return the version in which objects of a kind, or lists of them, are handled.
 

@@ -423,9 +423,7 @@ def _resolve_field(term: FieldTerm, resource: Resource) -> FieldTerm:
     # which accepts metadata.namespace even for cluster-scoped kinds.
     aliases = dict(resource.field_aliases)
     name = aliases.get(term.name, term.name)
-    has_own_message = bool(
-        resource.selectable_fields or resource.field_aliases or resource.definition
-    )
+    has_own_message = resource.has_own_field_labels
     if term.name in (*resource.selectable_fields, *aliases, "metadata.name"):
         return FieldTerm(name, term.value, term.equal)
     if name == "metadata.namespace" and (resource.namespaced or not has_own_message):

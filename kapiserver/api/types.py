@@ -166,6 +166,8 @@ class Type:
     """Whether it is replaced as a whole in server-side apply (structType atomic)."""
     wire: ClassVar[bool] = True
     """Whether it has a Protobuf form; Table has none, and its fields have no number."""
+    declares_fields: ClassVar[bool] = True
+    """False for a custom kind, whose fields the schema of its definition describes."""
     package: ClassVar[str] = ""
     """The IDL package, if it is not that of the module."""
 

@@ -23,7 +23,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
@@ -76,9 +75,9 @@ class CBORSerializer:
                 error.kind = kind
                 raise error from None
         decoded = decode_object(self._scheme, document, defaults=defaults, source=data)
-        type_ = self._scheme.type_of(decoded.kind)
-        if issubclass(type_, CustomKind):
+        if not self._scheme.object_info(decoded.kind).is_typed:
             return decoded  # the keys of custom objects have no order
+        type_ = self._scheme.type_of(decoded.kind)
         if is_recursive(type_):
             return decode_object(self._scheme, _sort_keys(document), defaults=defaults, source=data)
         return replace(decoded, object=map_untyped_values(type_, decoded.object, _sort_keys))

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from kapiserver.api.custom_kinds import CustomKind
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.meta.v1 import Table
@@ -116,7 +115,7 @@ def _find_paths(
     ancestors: frozenset[type[Type]],
 ) -> Mapping[str, FieldPaths]:
     # Recursive types (JSON schemas) have no byte fields.
-    if type_ in ancestors or issubclass(type_, CustomKind | ScalarType):
+    if type_ in ancestors or not type_.declares_fields or issubclass(type_, ScalarType):
         return _NO_PATHS
     if type_ is Table and marker_of is _byte_marker:
         return {"rows": {_EACH: {"object": _OBJECT}}}

@@ -27,7 +27,7 @@ def decode_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tree:
 
     Raises WrongValue with Go's message, Malformed if a recursive type is nested too deep.
     """
-    if issubclass(type_, CustomKind):
+    if not type_.declares_fields:
         value = copy_tree(value)
     return decode_owned_tree(type_, value, unknown)
 

@@ -282,11 +282,9 @@ def _definitions(type_of: TypeOf, schemas: Schemas, all_operations: Iterable[Ope
 
 def _types_of(scheme: Scheme) -> TypeOf:
     """Return the mapping of kinds to types, with the custom kinds served at this moment."""
-    custom = scheme.custom
+    registered_type = scheme.type_lookup()
 
     def type_of(kind: GroupVersionKind) -> type[Type]:
-        if kind == WATCH_EVENT:
-            return WatchEvent
-        return custom.type_of(kind) or scheme.type_of(kind)
+        return WatchEvent if kind == WATCH_EVENT else registered_type(kind)
 
     return type_of

@@ -137,7 +137,7 @@ def to_hub(scheme: Scheme, target: Target, tree: Tree) -> Tree:
     scheme.default(tree)
     if target.view is not None:
         return tree
-    hub = scheme.hub_of(target.resource)
+    hub = target.kind_info.hub
     if hub == target.version:
         return tree
     try:

@@ -102,7 +102,7 @@ def field_manager(server: Server, target: Target, *, is_new: bool = False) -> Fi
         schemas=KindSchemas(scheme, kind, converted),
         version=str(kind.group_version),
         subresource=target.subresource,
-        ignored=scheme.strategy(target.resource, target.subresource).reset_fields,
+        ignored=target.strategy.reset_fields,
     )
 
 

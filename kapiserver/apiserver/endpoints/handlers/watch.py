@@ -60,7 +60,7 @@ def _framer(server: Server, request: Request, form: Wanted, target: Target) -> F
         return plain
     if form.is_table:
         table = table_of(server, request, form, target)
-        hub = server.scheme.hub_of(target.resource)
+        hub = target.kind_info.hub
         return TableFramer(
             server.codecs,
             form.media,

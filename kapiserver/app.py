@@ -129,12 +129,9 @@ async def serve(
     Raises the errors of `build_app`, ForeignKubeconfig, and OSError for a port in use.
     """
     async with AsyncExitStack() as stack:
-        folder = config.cert_dir or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="kapiserver-"))
-        )
-        certificates = None
-        if config.secure_port is not None:
-            certificates = ensure_certificates(config, folder)
+        folder = config.cert_dir or _temporary_folder(stack)
+        is_secure = config.secure_port is not None
+        certificates = ensure_certificates(config, folder) if is_secure else None
         app = await build_app(
             config,
             clock=clock,
@@ -146,11 +143,7 @@ async def serve(
         )
         stack.push_async_callback(app.kv.close)
         _start_storage_tasks(app, stack)
-        http = HttpServer(
-            app.handle,
-            functools.partial(error_response, app.server),
-            reuse_port=config.workers > 1,
-        )
+        http = _http_server(app)
         stack.push_async_callback(_drain, app, http)
         insecure_port = 0
         if config.insecure_port is not None:
@@ -179,6 +172,15 @@ async def serve(
             kubeconfig=kubeconfig,
             credentials=certificates,
         )
+
+
+def _temporary_folder(stack: AsyncExitStack) -> Path:
+    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kapiserver-")))
+
+
+def _http_server(app: App) -> HttpServer:
+    on_error = functools.partial(error_response, app.server)
+    return HttpServer(app.handle, on_error, reuse_port=app.server.config.workers > 1)
 
 
 def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:

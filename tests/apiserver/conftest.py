@@ -37,7 +37,7 @@ class Response:
 
 
 class Api:
-    """Talks to one server; trees go out as JSON, bytes as they are."""
+    """An HTTP client for one server. It encodes bodies as JSON and sends bytes unchanged."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -53,12 +53,12 @@ class Api:
         headers: dict[str, str] | None = None,
     ) -> Response:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        sent = {"Accept": accept} | (headers or {})
+        sent_headers = {"Accept": accept} | (headers or {})
         if data is not None and type:
-            sent["Content-Type"] = type
+            sent_headers["Content-Type"] = type
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
-            connection.request(method, path, body=data, headers=sent)
+            connection.request(method, path, body=data, headers=sent_headers)
             response = connection.getresponse()
             return Response(response.status, response.headers, response.read())
         finally:
@@ -91,7 +91,7 @@ class Api:
 
 
 class Stream:
-    """A watch: events as they come."""
+    """An open watch. `event` reads the next event."""
 
     def __init__(
         self, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
@@ -131,10 +131,10 @@ def run_server(started: "threading.Event", ended: "list[Any]", config: Config) -
 
 
 class Server:
-    """A running server: where it listens, and how to end it."""
+    """A server that runs in a thread. `api` is its client, `end` stops it."""
 
     def __init__(self, **settings: Any) -> None:
-        """`settings` are those of a Config."""
+        """Start a server; `settings` are the arguments of its Config."""
         started, handles = threading.Event(), []
         config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, **settings)
         self._thread = threading.Thread(
@@ -146,7 +146,7 @@ class Server:
         self.api = Api(int(self._running.url.rpartition(":")[2]))
 
     def compact(self) -> None:
-        """Make its store forget all that is not current."""
+        """Compact the store at its current revision."""
 
         async def run() -> None:
             kv = self._running.app.kv
@@ -155,11 +155,11 @@ class Server:
         asyncio.run_coroutine_threadsafe(run(), self._loop).result(60)
 
     def begin_end(self) -> None:
-        """Ask it to drain."""
+        """Tell the server to drain, without waiting."""
         self._loop.call_soon_threadsafe(self._stop.set)
 
     def end(self) -> None:
-        """Drain it and wait until it is gone."""
+        """Drain the server and wait until its thread ends."""
         if self._thread.is_alive():
             self.begin_end()
         self._thread.join(60)
@@ -167,7 +167,7 @@ class Server:
 
 @pytest.fixture
 def own_server() -> Iterator[Server]:
-    """A server of the test's own, which may end it."""
+    """A server for one test, which the test may stop."""
     server = Server()
     yield server
     server.end()
@@ -175,7 +175,7 @@ def own_server() -> Iterator[Server]:
 
 @pytest.fixture
 def make_server() -> Iterator[Callable[..., Server]]:
-    """Start servers of the test's own, with these settings."""
+    """A function that starts servers with the given settings; they stop after the test."""
     servers: list[Server] = []
 
     def make(**settings: Any) -> Server:
@@ -200,7 +200,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def namespace(api: Api) -> str:
-    """A new namespace of the test's own."""
+    """The name of a new namespace for one test."""
     name = f"test-{next(_numbers)}"
     response = api.post("/api/v1/namespaces", {"metadata": {"name": name}})
     assert response.status == 201, response.body

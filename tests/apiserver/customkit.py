@@ -1,4 +1,4 @@
-"""Definitions for tests, and waiting for them."""
+"""CustomResourceDefinitions for tests, and functions that wait for their conditions."""
 
 import itertools
 import json
@@ -39,24 +39,24 @@ SCHEMA: dict[str, Any] = {
 
 
 def version(name: str = "v1", schema: Any = None, **more: Any) -> dict[str, Any]:
-    """One version, served and stored."""
-    found = {"openAPIV3Schema": SCHEMA if schema is None else schema}
-    return {"name": name, "served": True, "storage": True, "schema": found, **more}
+    """A version of a definition, served and stored."""
+    validation = {"openAPIV3Schema": SCHEMA if schema is None else schema}
+    return {"name": name, "served": True, "storage": True, "schema": validation, **more}
 
 
 def definition(
     *versions: Any, group: str = "", scope: str = "Namespaced", names: Any = None, **spec: Any
 ) -> dict[str, Any]:
-    """A definition of Widgets, in a group of its own."""
+    """A CustomResourceDefinition of Widgets in a group of its own."""
     group = group or f"g{next(_numbers)}.example.com"
-    named = {"plural": "widgets", "kind": "Widget", **(names or {})}
+    all_names = {"plural": "widgets", "kind": "Widget", **(names or {})}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{named['plural']}.{group}"},
+        "metadata": {"name": f"{all_names['plural']}.{group}"},
         "spec": {
             "group": group,
-            "names": named,
+            "names": all_names,
             "scope": scope,
             "versions": list(versions) or [version()],
             **spec,
@@ -65,13 +65,13 @@ def definition(
 
 
 def conditions(obj: Any) -> dict[str, tuple[str, str]]:
-    """Type to status and reason."""
-    found = obj.get("status", {}).get("conditions") or []
-    return {one["type"]: (one["status"], one["reason"]) for one in found}
+    """A mapping of condition types to (status, reason)."""
+    items = obj.get("status", {}).get("conditions") or []
+    return {condition["type"]: (condition["status"], condition["reason"]) for condition in items}
 
 
 def until(api: Api, name: str, type_: str, value: str) -> Any:
-    """The definition as soon as a condition is so."""
+    """Watch until a condition has the given status; return the definition."""
     path = f"{CRDS}?watch=1&fieldSelector=metadata.name={name}"
     with api.watch(path) as stream:
         while True:
@@ -82,11 +82,11 @@ def until(api: Api, name: str, type_: str, value: str) -> Any:
 
 
 def gone(api: Api, name: str) -> None:
-    """Wait for the end of a definition."""
-    found = api.get(f"{CRDS}?fieldSelector=metadata.name={name}").json
-    if not found["items"]:
+    """Watch until the definition is deleted."""
+    definitions = api.get(f"{CRDS}?fieldSelector=metadata.name={name}").json
+    if not definitions["items"]:
         return
-    revision = found["metadata"]["resourceVersion"]
+    revision = definitions["metadata"]["resourceVersion"]
     path = f"{CRDS}?watch=1&fieldSelector=metadata.name={name}&resourceVersion={revision}"
     with api.watch(path) as stream:
         while stream.event()["type"] != "DELETED":
@@ -94,8 +94,8 @@ def gone(api: Api, name: str) -> None:
 
 
 def establish(api: Api, crd: Any) -> str:
-    """Create a definition and wait until it is served; the path of its first version, in the
-    namespace default where it has one."""
+    """Create a definition and wait until it is Established. Returns the path of its first version,
+    in the namespace default if the kind is namespaced."""
     response = api.post(CRDS, crd)
     assert response.status == 201, response.body
     until(api, crd["metadata"]["name"], "Established", "True")
@@ -105,12 +105,12 @@ def establish(api: Api, crd: Any) -> str:
 def path_of(crd: Any, version_name: str = "") -> str:
     spec = crd["spec"]
     name = version_name or spec["versions"][0]["name"]
-    place = "/namespaces/default" if spec["scope"] == "Namespaced" else ""
-    return f"/apis/{spec['group']}/{name}{place}/{spec['names']['plural']}"
+    folder = "/namespaces/default" if spec["scope"] == "Namespaced" else ""
+    return f"/apis/{spec['group']}/{name}{folder}/{spec['names']['plural']}"
 
 
 def widget(crd: Any, name: str, version_name: str = "", **more: Any) -> dict[str, Any]:
-    """An object of a definition."""
+    """An object of the definition's kind."""
     spec = crd["spec"]
     return {
         "apiVersion": f"{spec['group']}/{version_name or spec['versions'][0]['name']}",
@@ -121,7 +121,7 @@ def widget(crd: Any, name: str, version_name: str = "", **more: Any) -> dict[str
 
 
 def apply(api: Api, path: str, obj: Any, manager: str, query: str = "") -> Response:
-    """Apply an object."""
+    """Server-side apply of an object."""
     return api.patch(
         f"{path}?fieldManager={manager}{query}",
         json.dumps(obj).encode(),

@@ -1,4 +1,4 @@
-"""Reads OpenAPI in Protobuf with Google's runtime, by descriptors made here: the other end of
+"""Decodes OpenAPI in Protobuf with Google's runtime and descriptors of our own. Counterpart of
 `apiserver/discovery/openapi_messages.py`.
 
 The tables name the fields that the documents use: message -> key in JSON -> (number, type).
@@ -19,9 +19,9 @@ _BOUNDS = (
 )  # fmt: skip
 
 
-def _bounds(first: int) -> dict[str, tuple[int, str]]:
-    pairs = (one.split() for one in _BOUNDS)
-    return {name: (number, type_) for number, (name, type_) in enumerate(pairs, first)}
+def _bounds(first_number: int) -> dict[str, tuple[int, str]]:
+    pairs = (entry.split() for entry in _BOUNDS)
+    return {name: (number, type_) for number, (name, type_) in enumerate(pairs, first_number)}
 
 
 def _named(type_: str) -> dict[str, tuple[int, str]]:
@@ -140,7 +140,7 @@ _SCALARS = {"string": 9, "bool": 8, "int64": 3, "double": 1}
 
 
 def decode(data: bytes, tables: dict[str, dict[str, tuple[int, str]]]) -> Any:
-    """The document that the message holds, as JSON has it."""
+    """Decode the message and return the document as a JSON tree."""
     file = descriptor_pb2.FileDescriptorProto(name="d.proto", package="d", syntax="proto2")
     for name, fields in tables.items():
         message = file.message_type.add(name=name)
@@ -162,21 +162,23 @@ def decode(data: bytes, tables: dict[str, dict[str, tuple[int, str]]]) -> Any:
 def _tree(message: Any, tables: dict[str, dict[str, tuple[int, str]]]) -> Any:
     name = message.DESCRIPTOR.name
     keys = {number: key for key, (number, _) in tables[name].items()}
-    found: dict[str, Any] = {}
+    tree: dict[str, Any] = {}
     for field, value in message.ListFields():
-        many = hasattr(value, "append") and not isinstance(value, str | bytes)
+        repeated = hasattr(value, "append") and not isinstance(value, str | bytes)
         plain = field.type != 11
-        values = [one if plain else _tree(one, tables) for one in (value if many else [value])]
-        found[keys[field.number]] = values if many else values[0]
+        values = [
+            item if plain else _tree(item, tables) for item in (value if repeated else [value])
+        ]
+        tree[keys[field.number]] = values if repeated else values[0]
     if name == "Any":
-        return yaml.safe_load(found["yaml"])
+        return yaml.safe_load(tree["yaml"])
     if name == "Strings":
-        return found.get("value", [])
-    if name in ("Default", "OneString", "OneSchema") or "choice" in next(iter(found), ""):
-        (only,) = found.values()
-        return only[0] if isinstance(only, list) else only
+        return tree.get("value", [])
+    if name in ("Default", "OneString", "OneSchema") or "choice" in next(iter(tree), ""):
+        (choice,) = tree.values()
+        return choice[0] if isinstance(choice, list) else choice
     if tables[name].keys() & {"entries"}:
-        return {one["name"]: one.get("value", {}) for one in found.get("entries", [])}
-    for one in found.pop("x", []):
-        found[one["name"]] = one["value"]
-    return found
+        return {entry["name"]: entry.get("value", {}) for entry in tree.get("entries", [])}
+    for extension in tree.pop("x", []):
+        tree[extension["name"]] = extension["value"]
+    return tree

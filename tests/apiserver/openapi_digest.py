@@ -1,6 +1,6 @@
-"""OpenAPI documents in a form that a reader of a diff takes in: a line a field and an operation.
+"""OpenAPI documents as text for diffs, with one line for each field and each operation.
 
-`python -m tests.apiserver.openapi_digest` writes the golden files anew.
+`python -m tests.apiserver.openapi_digest` rewrites the golden files.
 """
 
 import asyncio
@@ -15,38 +15,41 @@ FOLDER = Path(__file__).parent / "openapi"
 
 
 def digests() -> dict[str, str]:
-    """File name to text, one a document of the index of v3."""
+    """A mapping of file names to texts, one for each document of the v3 index."""
 
     async def read() -> dict[str, str]:
         documents = OpenAPIDocuments(Scheme(), lambda: 0.0)
         index = json.loads((await documents.index()).json)
-        found = {}
+        texts = {}
         for path in index["paths"]:
             if path != "api/v1" and path.count("/") != 2:
                 continue  # a path or two, the same in every group
             document = await documents.v3(path)
             assert document is not None
-            found[path.replace("/", "_") + ".txt"] = digest(json.loads(document.json), path)
-        return found
+            texts[path.replace("/", "_") + ".txt"] = digest(json.loads(document.json), path)
+        return texts
 
     return asyncio.run(read())
 
 
 def digest(document: Any, path: str) -> str:
-    """Operations, then the schemas that are this document's own; no lists, no /watch/ paths."""
+    """The operations of a document and the schemas of its group-version, one line each. Lists and
+    /watch/ paths are left out."""
     lines = []
     for url, item in document["paths"].items():
         if "/watch/" in url:
             continue
-        common = [one["name"] for one in item.get("parameters", [])]
-        for method, one in item.items():
+        common = [parameter["name"] for parameter in item.get("parameters", [])]
+        for method, operation in item.items():
             if method != "parameters":
-                names = sorted(common + [two["name"] for two in one.get("parameters", [])])
-                codes = ",".join(code for code in one["responses"] if code != "401")
-                response = _answer(one["responses"]["200"])
-                asked = " ".join(_abbreviated(names))
+                names = sorted(
+                    common + [parameter["name"] for parameter in operation.get("parameters", [])]
+                )
+                codes = ",".join(code for code in operation["responses"] if code != "401")
+                kind = _answer(operation["responses"]["200"])
+                query = " ".join(_abbreviated(names))
                 lines.append(
-                    f"{method.upper()} {url} {one['operationId']} ({asked}) -> {codes} {response}"
+                    f"{method.upper()} {url} {operation['operationId']} ({query}) -> {codes} {kind}"
                 )
     own = _own_prefix(path)
     schemas = document["components"]["schemas"].keys()
@@ -69,23 +72,23 @@ SETS = {
     "orphanDependents propagationPolicy",
     "WRITE": "dryRun fieldManager fieldValidation",
 }
-"""What stands for the parameters that belong together."""
+"""Abbreviations of parameters that occur together."""
 
 
 def _abbreviated(names: list[str]) -> list[str]:
-    left = [name for name in names if name not in ("name", "namespace", "pretty")]
-    found = []
+    remaining = [name for name in names if name not in ("name", "namespace", "pretty")]
+    words = []
     for word, members in SETS.items():
-        if set(members.split()) <= set(left):
-            found.append(word)
-            left = [name for name in left if name not in members.split()]
-    return [*found, *left]
+        if set(members.split()) <= set(remaining):
+            words.append(word)
+            remaining = [name for name in remaining if name not in members.split()]
+    return [*words, *remaining]
 
 
 def _own_prefix(path: str) -> str:
-    """What names of a group-version's own schemas begin with."""
-    first, _, rest = path.partition("/")
-    if first == "api":
+    """The prefix of the names of the group-version's own schemas."""
+    root, _, rest = path.partition("/")
+    if root == "api":
         return f"io.k8s.api.core.{rest}."
     group, _, version = rest.partition("/")
     packages = {
@@ -122,8 +125,10 @@ def _shape(schema: Any) -> str:
         schema.pop(key, None)
     if schema.get("default") in ("", 0, False, {}):
         del schema["default"]
-    said = [f"{key.removeprefix('x-kubernetes-')}={_text(one)}" for key, one in schema.items()]
-    return " ".join([shape, *said])
+    details = [
+        f"{key.removeprefix('x-kubernetes-')}={_text(value)}" for key, value in schema.items()
+    ]
+    return " ".join([shape, *details])
 
 
 def _text(value: Any) -> str:
@@ -137,11 +142,11 @@ def _name(ref: str) -> str:
 def main() -> None:
     """Write the golden files."""
     FOLDER.mkdir(exist_ok=True)
-    found = digests()
+    texts = digests()
     for old in FOLDER.glob("*.txt"):
-        if old.name not in found:
+        if old.name not in texts:
             old.unlink()
-    for name, text in found.items():
+    for name, text in texts.items():
         (FOLDER / name).write_text(text)
 
 

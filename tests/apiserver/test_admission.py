@@ -1,4 +1,4 @@
-"""Admission plugins, as a client meets them."""
+"""The effects of admission plugins over HTTP."""
 
 import base64
 import itertools
@@ -24,7 +24,7 @@ def pods(core):
 
 
 def test_account(api, pods):
-    """A pod runs as the account `default`, with a token in each container."""
+    """A pod gets the service account `default` and a token volume mounted in each container."""
     starter = {"name": "s", "image": "i"}
     own = {"name": "o", "image": "i", "volumeMounts": [{"name": "v", "mountPath": TOKEN_PATH}]}
     body = pod(initContainers=[starter], volumes=[{"name": "v", "emptyDir": {}}])
@@ -37,24 +37,27 @@ def test_account(api, pods):
         "expirationSeconds": 3607, "path": "token",
     }  # fmt: skip
     mount = {"name": volume["name"], "readOnly": True, "mountPath": TOKEN_PATH}
-    mounts = [one["volumeMounts"] for one in (*spec["initContainers"], *spec["containers"])]
+    mounts = [
+        container["volumeMounts"] for container in (*spec["initContainers"], *spec["containers"])
+    ]
     assert mounts == [[mount], [mount], own["volumeMounts"]]
 
 
 @pytest.mark.parametrize("of_account", [True, False, None])
 @pytest.mark.parametrize("of_pod", [True, False, None])
 def test_automount(api, core, of_account, of_pod):
-    """The pod says whether it wants a token, else the account, else it gets one."""
+    """automountServiceAccountToken of the pod wins over that of the account; the default is
+    true."""
     account = {"metadata": {"name": "a"}, "automountServiceAccountToken": of_account}
     api.post(f"{core}/serviceaccounts", account)
     body = pod(serviceAccountName="a", automountServiceAccountToken=of_pod)
     spec = api.post(f"{core}/pods", body).json["spec"]
-    said = next(one for one in (of_pod, of_account, True) if one is not None)
-    assert bool(spec.get("volumes")) is said
+    expected = next(setting for setting in (of_pod, of_account, True) if setting is not None)
+    assert bool(spec.get("volumes")) is expected
 
 
 def test_unknown_account(api, pods, namespace):
-    """A pod of an account that is not there is refused."""
+    """A pod whose service account does not exist is forbidden."""
     response = api.post(pods, pod(serviceAccountName="x"))
     assert response.status == 403
     assert response.message == (
@@ -64,7 +67,7 @@ def test_unknown_account(api, pods, namespace):
 
 
 def test_pull_secrets(api, core):
-    """A pod that names no secrets to pull with has its account's."""
+    """A pod without imagePullSecrets gets those of its service account."""
     account = {"metadata": {"name": "a"}, "imagePullSecrets": [{"name": "s"}]}
     api.post(f"{core}/serviceaccounts", account)
     spec = api.post(f"{core}/pods", pod(serviceAccountName="a")).json["spec"]
@@ -77,19 +80,19 @@ def limits(api, core, **item):
 
 
 def test_limit_defaults(api, core):
-    """A LimitRange fills in what a container does not say, and says that it did."""
+    """A LimitRange sets missing requests and limits of containers and adds an annotation."""
     limits(api, core, default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"})
     body = pod()
     body["spec"]["containers"][0]["resources"] = {"requests": {"memory": "1Mi"}}
-    found = api.post(f"{core}/pods", body).json
-    assert found["spec"]["containers"][0]["resources"] == {
+    created = api.post(f"{core}/pods", body).json
+    assert created["spec"]["containers"][0]["resources"] == {
         "limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Mi"},
     }  # fmt: skip
-    assert found["metadata"]["annotations"] == {
+    assert created["metadata"]["annotations"] == {
         "kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container c; "
         "cpu, memory limit for container c"
     }
-    assert found["status"]["qosClass"] == "Burstable"
+    assert created["status"]["qosClass"] == "Burstable"
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,7 @@ def test_limit_defaults(api, core):
     ],
 )
 def test_limits(api, core, item, resources, message):
-    """A pod out of bounds is refused in kube-apiserver's words."""
+    """A pod outside the bounds of a LimitRange is forbidden, with kube-apiserver's message."""
     limits(api, core, **item)
     body = pod()
     body["spec"]["containers"][0]["resources"] = resources
@@ -128,7 +131,7 @@ def test_limits(api, core, item, resources, message):
 
 
 def test_claim_limits(api, core):
-    """Claims are bounded as well."""
+    """A LimitRange bounds PersistentVolumeClaims too."""
     body = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
     limits(api, core, **body)
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
@@ -140,7 +143,7 @@ def test_claim_limits(api, core):
 
 
 def test_priority(api, pods):
-    """The class of a pod is its number; nobody may name the number himself."""
+    """The priority comes from the PriorityClass; a client cannot set another number."""
     name = next(_names)
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
     api.post(path, {"metadata": {"name": name}, "value": 7, "preemptionPolicy": "Never"})
@@ -158,26 +161,28 @@ def test_priority(api, pods):
 
 
 def test_global_default(api, pods):
-    """One class is the default, and one at most."""
+    """A PriorityClass can be the global default, and only one can."""
     path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    one, two = next(_names), next(_names)
+    default_name, second_name = next(_names), next(_names)
     try:
-        api.post(path, {"metadata": {"name": one}, "value": 9, "globalDefault": True})
+        api.post(path, {"metadata": {"name": default_name}, "value": 9, "globalDefault": True})
         spec = api.post(pods, pod()).json["spec"]
-        assert (spec["priorityClassName"], spec["priority"]) == (one, 9)
-        response = api.post(path, {"metadata": {"name": two}, "value": 9, "globalDefault": True})
+        assert (spec["priorityClassName"], spec["priority"]) == (default_name, 9)
+        response = api.post(
+            path, {"metadata": {"name": second_name}, "value": 9, "globalDefault": True}
+        )
         assert response.status == 403
         assert "is already marked as default. Only one default can exist" in response.message
     finally:
-        api.delete(f"{path}/{one}")
+        api.delete(f"{path}/{default_name}")
 
 
 def test_tolerations(api, pods):
-    """A pod stays five minutes on a node that is lost, unless it says for how long."""
+    """A pod tolerates a not ready or unreachable node for 300 seconds unless it says otherwise."""
     own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 1}
     own["effect"] = "NoExecute"
-    found = api.post(pods, pod(tolerations=[own])).json["spec"]["tolerations"]
-    assert found == [
+    tolerations = api.post(pods, pod(tolerations=[own])).json["spec"]["tolerations"]
+    assert tolerations == [
         own,
         {
             "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
@@ -187,7 +192,7 @@ def test_tolerations(api, pods):
 
 
 def test_new_node(api):
-    """A new node is not ready."""
+    """A new node gets the not-ready taint."""
     name = next(_names)
     spec = api.post("/api/v1/nodes", {"metadata": {"name": name}}).json["spec"]
     assert spec["taints"] == [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]
@@ -195,7 +200,7 @@ def test_new_node(api):
 
 
 def test_runtime_class(api, pods):
-    """A pod of a class that is not there is refused; of one that is, has its overhead and nodes."""
+    """A pod gets overhead and node selector of its RuntimeClass; an unknown class is forbidden."""
     response = api.post(pods, pod(runtimeClassName="none"))
     assert response.message == (
         'pods "p" is forbidden: pod rejected: RuntimeClass "none" not found'
@@ -217,15 +222,15 @@ def test_runtime_class(api, pods):
 
 
 def test_default_classes(api, core, namespace):
-    """Claims and ingresses that name no class have the default one."""
+    """Claims and ingresses without a class get the default class."""
     name = next(_names)
     mark = {"storageclass.kubernetes.io/is-default-class": "true"}
     path = "/apis/storage.k8s.io/v1/storageclasses"
     api.post(path, {"metadata": {"name": name, "annotations": mark}, "provisioner": "a.b/c"})
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     claims = f"{core}/persistentvolumeclaims"
-    found = api.post(claims, {"metadata": {"name": "c"}, "spec": spec}).json["spec"]
-    assert found["storageClassName"] == name
+    claim_spec = api.post(claims, {"metadata": {"name": "c"}, "spec": spec}).json["spec"]
+    assert claim_spec["storageClassName"] == name
     plain = api.post(claims, {"metadata": {"name": "d"}, "spec": spec | {"storageClassName": ""}})
     assert plain.json["spec"]["storageClassName"] == ""
     api.delete(f"{path}/{name}")
@@ -241,7 +246,7 @@ def test_default_classes(api, core, namespace):
 
 
 def test_claims_grow(api, core):
-    """A bound claim grows where its class lets it."""
+    """A bound claim can grow only if its StorageClass allows expansion."""
     name = next(_names)
     path = "/apis/storage.k8s.io/v1/storageclasses"
     api.post(path, {"metadata": {"name": name}, "provisioner": "a.b/c"})
@@ -253,25 +258,25 @@ def test_claims_grow(api, core):
     api.post(f"{core}/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec})
     status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
     assert api.patch(f"{claim}/status", {"status": status}).status == 200
-    more = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
-    response = api.patch(claim, more)
+    patch = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
+    response = api.patch(claim, patch)
     assert response.status == 403
     assert "the storageclass that provisions the pvc must support resize" in response.message
     assert api.patch(f"{path}/{name}", {"allowVolumeExpansion": True}).status == 200
-    assert api.patch(claim, more).status == 200
+    assert api.patch(claim, patch).status == 200
     api.delete(f"{path}/{name}")
 
 
 def test_invalid_first(api, core):
-    """What breaks a rule of its kind is 422, whatever else is wrong with it."""
+    """Validation errors (422) precede errors of validating admission plugins."""
     limits(api, core, min={"cpu": "1"})
     body = pod(restartPolicy="Sometimes")
     assert api.post(f"{core}/pods", body).status == 422
 
 
 def test_enabled_plugins():
-    """Plugins are enabled and disabled by name; a plugin that only kube-apiserver has may be
-    named, an unknown one may not."""
+    """Plugins are enabled and disabled by name. Names of kube-apiserver's plugins that do not exist
+    here are accepted; unknown names are errors."""
 
     def names(**flags):
         return {plugin.name for plugin in AdmissionPlugins(**flags).enabled}
@@ -285,7 +290,7 @@ def test_enabled_plugins():
 
 
 def test_signing_request(api):
-    """A signing request says who asked, and its conditions since when they hold."""
+    """A signing request records its user, and its conditions get their times."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -307,11 +312,11 @@ def test_signing_request(api):
 
     path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
     name = next(_names)
-    found = api.post(path, body(name, "some")).json
-    assert found["spec"]["username"] == "system:unsecured"
-    assert "system:masters" in found["spec"]["groups"]
-    found["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "r"}]}
-    approved = api.put(f"{path}/{name}/approval", found).json
+    created = api.post(path, body(name, "some")).json
+    assert created["spec"]["username"] == "system:unsecured"
+    assert "system:masters" in created["spec"]["groups"]
+    created["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "r"}]}
+    approved = api.put(f"{path}/{name}/approval", created).json
     condition = approved["status"]["conditions"][0]
     assert condition["lastUpdateTime"] == condition["lastTransitionTime"]
     assert condition["lastUpdateTime"]

@@ -1,4 +1,4 @@
-"""The file that configures admission plugins: what it says of PodSecurity."""
+"""The AdmissionConfiguration file and its PodSecurity section."""
 
 import json
 
@@ -36,9 +36,9 @@ def written(tmp_path):
 
 
 def test_read(written, tmp_path):
-    """It lies in the file or beside it, and says as much as it likes."""
+    """The section stands in the file itself or in a file it names; every field has a default."""
     settings = read_admission_settings(written(configuration=SETTINGS)).pod_security
-    assert [str(one) for one in (settings.defaults.enforce, settings.defaults.warn)] == [
+    assert [str(level) for level in (settings.defaults.enforce, settings.defaults.warn)] == [
         "baseline:v1.30",
         "restricted:latest",
     ]
@@ -46,9 +46,11 @@ def test_read(written, tmp_path):
     (tmp_path / "own.yaml").write_text(json.dumps(SETTINGS))
     assert read_admission_settings(written(path="own.yaml")).pod_security == settings
     assert read_admission_settings(written()) == AdmissionSettings()
-    other = tmp_path / "other.yaml"
-    other.write_text(json.dumps({**FILE, "plugins": [{"name": "EventRateLimit", "path": "x"}]}))
-    assert read_admission_settings(other) == AdmissionSettings()
+    other_path = tmp_path / "other.yaml"
+    other_path.write_text(
+        json.dumps({**FILE, "plugins": [{"name": "EventRateLimit", "path": "x"}]})
+    )
+    assert read_admission_settings(other_path) == AdmissionSettings()
 
 
 BAD = [
@@ -74,27 +76,27 @@ BAD = [
 
 @pytest.mark.parametrize(("changes", "message"), BAD)
 def test_bad(written, changes, message):
-    """What makes no sense keeps the server from starting."""
+    """An invalid configuration stops the server from starting."""
     with pytest.raises(BadAdmissionConfiguration) as caught:
         read_admission_settings(written(configuration={**OWN, **changes}))
     assert str(caught.value) == message
 
 
 def test_missing(tmp_path):
-    """So does a file that is not there."""
+    """A missing file stops the server from starting."""
     with pytest.raises(BadAdmissionConfiguration, match="unable to read admission control"):
         read_admission_settings(tmp_path / "none")
 
 
 def test_served(written, make_server):
-    """Where labels are silent the defaults hold, except for what is exempt."""
+    """The configured defaults apply to namespaces without labels, unless they are exempt."""
     api = make_server(admission_control_config_file=written(configuration=SETTINGS)).api
     assert api.post("/api/v1/namespaces", {"metadata": {"name": "free"}}).status == 201
     handler = {"metadata": {"name": "sandbox"}, "handler": "h"}
     assert api.post("/apis/node.k8s.io/v1/runtimeclasses", handler).status == 201
     pods, bad = "/api/v1/namespaces/default/pods", {"hostNetwork": True}
-    refused = api.post(pods, pod(**bad))
-    assert refused.message == (
+    response = api.post(pods, pod(**bad))
+    assert response.message == (
         'pods "p" is forbidden: violates PodSecurity "baseline:v1.30": host namespaces '
         "(hostNetwork=true)"
     )
@@ -105,17 +107,17 @@ def test_served(written, make_server):
     assert (exempt.status, exempt.warnings) == (201, [])
     assert api.post("/api/v1/namespaces/free/pods", pod(**bad)).warnings == []
     label = "pod-security.kubernetes.io/enforce"
-    told = api.patch("/api/v1/namespaces/free", {"metadata": {"labels": {label: "restricted"}}})
-    assert told.warnings == [
+    labelled = api.patch("/api/v1/namespaces/free", {"metadata": {"labels": {label: "restricted"}}})
+    assert labelled.warnings == [
         '299 - "namespace \\"free\\" is exempt from Pod Security, and the policy '
         '(enforce=restricted:v1.30) will be ignored"'
     ]
 
 
 def test_exempt_users(written, make_server):
-    """Users may be exempt too."""
+    """Users can be exempt too."""
     free = {"usernames": ["system:unsecured"]}
     settings = {**SETTINGS, "exemptions": free}
     api = make_server(admission_control_config_file=written(configuration=settings)).api
-    made = api.post("/api/v1/namespaces/default/pods", pod(hostNetwork=True))
-    assert (made.status, made.warnings) == (201, [])
+    created = api.post("/api/v1/namespaces/default/pods", pod(hostNetwork=True))
+    assert (created.status, created.warnings) == (201, [])

@@ -47,38 +47,43 @@ def apply(api, core):
 def owners(tree):
     """Entries of managedFields by (manager, operation, subresource), without their times."""
     return {
-        (one["manager"], one["operation"], one.get("subresource", "")): one["fieldsV1"]
-        for one in tree["metadata"]["managedFields"]
+        (entry["manager"], entry["operation"], entry.get("subresource", "")): entry["fieldsV1"]
+        for entry in tree["metadata"]["managedFields"]
     }
 
 
 @pytest.mark.parametrize("type", [YAML, CBOR])
 def test_create_and_update(apply, type):
-    """Applying creates with 201, then changes with 200, then changes nothing."""
-    made = apply(config_map(k="1"), type=type)
-    assert made.status == 201
-    assert owners(made.json) == {("me", "Apply", ""): {"f:data": {"f:k": {}}}}
-    again = apply(config_map(k="1"), type=type)
-    assert (again.status, again.json) == (200, made.json)
+    """The first apply creates with 201, the next one updates with 200, an equal one changes
+    nothing."""
+    created = apply(config_map(k="1"), type=type)
+    assert created.status == 201
+    assert owners(created.json) == {("me", "Apply", ""): {"f:data": {"f:k": {}}}}
+    unchanged = apply(config_map(k="1"), type=type)
+    assert (unchanged.status, unchanged.json) == (200, created.json)
     changed = apply(config_map(k="2"), type=type)
     assert changed.status == 200
     assert changed.json["data"] == {"k": "2"}
-    assert changed.json["metadata"]["resourceVersion"] != made.json["metadata"]["resourceVersion"]
+    assert (
+        changed.json["metadata"]["resourceVersion"] != created.json["metadata"]["resourceVersion"]
+    )
 
 
-def test_times_alone_are_no_change(api, apply, core):
-    """What is written otherwise and means the same leaves the object as it is, times included."""
+def test_equal_values_keep_times(api, apply, core):
+    """An apply of equal values in another notation keeps the object and its times."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "creationTimestamp": None}}
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "0.1"}}}
     pod["spec"] = {"containers": [container]}
     path = f"{core}/pods/p"
-    made = apply(pod, path=path).json
-    assert made["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
-    made["metadata"]["managedFields"][0]["time"] = "2020-01-01T00:00:00Z"
-    made["metadata"]["labels"] = {"new": "one"}  # without which the time alone would not be stored
-    made = api.put(path, made).json
-    assert made["metadata"]["managedFields"][0]["time"] == "2020-01-01T00:00:00Z"
-    assert apply(pod, path=path).json == made
+    stored = apply(pod, path=path).json
+    assert stored["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
+    stored["metadata"]["managedFields"][0]["time"] = "2020-01-01T00:00:00Z"
+    stored["metadata"]["labels"] = {
+        "new": "one"
+    }  # without which the time alone would not be stored
+    stored = api.put(path, stored).json
+    assert stored["metadata"]["managedFields"][0]["time"] == "2020-01-01T00:00:00Z"
+    assert apply(pod, path=path).json == stored
 
 
 def test_json_is_yaml(api, core):
@@ -88,13 +93,13 @@ def test_json_is_yaml(api, core):
     assert response.status == 201
 
 
-def test_every_write_is_noted(api, core):
-    """Create, update and patch note their manager: the one asked for, else the User-Agent's."""
+def test_writes_record_field_manager(api, core):
+    """Create, update and patch record fieldManager, or else the name in the User-Agent."""
     agent = {"headers": {"User-Agent": "kubectl/v1.37.1 (linux)"}}
-    made = api.post(f"{core}/configmaps", config_map(a="1"), **agent).json
-    assert owners(made) == {("kubectl", "Update", ""): {"f:data": {".": {}, "f:a": {}}}}
-    made["data"]["b"] = "2"
-    put = api.put(f"{core}/configmaps/a?fieldManager=editor", made).json
+    created = api.post(f"{core}/configmaps", config_map(a="1"), **agent).json
+    assert owners(created) == {("kubectl", "Update", ""): {"f:data": {".": {}, "f:a": {}}}}
+    created["data"]["b"] = "2"
+    put = api.put(f"{core}/configmaps/a?fieldManager=editor", created).json
     assert owners(put)[("editor", "Update", "")] == {"f:data": {"f:b": {}}}
     patched = api.patch(f"{core}/configmaps/a?fieldManager=p", {"data": {"c": "3"}}).json
     assert owners(patched)[("p", "Update", "")] == {"f:data": {"f:c": {}}}
@@ -138,7 +143,7 @@ def test_options(api, apply, core):
 
 
 def test_dry_run(api, apply, core):
-    """A dry run answers as if and stores nothing."""
+    """A dry run returns the result and stores nothing."""
     assert apply(config_map(k="1"), options="&dryRun=All").status == 201
     assert api.get(f"{core}/configmaps/a").status == 404
 
@@ -157,7 +162,7 @@ def test_dry_run(api, apply, core):
     ],
 )
 def test_bad_configurations(apply, change, words):
-    """A configuration that is none is 400 and says why."""
+    """An invalid configuration is a 400 with the reason."""
     response = apply({**config_map(k="1"), **change})
     assert response.status == 400
     assert response.json["reason"] == "BadRequest"
@@ -167,13 +172,13 @@ def test_bad_configurations(apply, change, words):
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"a: [", b"--- 1", b"\xff"])
 @pytest.mark.parametrize("type", [YAML, CBOR])
 def test_bad_bodies(api, core, body, type):
-    """A body that is no configuration is 400."""
+    """A body that cannot be decoded as a configuration is a 400."""
     response = api.patch(f"{core}/configmaps/a?fieldManager=me", body, type)
     assert response.status == 400
 
 
 def test_duplicate_keys(api, core):
-    """A key written twice is a warning, or refused when the client is strict."""
+    """A duplicate key causes a warning, or an error under Strict."""
     body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: '1'}\ndata: {k: '2'}\n"
     path = f"{core}/configmaps/a?fieldManager=me"
     strict = api.patch(f"{path}&fieldValidation=Strict", body, YAML)
@@ -185,7 +190,7 @@ def test_duplicate_keys(api, core):
 
 
 def test_status_and_scale(api, apply, apps):
-    """Status and scale are applied through their subresources, and owned as such."""
+    """Status and scale can be applied through their subresources, which managedFields record."""
     path = f"{apps}/deployments/d"
     assert apply(deployment(), path=path).status == 201
     status = {
@@ -199,8 +204,8 @@ def test_status_and_scale(api, apply, apps):
     assert response.status == 200
     assert response.json["status"] == {"observedGeneration": 1}
     assert response.json["spec"]["replicas"] == 1
-    found = owners(response.json)
-    assert found[("controller", "Apply", "status")] == {"f:status": {"f:observedGeneration": {}}}
+    managers = owners(response.json)
+    assert managers[("controller", "Apply", "status")] == {"f:status": {"f:observedGeneration": {}}}
     scale = {
         "apiVersion": "autoscaling/v1",
         "kind": "Scale",
@@ -209,8 +214,8 @@ def test_status_and_scale(api, apply, apps):
     }
     response = apply(scale, "scaler", path=f"{path}/scale", options="&force=true")
     assert (response.status, response.json["spec"]) == (200, {"replicas": 3})
-    found = owners(api.get(path).json)
-    assert found[("scaler", "Apply", "scale")] == {"f:spec": {"f:replicas": {}}}
+    managers = owners(api.get(path).json)
+    assert managers[("scaler", "Apply", "scale")] == {"f:spec": {"f:replicas": {}}}
     greedy = apply(deployment(replicas=1), path=path)
     assert greedy.status == 409
     assert greedy.message == (
@@ -222,7 +227,7 @@ def test_status_and_scale(api, apply, apps):
 
 
 def test_owners_across_versions(apply, namespace):
-    """Two versions of one group see each other's owners."""
+    """Field owners in one version conflict with those in another version of the group."""
     base = {
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "h"},
@@ -232,21 +237,21 @@ def test_owners_across_versions(apply, namespace):
         },
     }
     path = f"/apis/autoscaling/{{}}/namespaces/{namespace}/horizontalpodautoscalers/h"
-    one, two = path.format("v1"), path.format("v2")
-    assert apply({"apiVersion": "autoscaling/v2", **base}, "two", path=two).status == 201
+    v1_path, v2_path = path.format("v1"), path.format("v2")
+    assert apply({"apiVersion": "autoscaling/v2", **base}, "two", path=v2_path).status == 201
     changed = {**base, "spec": {**base["spec"], "maxReplicas": 5}}
-    response = apply({"apiVersion": "autoscaling/v1", **changed}, "one", path=one)
+    response = apply({"apiVersion": "autoscaling/v1", **changed}, "one", path=v1_path)
     assert response.status == 409
     assert '"two": .spec.maxReplicas' in response.message
 
 
-def test_from_the_clients_side_to_the_servers(api, apply, core):
-    """What kubectl applied from the client's side is its own on the server's side."""
+def test_migration_from_client_side_apply(api, apply, core):
+    """The first server-side apply by kubectl takes over the fields of its client-side apply."""
     config = config_map(k="1", l="1")
     annotation = "kubectl.kubernetes.io/last-applied-configuration"
-    made = json.loads(json.dumps(config))
-    made["metadata"]["annotations"] = {annotation: json.dumps(config)}
-    api.post(f"{core}/configmaps?fieldManager=kubectl-client-side-apply", made)
+    created = json.loads(json.dumps(config))
+    created["metadata"]["annotations"] = {annotation: json.dumps(config)}
+    api.post(f"{core}/configmaps?fieldManager=kubectl-client-side-apply", created)
     assert apply(config_map(k="2", l="1"), "other").status == 409
     response = apply(config_map(k="2", l="1"), "kubectl")
     assert response.status == 200
@@ -259,8 +264,8 @@ def test_from_the_clients_side_to_the_servers(api, apply, core):
     assert refused.message.endswith('conflict with "editor" using v1: .data.l')
 
 
-def test_uid_of_what_is_not_there(apply):
-    """Applying to an object by a uid that is not there is a conflict, not a creation."""
+def test_uid_of_missing_object(apply):
+    """Applying with the uid of a missing object is a conflict and creates nothing."""
     tree = config_map(k="1")
     tree["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
     response = apply(tree)
@@ -269,8 +274,8 @@ def test_uid_of_what_is_not_there(apply):
 
 
 @pytest.mark.parametrize("containers", [[{}], [None], [{"name": "a"}, {"name": "a"}]])
-def test_lists_that_lack_their_keys(api, core, containers):
-    """A write whose lists cannot be told apart is refused by validation, with or without apply."""
+def test_invalid_list_keys(api, core, containers):
+    """Duplicate or missing list keys are validation errors, with or without apply."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     pod["spec"] = {"containers": containers}
     assert api.post(f"{core}/pods", pod).status in (400, 422)
@@ -280,9 +285,9 @@ def test_lists_that_lack_their_keys(api, core, containers):
 
 def test_resource_version_is_a_precondition(api, apply):
     """A resourceVersion in the configuration must be the object's."""
-    made = apply(config_map(k="1")).json
+    created = apply(config_map(k="1")).json
     tree = config_map(k="2")
     tree["metadata"]["resourceVersion"] = "1"
     assert apply(tree).status == 409
-    tree["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
+    tree["metadata"]["resourceVersion"] = created["metadata"]["resourceVersion"]
     assert apply(tree).status == 200

@@ -1,4 +1,4 @@
-"""Custom objects that a webhook converts: a real HTTPS server answers."""
+"""Conversion of custom objects by a webhook, which is a real HTTPS server."""
 
 import base64
 import contextlib
@@ -26,7 +26,7 @@ Behave = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class Raw:
-    """An answer that is no review."""
+    """A response that is not a ConversionReview."""
 
     body: bytes
     status: int = 200
@@ -34,18 +34,18 @@ class Raw:
     lacking: int = 0
 
 
-def split(obj: Any, wanted: str) -> Any:
-    """v1 has `spec.first` and `spec.last`, v1beta1 `spec.name`, one after the other."""
+def split(obj: Any, api_version: str) -> Any:
+    """Convert between v1, with `spec.first` and `spec.last`, and v1beta1, with `spec.name`."""
     spec = dict(obj.get("spec") or {})
-    if wanted.endswith("/v1") and "name" in spec:
+    if api_version.endswith("/v1") and "name" in spec:
         spec["first"], _, spec["last"] = spec.pop("name").partition(" ")
-    if wanted.endswith("/v1beta1") and "first" in spec:
+    if api_version.endswith("/v1beta1") and "first" in spec:
         spec["name"] = f"{spec.pop('first')} {spec.pop('last')}"
-    return {**obj, "apiVersion": wanted, "spec": spec}
+    return {**obj, "apiVersion": api_version, "spec": spec}
 
 
 def good(request: Any, _review: Any) -> Any:
-    converted = [split(one, request["desiredAPIVersion"]) for one in request["objects"]]
+    converted = [split(obj, request["desiredAPIVersion"]) for obj in request["objects"]]
     return {
         "uid": request["uid"],
         "convertedObjects": converted,
@@ -54,9 +54,9 @@ def good(request: Any, _review: Any) -> Any:
 
 
 class Webhook:
-    """Converts as `behave` says."""
+    """A conversion webhook; `behave` makes the response."""
 
-    def __init__(self, made: Credentials) -> None:
+    def __init__(self, credentials: Credentials) -> None:
         self.behave: Behave = good
         self.asked = 0
         self.hosts: set[tuple[str, str]] = set()
@@ -87,11 +87,11 @@ class Webhook:
                 pass
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        context = made.server_context()
+        context = credentials.server_context()
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         self.url = f"https://127.0.0.1:{self.port}/convert"
-        self.bundle = base64.b64encode(made.ca.read_bytes()).decode()
+        self.bundle = base64.b64encode(credentials.ca.read_bytes()).decode()
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def conversion(self, **config: Any) -> Any:
@@ -107,23 +107,23 @@ class Webhook:
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    """A server of these tests' own: it fills with groups."""
+    """A server for this module alone, because its tests add many API groups."""
     server = Server()
     yield server.api
     server.end()
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
     config = Config(bind_address="hook.default.svc")
     return ensure_certificates(config, Path(tmp_path_factory.mktemp("webhook")))
 
 
 @pytest.fixture
-def webhook(made: Credentials) -> Iterator[Webhook]:
-    found = Webhook(made)
-    yield found
-    found.end()
+def webhook(credentials: Credentials) -> Iterator[Webhook]:
+    server = Webhook(credentials)
+    yield server
+    server.end()
 
 
 def people(webhook: Webhook, **config: Any) -> Any:
@@ -131,9 +131,9 @@ def people(webhook: Webhook, **config: Any) -> Any:
     return definition(*versions, conversion=webhook.conversion(**config))
 
 
-def test_each_version_shows_what_the_webhook_makes_of_it(api: Api, webhook: Webhook) -> None:
-    """Objects are written, read, listed, watched, patched and deleted in a version that is not
-    stored, whichever version they were written in."""
+def test_conversion_between_versions(api: Api, webhook: Webhook) -> None:
+    """Objects of any version are created, read, listed, watched, patched and deleted in a version
+    that is not the storage version."""
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "ada", spec={"first": "Ada", "last": "Lovelace"}))
@@ -152,7 +152,7 @@ def test_each_version_shows_what_the_webhook_makes_of_it(api: Api, webhook: Webh
         assert stream.event()["type"] == "MODIFIED"
         api.delete(f"{path}/alan")
         assert stream.event()["type"] == "DELETED"
-    assert [one["spec"] for one in api.get(beta).json["items"]] == [{"name": "Ada Lovelace"}]
+    assert [person["spec"] for person in api.get(beta).json["items"]] == [{"name": "Ada Lovelace"}]
 
 
 def unlike(change: Callable[[Any], None]) -> Behave:
@@ -187,21 +187,21 @@ def other_version(request: Any, review: Any) -> Any:
 STATUS = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no, thanks"}'
 REVIEW = "expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, got "
 BAD: dict[str, tuple[Behave, str]] = {
-    "uid": (unlike(lambda one: one.update(uid="other")), ' failed: expected response.uid="'),
+    "uid": (unlike(lambda review: review.update(uid="other")), ' failed: expected response.uid="'),
     "failure": (
-        unlike(lambda one: one.update(result={"status": "Failure", "message": "no way"})),
+        unlike(lambda review: review.update(result={"status": "Failure", "message": "no way"})),
         " failed: no way",
     ),
     "no result": (
-        unlike(lambda one: one.update(result={})),
+        unlike(lambda review: review.update(result={})),
         " failed: response.result.status was '', not 'Success'",
     ),
     "too few": (
-        unlike(lambda one: one["convertedObjects"].clear()),
+        unlike(lambda review: review["convertedObjects"].clear()),
         " returned 0 objects, expected 1",
     ),
     "too many": (
-        unlike(lambda one: one["convertedObjects"].extend(one["convertedObjects"])),
+        unlike(lambda review: review["convertedObjects"].extend(review["convertedObjects"])),
         " returned 2 objects, expected 1",
     ),
     "version": (
@@ -244,7 +244,7 @@ BAD: dict[str, tuple[Behave, str]] = {
         " returned invalid metadata: invalid metadata of type <nil> in converted object",
     ),
     "no metadata": (
-        unlike(lambda one: one["convertedObjects"][0].pop("metadata")),
+        unlike(lambda review: review["convertedObjects"][0].pop("metadata")),
         " returned invalid metadata: missing metadata in converted object",
     ),
     "no response": (lambda *_: None, " failed: no response provided"),
@@ -268,9 +268,11 @@ BAD: dict[str, tuple[Behave, str]] = {
 
 
 @pytest.mark.parametrize(("behave", "message"), BAD.values(), ids=BAD)
-def test_bad_answers_are_refused(api: Api, webhook: Webhook, behave: Behave, message: str) -> None:
-    """What a webhook must not say is an error in kube-apiserver's words; the stored version goes
-    on, and the other comes back when the webhook does."""
+def test_invalid_webhook_responses(
+    api: Api, webhook: Webhook, behave: Behave, message: str
+) -> None:
+    """An invalid response is an error with kube-apiserver's message. The storage version stays
+    readable, and the other one is readable again when the webhook recovers."""
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
@@ -285,9 +287,8 @@ def test_bad_answers_are_refused(api: Api, webhook: Webhook, behave: Behave, mes
     assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
 
 
-def test_a_watch_ends_at_what_cannot_be_converted(api: Api, webhook: Webhook) -> None:
-    """There is no event to show, and who asks then hears of the webhook, not of a server that is
-    not ready."""
+def test_watch_ends_if_conversion_fails(api: Api, webhook: Webhook) -> None:
+    """A watch ends if an event cannot be converted; the next request gets the webhook's error."""
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     with api.watch(f"{beta}?watch=1") as stream:
@@ -300,8 +301,9 @@ def test_a_watch_ends_at_what_cannot_be_converted(api: Api, webhook: Webhook) ->
     assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
 
 
-def test_a_webhook_that_nobody_vouches_for_is_not_asked(api: Api, webhook: Webhook) -> None:
-    """Without its CA bundle the certificate is not believed; nobody listens on the other port."""
+def test_untrusted_webhook(api: Api, webhook: Webhook) -> None:
+    """Requests fail if the CA bundle does not match the certificate or nothing listens on the
+    port."""
     for config, words in (
         (
             {"caBundle": ""},
@@ -322,64 +324,67 @@ def test_a_webhook_that_nobody_vouches_for_is_not_asked(api: Api, webhook: Webho
         assert response.message.endswith(words)
 
 
-def test_an_object_that_is_no_object(api: Api, webhook: Webhook) -> None:
-    """The answer shows it."""
+def test_converted_object_without_kind(api: Api, webhook: Webhook) -> None:
+    """The error message shows the converted object if it has no kind."""
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
-    webhook.behave = unlike(lambda one: one.update(convertedObjects=[{"a": 1}]))
+    webhook.behave = unlike(lambda review: review.update(convertedObjects=[{"a": 1}]))
     response = api.get(f"{beta}/a")
     assert (response.status, response.message) == (500, "Object 'Kind' is missing in '{\"a\":1}'")
 
 
-def test_an_old_review(api: Api, webhook: Webhook) -> None:
-    """A webhook that speaks v1beta1 alone is not held to say which review it answers."""
+def test_v1beta1_review(api: Api, webhook: Webhook) -> None:
+    """A v1beta1 ConversionReview response may have an empty uid."""
     crd = people(webhook)
     crd["spec"]["conversion"]["webhook"]["conversionReviewVersions"] = ["v7", "v1beta1"]
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
-    asked: list[str] = []
+    review_versions: list[str] = []
 
     def behave(request: Any, review: Any) -> Any:
-        asked.append(review["apiVersion"])
+        review_versions.append(review["apiVersion"])
         return Raw(json.dumps({"response": {**good(request, review), "uid": ""}}).encode())
 
     webhook.behave = behave
     assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
-    assert asked == ["apiextensions.k8s.io/v1beta1"]
+    assert review_versions == ["apiextensions.k8s.io/v1beta1"]
 
 
-def test_what_a_webhook_may_change_of_metadata(api: Api, webhook: Webhook) -> None:
-    """Labels and annotations are what it says; all else stays, whatever it says."""
+def test_webhook_changes_labels_and_annotations_only(api: Api, webhook: Webhook) -> None:
+    """The webhook changes labels and annotations; other changes of metadata are ignored."""
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     created = api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"})).json["metadata"]
     webhook.behave = metadata(
         labels={"x": "y"}, annotations={"b": "c"}, finalizers=["a/b"], generation=7, other="x"
     )
-    found = api.get(f"{beta}/a").json["metadata"]
-    assert found.pop("labels") == {"x": "y"}
-    assert found.pop("annotations") == {"b": "c"}
-    assert found == created
+    converted = api.get(f"{beta}/a").json["metadata"]
+    assert converted.pop("labels") == {"x": "y"}
+    assert converted.pop("annotations") == {"b": "c"}
+    assert converted == created
 
 
-def test_a_webhook_that_hangs(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its time ends, be it before its answer or within."""
+def test_webhook_timeout(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The timeout covers the head and the body of the webhook's response."""
     monkeypatch.setattr(webhook_client, "TIMEOUT", 0.2)
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
-    told = f'failed: Post "{webhook.url}?timeout=0.2s": context deadline exceeded'
+    message = f'failed: Post "{webhook.url}?timeout=0.2s": context deadline exceeded'
     for behave in (raw(lacking=1), lambda *_: webhook.over.wait(20)):
         webhook.behave = behave
         response = api.get(f"{beta}/a")
         assert response.status == 500
-        assert response.message.endswith(told)
+        assert response.message.endswith(message)
     assert api.get(f"{path}/a").status == 200
 
 
-def test_a_huge_answer(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not more is read than a limit, whatever length is told; what is below comes whole."""
+def test_webhook_response_limit(
+    api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A response above the size limit is an error, whatever its Content-Length; a smaller one is
+    read whole."""
     monkeypatch.setattr(webhook_client, "MAX_BYTES", 3 << 20)
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
@@ -394,40 +399,42 @@ def test_a_huge_answer(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPat
 
 
 def owners(obj: Any) -> dict[str, tuple[str, list[str]]]:
-    """By manager: the version it wrote in, and the fields of the spec it owns."""
+    """A mapping of managers to the version of their entry and the fields of the spec that they
+    own."""
     return {
-        one["manager"]: (
-            one["apiVersion"].rpartition("/")[2],
-            sorted(one["fieldsV1"].get("f:spec", {}).keys() - {"."}),
+        entry["manager"]: (
+            entry["apiVersion"].rpartition("/")[2],
+            sorted(entry["fieldsV1"].get("f:spec", {}).keys() - {"."}),
         )
-        for one in obj["metadata"]["managedFields"]
+        for entry in obj["metadata"]["managedFields"]
     }
 
 
-def test_owners_who_wrote_in_another_version(api: Api, webhook: Webhook) -> None:
-    """What an owner loses by a change is told in the version it wrote in, by what the webhook makes
-    of the object before and after; so are conflicts."""
+def test_managed_fields_across_versions(api: Api, webhook: Webhook) -> None:
+    """An entry of managedFields keeps the version of its writer. Field ownership and conflicts are
+    computed in that version, from objects that the webhook converts."""
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     spec = {"name": "Ada Lovelace", "born": 1815}
     applied = apply(api, f"{beta}/ada", widget(crd, "ada", "v1beta1", spec=spec), "old")
     assert applied.status == 201, applied.body
     assert owners(applied.json) == {"old": ("v1beta1", ["f:born", "f:name"])}
-    other = widget(crd, "ada", spec={"last": "Byron"})
-    refused = apply(api, f"{path}/ada", other, "new")
-    assert refused.status == 409
-    assert refused.message == 'Apply failed with 1 conflict: conflict with "old": .spec.name'
+    conflicting = widget(crd, "ada", spec={"last": "Byron"})
+    conflict = apply(api, f"{path}/ada", conflicting, "new")
+    assert conflict.status == 409
+    assert conflict.message == 'Apply failed with 1 conflict: conflict with "old": .spec.name'
     changed = api.patch(f"{path}/ada?fieldManager=patcher", {"spec": {"last": "King"}})
     assert changed.json["spec"] == {"first": "Ada", "last": "King", "born": 1815}
-    found = owners(changed.json)
-    assert found == {"old": ("v1beta1", ["f:born"]), "patcher": ("v1", ["f:last"])}
-    less = widget(crd, "ada", "v1beta1", spec={"name": "Ada King"})
-    again = apply(api, f"{beta}/ada", less, "old", "&force=true")
-    assert again.json["spec"] == {"name": "Ada King"}
+    changed_owners = owners(changed.json)
+    assert changed_owners == {"old": ("v1beta1", ["f:born"]), "patcher": ("v1", ["f:last"])}
+    smaller = widget(crd, "ada", "v1beta1", spec={"name": "Ada King"})
+    reapplied = apply(api, f"{beta}/ada", smaller, "old", "&force=true")
+    assert reapplied.json["spec"] == {"name": "Ada King"}
 
 
-def test_owners_while_the_webhook_fails(api: Api, webhook: Webhook) -> None:
-    """Writes in the stored version go on; fields of the same names are followed."""
+def test_managed_fields_while_webhook_fails(api: Api, webhook: Webhook) -> None:
+    """Writes in the storage version work, and ownership of fields with the same names is
+    tracked."""
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     apply(api, f"{beta}/a", widget(crd, "a", "v1beta1", spec={"name": "A B", "born": 1}), "old")
@@ -443,27 +450,29 @@ def test_owners_while_the_webhook_fails(api: Api, webhook: Webhook) -> None:
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"}}
 
 
-def test_a_webhook_behind_a_service(api: Api, webhook: Webhook) -> None:
-    """It is asked at the service's address, by the name <service>.<namespace>.svc, which its
-    certificate must have."""
+def test_webhook_service(api: Api, webhook: Webhook) -> None:
+    """The webhook is called at the address of the service, and its certificate must be valid for
+    <service>.<namespace>.svc."""
     service = {"name": "hook", "namespace": "default", "port": webhook.port, "path": "/convert"}
     crd = people(webhook, url=None, service=service)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
-    at = f"hook.default.svc:{webhook.port}"
+    address = f"hook.default.svc:{webhook.port}"
     response = api.get(beta)
-    told = f'failed: Post "https://{at}/convert?timeout=30s": service "hook" not found'
-    assert response.message.endswith(told)
+    message = f'failed: Post "https://{address}/convert?timeout=30s": service "hook" not found'
+    assert response.message.endswith(message)
     services = "/api/v1/namespaces/default/services"
     spec = {"type": "ExternalName", "externalName": "localhost"}
     assert api.post(services, {**SERVICE, "spec": spec}).status == 201
     try:
         assert api.get(f"{beta}/a").json["spec"] == {"name": "A B"}
-        assert webhook.hosts == {(at, "/convert?timeout=30s")}
-        other = people(webhook, url=None, service={**service, "name": "other"})
+        assert webhook.hosts == {(address, "/convert?timeout=30s")}
+        second_crd = people(webhook, url=None, service={**service, "name": "other"})
         api.post(services, {**SERVICE, "metadata": {"name": "other"}, "spec": spec})
-        api.post(establish(api, other), widget(other, "a", spec={"first": "A", "last": "B"}))
-        response = api.get(path_of(other, "v1beta1"))
+        api.post(
+            establish(api, second_crd), widget(second_crd, "a", spec={"first": "A", "last": "B"})
+        )
+        response = api.get(path_of(second_crd, "v1beta1"))
         assert "tls: failed to verify certificate: " in response.message
     finally:
         api.delete(f"{services}/hook")
@@ -488,12 +497,12 @@ NOT_READY = {"notReadyAddresses": [{"ip": "10.1.0.2"}], "ports": [{"name": "a", 
         ({"type": "ExternalName", "externalName": "a.b"}, [], 443, [("a.b", 443)]),
     ],
 )
-def test_addresses_of_a_service(spec: Any, subsets: Any, port: int, found: Any) -> None:
-    """A service is reached at its ready endpoints, at the port of that name."""
+def test_service_addresses(spec: Any, subsets: Any, port: int, addresses: Any) -> None:
+    """A service resolves to its ready endpoints and the port with its name."""
     service = {"metadata": {"name": "x"}, "spec": {"type": "ClusterIP", **spec}}
-    if isinstance(found, list):
-        assert webhook_client.endpoint_addresses(service, {"subsets": subsets}, port) == found
+    if isinstance(addresses, list):
+        assert webhook_client.endpoint_addresses(service, {"subsets": subsets}, port) == addresses
         return
     with pytest.raises(webhook_client.WebhookFailed) as caught:
         webhook_client.endpoint_addresses(service, {"subsets": subsets}, port)
-    assert str(caught.value) == found
+    assert str(caught.value) == addresses

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions over HTTP: their rules, their names, their changes and their end."""
+"""CustomResourceDefinitions over HTTP: validation, names, updates and deletion."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.re
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    """A server of these tests' own: it fills with groups."""
+    """A server for this module alone, because its tests add many API groups."""
     server = Server()
     yield server.api
     server.end()
@@ -102,8 +102,8 @@ def api() -> Iterator[Api]:
         ({"group": "widgets.k8s.io"}, 'must have approval annotation "api-approved.kubernetes.io"'),
     ],
 )
-def test_a_definition_is_held_to_its_rules(api: Api, changes: Any, message: str) -> None:
-    """What is wrong with a definition is said in kube-apiserver's words."""
+def test_definition_validation(api: Api, changes: Any, message: str) -> None:
+    """An invalid definition is a 422 with kube-apiserver's message."""
     crd = definition()
     metadata = changes.pop("metadata", crd["metadata"])
     crd = {**crd, "metadata": metadata, "spec": {**crd["spec"], **changes}}
@@ -112,36 +112,35 @@ def test_a_definition_is_held_to_its_rules(api: Api, changes: Any, message: str)
     assert message in response.message
 
 
-def test_names_that_are_taken_are_not_accepted_until_they_are_free(api: Api) -> None:
-    """A second definition of a kind in the group is not established; when the first is gone, it
-    is."""
+def test_name_conflicts(api: Api) -> None:
+    """A second definition of a kind in a group is not established until the first is deleted."""
     first = definition(names={"shortNames": ["wd"]})
     establish(api, first)
     group = first["spec"]["group"]
     second = definition(group=group, names={"plural": "others", "kind": "Widget"})
     assert api.post(CRDS, second).status == 201
-    found = until(api, second["metadata"]["name"], "NamesAccepted", "False")
-    assert conditions(found) == {
+    rejected = until(api, second["metadata"]["name"], "NamesAccepted", "False")
+    assert conditions(rejected) == {
         "NamesAccepted": ("False", "ListKindConflict"),
         "Established": ("False", "NotAccepted"),
     }
-    assert found["status"]["conditions"][0]["message"] == '"WidgetList" is already in use'
-    assert found["status"]["acceptedNames"] == {"plural": "others", "kind": ""}
+    assert rejected["status"]["conditions"][0]["message"] == '"WidgetList" is already in use'
+    assert rejected["status"]["acceptedNames"] == {"plural": "others", "kind": ""}
     assert api.get(f"/apis/{group}/v1/others").status == 404
     api.delete(f"{CRDS}/{first['metadata']['name']}")
     until(api, second["metadata"]["name"], "Established", "True")
     assert api.get(f"/apis/{group}/v1/others").status == 200
 
 
-def test_deleting_a_definition_removes_its_objects_and_ends_their_watches(api: Api) -> None:
-    """Objects go first, held back by their finalizers; watches are told and end; then the path is
-    unknown."""
+def test_definition_deletion(api: Api) -> None:
+    """Deletion removes the objects first and waits for their finalizers. Watches get the DELETED
+    events and end, and then the path is a 404."""
     crd = definition()
     path, name = establish(api, crd), crd["metadata"]["name"]
     api.post(path, widget(crd, "plain"))
-    held = widget(crd, "held")
-    held["metadata"]["finalizers"] = ["example.com/wait"]
-    api.post(path, held)
+    finalized = widget(crd, "held")
+    finalized["metadata"]["finalizers"] = ["example.com/wait"]
+    api.post(path, finalized)
     with api.watch(f"{path}?watch=1") as stream:
         assert {stream.event()["object"]["metadata"]["name"] for _ in "ab"} == {"plain", "held"}
         response = api.delete(f"{CRDS}/{name}")
@@ -150,10 +149,10 @@ def test_deleting_a_definition_removes_its_objects_and_ends_their_watches(api: A
         ]
         assert conditions(response.json)["Terminating"] == ("True", "InstanceDeletionPending")
         for _ in "ab":  # whoever asks again changes nothing that counts
-            again = api.delete(f"{CRDS}/{name}").json["metadata"]
-            assert again["generation"] == response.json["metadata"]["generation"] == 1
-        seen = {stream.event()["type"] for _ in "ab"}
-        assert seen == {"MODIFIED", "DELETED"}
+            metadata = api.delete(f"{CRDS}/{name}").json["metadata"]
+            assert metadata["generation"] == response.json["metadata"]["generation"] == 1
+        event_types = {stream.event()["type"] for _ in "ab"}
+        assert event_types == {"MODIFIED", "DELETED"}
         assert api.post(path, widget(crd, "late")).status == 405
         api.patch(f"{path}/held", {"metadata": {"finalizers": None}})
         assert stream.event()["type"] == "DELETED"
@@ -162,8 +161,9 @@ def test_deleting_a_definition_removes_its_objects_and_ends_their_watches(api: A
     assert api.get(path).status == 404
 
 
-def test_what_is_stored_may_not_fit_a_younger_schema(api: Api) -> None:
-    """It is served and may be changed; a configuration is not applied to it."""
+def test_objects_invalid_under_new_schema(api: Api) -> None:
+    """A stored object that is invalid under a changed schema can be read and patched, but not
+    applied."""
     crd = definition()
     path = establish(api, crd)
     api.post(path, widget(crd, "a", spec={"free": {"x": 1}}))
@@ -175,13 +175,15 @@ def test_what_is_stored_may_not_fit_a_younger_schema(api: Api) -> None:
     labelled["metadata"]["labels"] = {"x": "y"}
     response = apply(api, f"{path}/a", labelled, "me")
     group = crd["spec"]["group"]
-    told = f"failed to create typed live object (default/a; {group}/v1, Kind=Widget): .spec.free: "
-    assert (response.status, response.message.startswith(told)) == (400, True), response.message
+    message = (
+        f"failed to create typed live object (default/a; {group}/v1, Kind=Widget): .spec.free: "
+    )
+    assert (response.status, response.message.startswith(message)) == (400, True), response.message
 
 
-def test_a_set_of_objects_is_not_applied(api: Api) -> None:
-    """A definition may have one, which can be created and patched; of whom its items are nobody
-    can tell."""
+def test_apply_of_set_of_objects(api: Api) -> None:
+    """Objects with a list of type set whose items are objects can be created, but not applied:
+    ownership of its items is undefined."""
     items = {"type": "object", "x-kubernetes-map-type": "atomic",
              "properties": {"cidr": {"type": "string"}}}  # fmt: skip
     schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -200,14 +202,14 @@ def test_a_set_of_objects_is_not_applied(api: Api) -> None:
         )
 
 
-def test_stored_versions_hold_their_version(api: Api) -> None:
-    """The storage version moves on, objects stay readable, and the old version must stay until the
-    status does not name it any more."""
+def test_stored_versions(api: Api) -> None:
+    """Objects stay readable after a change of the storage version. The old version cannot be
+    removed from the definition before it is removed from status.storedVersions."""
     crd = definition(version("v1"), version("v2", storage=False))
     path, name = establish(api, crd), crd["metadata"]["name"]
     api.post(path, widget(crd, "old"))
     swapped = [{"storage": False}, {"storage": True}]
-    versions = [one | two for one, two in zip(crd["spec"]["versions"], swapped, strict=True)]
+    versions = [old | change for old, change in zip(crd["spec"]["versions"], swapped, strict=True)]
     moved = api.patch(f"{CRDS}/{name}", {"spec": {"versions": versions}}).json
     assert moved["status"]["storedVersions"] == ["v1", "v2"]
     assert api.get(f"{path}/old").json["apiVersion"].endswith("/v1")
@@ -220,15 +222,16 @@ def test_stored_versions_hold_their_version(api: Api) -> None:
     assert api.get(f"{path_of(crd, 'v2')}/old").json["spec"]["color"] == "red"
 
 
-def test_discovery_and_openapi_know_custom_kinds_at_once(api: Api) -> None:
-    """Resources, subresources, short names, categories; schemas as served, with what they are."""
+def test_discovery_and_openapi(api: Api) -> None:
+    """Once a kind is established, discovery has its resources, subresources, short names and
+    categories, and OpenAPI has its schemas."""
     crd = definition(
         version(subresources={"status": {}}), names={"shortNames": ["wd"], "categories": ["all"]}
     )
     establish(api, crd)
     group = crd["spec"]["group"]
     listed = api.get(f"/apis/{group}/v1").json["resources"]
-    assert [one["name"] for one in listed] == ["widgets", "widgets/status"]
+    assert [resource["name"] for resource in listed] == ["widgets", "widgets/status"]
     assert listed[0]["verbs"] == [
         "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch",
     ]  # fmt: skip
@@ -236,22 +239,22 @@ def test_discovery_and_openapi_know_custom_kinds_at_once(api: Api) -> None:
     assert f"apis/{group}/v1" in api.get("/openapi/v3").json["paths"]
     schemas = api.get(f"/openapi/v3/apis/{group}/v1").json["components"]["schemas"]
     name = ".".join(reversed(group.split(".")))
-    found = schemas[f"{name}.v1.Widget"]
-    said = [{"group": group, "kind": "Widget", "version": "v1"}]
-    assert found["x-kubernetes-group-version-kind"] == said
-    assert found["properties"]["spec"] == SCHEMA["properties"]["spec"]
+    schema = schemas[f"{name}.v1.Widget"]
+    kinds = [{"group": group, "kind": "Widget", "version": "v1"}]
+    assert schema["x-kubernetes-group-version-kind"] == kinds
+    assert schema["properties"]["spec"] == SCHEMA["properties"]["spec"]
     assert schemas[f"{name}.v1.WidgetList"]["required"] == ["items"]
     swagger = api.get("/openapi/v2").json["definitions"]
-    assert swagger[f"{name}.v1.Widget"]["x-kubernetes-group-version-kind"] == said
-    more = crd["spec"]["versions"][0]
-    more["schema"]["openAPIV3Schema"]["description"] = "Another."
-    api.patch(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": [more]}})
+    assert swagger[f"{name}.v1.Widget"]["x-kubernetes-group-version-kind"] == kinds
+    changed_version = crd["spec"]["versions"][0]
+    changed_version["schema"]["openAPIV3Schema"]["description"] = "Another."
+    api.patch(f"{CRDS}/{crd['metadata']['name']}", {"spec": {"versions": [changed_version]}})
     schemas = api.get(f"/openapi/v3/apis/{group}/v1").json["components"]["schemas"]
     assert schemas[f"{name}.v1.Widget"]["description"] == "Another."
 
 
-def test_openapi_while_definitions_come_and_go(api: Api) -> None:
-    """Whatever goes while a document is made, the document is answered."""
+def test_openapi_during_definition_changes(api: Api) -> None:
+    """OpenAPI requests succeed while definitions are created and deleted."""
 
     def come_and_go(_: int) -> None:
         obj = definition()
@@ -270,9 +273,9 @@ def test_openapi_while_definitions_come_and_go(api: Api) -> None:
             change.result()
 
 
-def test_a_changed_schema_holds_for_what_is_stored(api: Api) -> None:
-    """Objects stored before are pruned and defaulted by the schema of today; watches end, so that
-    clients see it."""
+def test_changed_schema(api: Api) -> None:
+    """Stored objects are pruned and defaulted by the current schema; a schema change ends open
+    watches."""
     crd = definition()
     path, name = establish(api, crd), crd["metadata"]["name"]
     api.post(path, widget(crd, "a", spec={"color": "red"}))
@@ -285,9 +288,9 @@ def test_a_changed_schema_holds_for_what_is_stored(api: Api) -> None:
     assert api.get(f"{path}/a").json["spec"] == {"size": 7}
 
 
-def test_a_status_has_its_defaults_from_the_beginning(api: Api) -> None:
-    """What a client says of the status is dropped when it creates an object, but what the schema
-    says is there at once, and remains when the object changes."""
+def test_status_defaults(api: Api) -> None:
+    """Create drops the status of the client and sets the defaults of the schema, which updates
+    keep."""
     status = {"type": "object", "default": {"phase": "Pending"},
               "properties": {"phase": {"type": "string"}, "ready": {
                   "type": "boolean", "default": False}}}  # fmt: skip
@@ -296,15 +299,15 @@ def test_a_status_has_its_defaults_from_the_beginning(api: Api) -> None:
         "status": status}}  # fmt: skip
     crd = definition(versions=[version(schema=schema, subresources={"status": {}})])
     path = establish(api, crd)
-    said = widget(crd, "a", spec={"size": 1}, status={"phase": "Done"})
+    obj = widget(crd, "a", spec={"size": 1}, status={"phase": "Done"})
     expected = {"phase": "Pending", "ready": False}
-    assert api.post(path, said).json["status"] == expected
+    assert api.post(path, obj).json["status"] == expected
     assert api.get(f"{path}/a").json["status"] == expected
     assert api.patch(f"{path}/a", {"spec": {"size": 2}}).json["status"] == expected
 
 
-def test_custom_objects_have_owners_and_namespaces(api: Api) -> None:
-    """The garbage collector and the end of a namespace see them."""
+def test_garbage_collection(api: Api) -> None:
+    """Owner references and namespace deletion work for custom objects."""
     crd = definition()
     establish(api, crd)
     api.post("/api/v1/namespaces", {"metadata": {"name": "leaving"}})
@@ -329,9 +332,9 @@ def test_custom_objects_have_owners_and_namespaces(api: Api) -> None:
     assert api.get(path).json["items"] == []
 
 
-def test_an_owner_of_a_kind_that_comes_later_is_looked_up_then(api: Api) -> None:
-    """What names an owner of an unknown kind stays; when the kind is defined and there is no such
-    owner, it goes."""
+def test_owner_kind_defined_later(api: Api) -> None:
+    """An object whose owner has an unknown kind is kept; once the kind is defined and the owner
+    does not exist, the object is deleted."""
     crd = definition()
     group = crd["spec"]["group"]
     owner = {"apiVersion": f"{group}/v1", "kind": "Widget", "name": "none", "uid": "no-such-uid"}
@@ -345,8 +348,9 @@ def test_an_owner_of_a_kind_that_comes_later_is_looked_up_then(api: Api) -> None
         assert stream.event()["type"] == "DELETED"
 
 
-def test_a_version_that_is_not_served_leaves_the_documents(api: Api) -> None:
-    """Neither path, discovery nor OpenAPI know it any more; its objects stay."""
+def test_unserved_version(api: Api) -> None:
+    """A version that is no longer served is removed from paths, discovery and OpenAPI; its objects
+    are kept."""
     crd = definition(version("v1"), version("v2", storage=False))
     path, name, group = establish(api, crd), crd["metadata"]["name"], crd["spec"]["group"]
     api.post(path, widget(crd, "a"))
@@ -355,86 +359,92 @@ def test_a_version_that_is_not_served_leaves_the_documents(api: Api) -> None:
     assert api.get(f"{path}/a").status == 404
     assert api.get(f"/apis/{group}/v1").status == 404
     assert api.get(f"{path_of(crd, 'v2')}/a").status == 200
-    assert [one["version"] for one in api.get(f"/apis/{group}").json["versions"]] == ["v2"]
-    known = [one for one in api.get("/openapi/v2").json["definitions"] if one.endswith(".Widget")]
+    assert [served["version"] for served in api.get(f"/apis/{group}").json["versions"]] == ["v2"]
+    schema_names = [
+        name for name in api.get("/openapi/v2").json["definitions"] if name.endswith(".Widget")
+    ]
     reverse = ".".join(reversed(group.split(".")))
-    assert [one for one in known if one.startswith(f"{reverse}.v")] == [f"{reverse}.v2.Widget"]
+    assert [name for name in schema_names if name.startswith(f"{reverse}.v")] == [
+        f"{reverse}.v2.Widget"
+    ]
 
 
-def ended(stream: Any) -> list[str]:
-    """What a watch still tells, until it ends."""
-    seen = []
+def read_to_end(stream: Any) -> list[str]:
+    """Read the events of a watch until it ends."""
+    events = []
     while (event := stream.event()) is not None:
-        seen.append(event["type"])
-    return seen
+        events.append(event["type"])
+    return events
 
 
-def test_a_kind_that_is_served_in_no_version(api: Api) -> None:
-    """Its watches end, no path, discovery or document knows it, and its objects wait in the store
-    until it is served again; nothing else in the group is touched."""
+def test_unserved_kind(api: Api) -> None:
+    """If a kind has no served version, its watches end and its paths, discovery and OpenAPI entries
+    are removed. Its objects are kept, and other kinds of the group are not affected."""
     group = f"unserved-{id(api)}.example.com"
-    other = definition(group=group, names={"plural": "gadgets", "kind": "Gadget"})
+    other_crd = definition(group=group, names={"plural": "gadgets", "kind": "Gadget"})
     crd = definition(version("v1"), version("v2", storage=False), group=group)
     path, name = establish(api, crd), crd["metadata"]["name"]
-    others = establish(api, other)
+    other_path = establish(api, other_crd)
     created = api.post(path, widget(crd, "a")).json
-    unserved = [{**one, "served": False} for one in crd["spec"]["versions"]]
-    with api.watch(f"{path}?watch=1") as stream, api.watch(f"{others}?watch=1") as untouched:
+    unserved = [{**spec_version, "served": False} for spec_version in crd["spec"]["versions"]]
+    with api.watch(f"{path}?watch=1") as stream, api.watch(f"{other_path}?watch=1") as untouched:
         assert stream.event()["type"] == "ADDED"
         assert api.patch(f"{CRDS}/{name}", {"spec": {"versions": unserved}}).status == 200
         assert ended(stream) == []
         for version_name in ("v1", "v2"):
             assert api.get(f"{path_of(crd, version_name)}/a").status == 404
             assert api.post(path_of(crd, version_name), widget(crd, "b")).status == 404
-        api.post(others, widget(other, "x"))
+        api.post(other_path, widget(other_crd, "x"))
         assert untouched.event()["object"]["metadata"]["name"] == "x"
     resources = api.get(f"/apis/{group}/v1").json["resources"]
-    assert [one["name"] for one in resources] == ["gadgets"]
+    assert [resource["name"] for resource in resources] == ["gadgets"]
     assert api.get(f"/apis/{group}/v2").status == 404
     document = api.get(f"/openapi/v3/apis/{group}/v1").json
-    assert [one for one in document["paths"] if "widgets" in one] == []
+    assert [url for url in document["paths"] if "widgets" in url] == []
     assert (
         api.patch(f"{CRDS}/{name}", {"spec": {"versions": crd["spec"]["versions"]}}).status == 200
     )
     assert api.get(f"{path}/a").json == created
 
 
-def test_a_group_that_is_served_in_no_version(api: Api) -> None:
-    """The group leaves discovery with its only kind, and comes back with it."""
+def test_unserved_group(api: Api) -> None:
+    """A group without served versions is removed from discovery and added again when one is
+    served."""
     crd = definition()
     path, name, group = establish(api, crd), crd["metadata"]["name"], crd["spec"]["group"]
     created = api.post(path, widget(crd, "a")).json
-    unserved = [{**one, "served": False} for one in crd["spec"]["versions"]]
+    unserved = [{**spec_version, "served": False} for spec_version in crd["spec"]["versions"]]
     api.patch(f"{CRDS}/{name}", {"spec": {"versions": unserved}})
-    for where in (f"/apis/{group}", f"/apis/{group}/v1", path, f"{path}/a"):
-        assert api.get(where).status == 404, where
-    assert group not in [one["name"] for one in api.get("/apis").json["groups"]]
+    for url in (f"/apis/{group}", f"/apis/{group}/v1", path, f"{path}/a"):
+        assert api.get(url).status == 404, url
+    assert group not in [item["name"] for item in api.get("/apis").json["groups"]]
     assert f"apis/{group}/v1" not in api.get("/openapi/v3").json["paths"]
     api.patch(f"{CRDS}/{name}", {"spec": {"versions": crd["spec"]["versions"]}})
     assert api.get(f"{path}/a").json == created
 
 
-def test_a_kind_that_somebody_says_is_not_established(api: Api) -> None:
-    """Its watches end and it gets its names again; its objects stay."""
+def test_overwritten_status(api: Api) -> None:
+    """A status update by a client that clears Established ends the watches. The controller sets the
+    names and the condition again, and the objects are kept."""
     crd = definition()
     path, name = establish(api, crd), crd["metadata"]["name"]
     created = api.post(path, widget(crd, "a")).json
     with api.watch(f"{path}?watch=1") as stream:
         assert stream.event()["type"] == "ADDED"
-        found = api.get(f"{CRDS}/{name}").json
-        for one in found["status"]["conditions"]:
-            one["status"] = "False"
-        found["status"]["acceptedNames"] = {"plural": "", "kind": ""}
-        response = api.put(f"{CRDS}/{name}/status", found)
+        changed = api.get(f"{CRDS}/{name}").json
+        for condition in changed["status"]["conditions"]:
+            condition["status"] = "False"
+        changed["status"]["acceptedNames"] = {"plural": "", "kind": ""}
+        response = api.put(f"{CRDS}/{name}/status", changed)
         assert response.status == 200, response.body
         assert ended(stream) == []
-    again = until(api, name, "Established", "True")
-    assert again["status"]["acceptedNames"]["plural"] == "widgets"
+    established = until(api, name, "Established", "True")
+    assert established["status"]["acceptedNames"]["plural"] == "widgets"
     assert api.get(f"{path}/a").json == created
 
 
-def test_rules_hold_for_objects_and_their_changes(api: Api) -> None:
-    """Rules in CEL are compiled with the definition and asked at every write."""
+def test_cel_rules(api: Api) -> None:
+    """CEL rules are evaluated on create and update."""
     rules = [
         {"rule": "self.low <= self.high", "message": "low must not be above high"},
         {
@@ -459,41 +469,41 @@ def test_rules_hold_for_objects_and_their_changes(api: Api) -> None:
     assert "undefined field 'nothing'" in response.message
 
 
-def test_definitions_come_and_go_under_load(api: Api) -> None:
-    """Whatever clients do at once to definitions and their objects, no answer is the server's
-    fault, and in the end all is gone."""
+def test_definition_changes_under_load(api: Api) -> None:
+    """Concurrent writes of definitions and their objects cause no 5xx, and all definitions can be
+    deleted afterwards."""
     crds = [
-        definition(version("v1"), version("v2", storage=False), group=f"busy{one}.example.com")
-        for one in range(3)
+        definition(version("v1"), version("v2", storage=False), group=f"busy{number}.example.com")
+        for number in range(3)
     ]
 
     def act(number: int) -> list[Any]:
         dice = random.Random(number)
-        answers = []
+        responses = []
         for _ in range(50):
-            crd, spoken = dice.choice(crds), dice.choice(("v1", "v2"))
-            path = path_of(crd, spoken)
-            name, at = crd["metadata"]["name"], f"{path}/o{dice.randrange(9)}"
+            crd, version_name = dice.choice(crds), dice.choice(("v1", "v2"))
+            path = path_of(crd, version_name)
+            name, object_path = crd["metadata"]["name"], f"{path}/o{dice.randrange(9)}"
             described = json.loads(json.dumps(crd["spec"]["versions"]))
             described[0]["schema"]["openAPIV3Schema"]["description"] = str(dice.random())
-            obj = widget(crd, at.rpartition("/")[2], spoken)
+            obj = widget(crd, object_path.rpartition("/")[2], version_name)
             acts = (
                 ("POST", CRDS, crd, JSON),
                 ("DELETE", f"{CRDS}/{name}", None, JSON),
                 ("PATCH", f"{CRDS}/{name}", {"spec": {"versions": described}}, MERGE),
                 ("POST", path, obj, JSON),
                 ("GET", path, None, JSON),
-                ("PATCH", at, {"spec": {"replicas": 5}}, MERGE),
-                ("DELETE", at, None, JSON),
+                ("PATCH", object_path, {"spec": {"replicas": 5}}, MERGE),
+                ("DELETE", object_path, None, JSON),
             )
-            method, where, body, media = dice.choices(acts, (4, 1, 2, 8, 4, 4, 2))[0]
-            answers.append(api(method, where, body, type=media))
-        return answers
+            method, url, body, media = dice.choices(acts, (4, 1, 2, 8, 4, 4, 2))[0]
+            responses.append(api(method, url, body, type=media))
+        return responses
 
     with ThreadPoolExecutor(4) as pool:
-        answers = [one for some in pool.map(act, range(4)) for one in some]
-    assert [one.body for one in answers if one.status >= 500] == []
-    assert {one.status for one in answers} >= {200, 201, 404, 409}
+        responses = [response for batch in pool.map(act, range(4)) for response in batch]
+    assert [response.body for response in responses if response.status >= 500] == []
+    assert {response.status for response in responses} >= {200, 201, 404, 409}
     for crd in crds:
         api.delete(f"{CRDS}/{crd['metadata']['name']}")
         gone(api, crd["metadata"]["name"])

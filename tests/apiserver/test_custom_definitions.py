@@ -390,7 +390,7 @@ def test_unserved_kind(api: Api) -> None:
     with api.watch(f"{path}?watch=1") as stream, api.watch(f"{other_path}?watch=1") as untouched:
         assert stream.event()["type"] == "ADDED"
         assert api.patch(f"{CRDS}/{name}", {"spec": {"versions": unserved}}).status == 200
-        assert ended(stream) == []
+        assert read_to_end(stream) == []
         for version_name in ("v1", "v2"):
             assert api.get(f"{path_of(crd, version_name)}/a").status == 404
             assert api.post(path_of(crd, version_name), widget(crd, "b")).status == 404
@@ -437,7 +437,7 @@ def test_overwritten_status(api: Api) -> None:
         changed["status"]["acceptedNames"] = {"plural": "", "kind": ""}
         response = api.put(f"{CRDS}/{name}/status", changed)
         assert response.status == 200, response.body
-        assert ended(stream) == []
+        assert read_to_end(stream) == []
     established = until(api, name, "Established", "True")
     assert established["status"]["acceptedNames"]["plural"] == "widgets"
     assert api.get(f"{path}/a").json == created

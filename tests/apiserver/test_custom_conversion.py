@@ -486,7 +486,7 @@ NOT_READY = {"notReadyAddresses": [{"ip": "10.1.0.2"}], "ports": [{"name": "a", 
 
 
 @pytest.mark.parametrize(
-    ("spec", "subsets", "port", "found"),
+    ("spec", "subsets", "port", "addresses"),
     [
         ({"ports": PORTS}, [NOT_READY, READY], 443, [("10.1.0.1", 8443), ("fd00::1", 8443)]),
         ({"ports": PORTS}, [READY], 444, [("10.1.0.1", 8444), ("fd00::1", 8444)]),

@@ -1,4 +1,4 @@
-"""Custom kinds over HTTP: from the definition to the end of its objects."""
+"""Custom objects over HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -26,24 +26,24 @@ SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.re
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    """A server of these tests' own: it fills with groups."""
+    """A server for this module alone, because its tests add many API groups."""
     server = Server()
     yield server.api
     server.end()
 
 
-def test_a_definition_is_established_and_serves_its_objects_at_once(api: Api) -> None:
-    """The first request after Established finds the path; objects are created, read, listed,
-    changed and deleted, unknown fields dropped with a warning and defaults filled in."""
+def test_established_definition(api: Api) -> None:
+    """Once a definition is Established, its objects can be created, read, listed, changed and
+    deleted. Unknown fields are pruned with a warning, and defaults are set."""
     crd = definition()
     path = establish(api, crd)
-    found = api.get(f"{CRDS}/{crd['metadata']['name']}").json
-    assert conditions(found) == {
+    established = api.get(f"{CRDS}/{crd['metadata']['name']}").json
+    assert conditions(established) == {
         "NamesAccepted": ("True", "NoConflicts"),
         "Established": ("True", "InitialNamesAccepted"),
     }
-    assert found["status"]["storedVersions"] == ["v1"]
-    assert found["status"]["acceptedNames"] == {
+    assert established["status"]["storedVersions"] == ["v1"]
+    assert established["status"]["acceptedNames"] == {
         "plural": "widgets",
         "singular": "widget",
         "kind": "Widget",
@@ -63,9 +63,9 @@ def test_a_definition_is_established_and_serves_its_objects_at_once(api: Api) ->
     assert api.get(path).json["items"] == []
 
 
-def test_objects_are_written_with_sorted_keys(api: Api) -> None:
-    """What has no type in Go comes out of its maps: keys sorted, metadata's too, in objects and in
-    lists, whose items say what they are."""
+def test_keys_are_sorted(api: Api) -> None:
+    """Keys of custom objects are sorted, also in metadata and in lists; list items have kind and
+    apiVersion."""
     crd = definition()
     path = establish(api, crd)
     api.post(path, widget(crd, "a", spec={"free": {"b": 1, "a": {"d": 1, "c": 2.0}}}))
@@ -88,9 +88,8 @@ def test_objects_are_written_with_sorted_keys(api: Api) -> None:
 
 @pytest.mark.parametrize("query", ["", "limit=6"])
 @pytest.mark.parametrize("form", ["json", "pretty", "yaml", "cbor"])
-def test_long_lists_come_in_slices(api: Api, form: str, query: str) -> None:
-    """In every form a long list has no length before it is made, and is what it would be at
-    once."""
+def test_long_lists_are_chunked(api: Api, form: str, query: str) -> None:
+    """A long list is sent without a Content-Length in every encoding and equals the JSON list."""
     crd = definition()
     path = establish(api, crd)
     for number in range(9):
@@ -101,19 +100,19 @@ def test_long_lists_come_in_slices(api: Api, form: str, query: str) -> None:
     accept = f"application/{'json' if pretty else form}"
     listed = api.get(f"{path}?{query}{pretty}", accept=accept)
     assert listed.headers["Content-Length"] is None
-    read = {"yaml": yaml.decode_value, "cbor": cbor.decode_value}.get(form, json.loads)
-    found: Any = read(listed.body)
-    assert (found["metadata"].pop("continue") == "") == (not query)
-    for metadata in (plain["metadata"], found["metadata"]):
+    decode = {"yaml": yaml.decode_value, "cbor": cbor.decode_value}.get(form, json.loads)
+    decoded: Any = decode(listed.body)
+    assert (decoded["metadata"].pop("continue") == "") == (not query)
+    for metadata in (plain["metadata"], decoded["metadata"]):
         metadata.pop("continue", None)
         metadata.pop("resourceVersion")  # of the store as a whole
-    assert found == plain
-    assert len(found["items"]) == (6 if query else 9)
+    assert decoded == plain
+    assert len(decoded["items"]) == (6 if query else 9)
     if form == "pretty":
-        again = {**json.loads(listed.body)}
+        expected = {**json.loads(listed.body)}
         assert (
             listed.body
-            == json.dumps(again, indent=2, sort_keys=True, ensure_ascii=False)
+            == json.dumps(expected, indent=2, sort_keys=True, ensure_ascii=False)
             .replace("<", "\\u003c")
             .encode()
         )
@@ -124,9 +123,10 @@ def _group(crd: Any) -> bytes:
     return group.encode()
 
 
-def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
-    """The object's writes leave the status, /status leaves all else, /scale changes the number
-    where the definition says; generations count what is not status."""
+def test_status_and_scale(api: Api) -> None:
+    """A write of the object keeps the status, and a write of /status keeps everything else. /scale
+    sets the replicas field of the definition. Only changes outside status increase the
+    generation."""
     scale = {**SCALE, "labelSelectorPath": ".status.selector"}
     crd = definition(version(subresources={"status": {}, "scale": scale}))
     path = establish(api, crd)
@@ -134,14 +134,17 @@ def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
     assert "status" not in created
     body = {**created, "spec": {"replicas": 7}, "status": {"replicas": 1, "selector": "a=b"}}
     body["metadata"] = {**created["metadata"], "labels": {"x": "y"}}
-    told = api.put(f"{path}/a/status", body).json
-    assert (told["spec"], told["status"]["replicas"]) == ({"replicas": 2}, 1)
-    assert told["metadata"]["generation"] == 1
-    assert "labels" not in told["metadata"]
-    seen = api.get(f"{path}/a/scale").json
-    assert (seen["spec"], seen["status"]) == ({"replicas": 2}, {"replicas": 1, "selector": "a=b"})
-    seen["spec"]["replicas"] = 5
-    assert api.put(f"{path}/a/scale", seen).json["spec"] == {"replicas": 5}
+    updated = api.put(f"{path}/a/status", body).json
+    assert (updated["spec"], updated["status"]["replicas"]) == ({"replicas": 2}, 1)
+    assert updated["metadata"]["generation"] == 1
+    assert "labels" not in updated["metadata"]
+    current_scale = api.get(f"{path}/a/scale").json
+    assert (current_scale["spec"], current_scale["status"]) == (
+        {"replicas": 2},
+        {"replicas": 1, "selector": "a=b"},
+    )
+    current_scale["spec"]["replicas"] = 5
+    assert api.put(f"{path}/a/scale", current_scale).json["spec"] == {"replicas": 5}
     assert api.get(f"{path}/a").json["metadata"]["generation"] == 2
     assert api.patch(f"{path}/a/scale", {"spec": {"replicas": -1}}).status == 422
     scaled = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 6}}
@@ -150,7 +153,7 @@ def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
         "replicas": 6
     }
     owners = api.get(f"{path}/a").json["metadata"]["managedFields"]
-    assert [one["fieldsV1"] for one in owners if one.get("manager") == "me"] == [
+    assert [entry["fieldsV1"] for entry in owners if entry.get("manager") == "me"] == [
         {"f:spec": {"f:replicas": {}}}
     ]
 
@@ -177,16 +180,16 @@ def test_status_and_scale_are_written_by_themselves(api: Api) -> None:
         ),
     ],
 )
-def test_what_is_no_object_is_refused(api: Api, changes: Any, status: int, message: str) -> None:
-    """Bodies of the wrong form are the client's fault, whatever they are."""
+def test_malformed_objects(api: Api, changes: Any, status: int, message: str) -> None:
+    """A malformed object is a 400 or a 422."""
     crd = definition(version(subresources={"scale": SCALE}))
     response = api.post(establish(api, crd), {**widget(crd, "a"), **changes})
     assert response.status == status, response.body
     assert message in response.message
 
 
-def test_a_patch_does_not_change_what_an_object_is(api: Api) -> None:
-    """A patched object of another kind breaks a rule of the object."""
+def test_patch_of_kind(api: Api) -> None:
+    """A patch that changes the kind is a 422."""
     crd = definition()
     path = establish(api, crd)
     api.post(path, widget(crd, "a"))
@@ -215,8 +218,8 @@ EMBEDDED["x-kubernetes-embedded-resource"] = True
         ({"apiVersion": "v1", "kind": "A", "metadata": {"labels": {"a": "b"}}}, None),
     ],
 )
-def test_objects_within_objects(api: Api, obj: Any, message: str | None) -> None:
-    """An embedded object says what it is, and has proper metadata, though it needs no name."""
+def test_embedded_resources(api: Api, obj: Any, message: str | None) -> None:
+    """An embedded resource needs kind, apiVersion and valid metadata, but no name."""
     spec = {"type": "object", "properties": {"one": EMBEDDED}}
     crd = definition(version(schema={"type": "object", "properties": {"spec": spec}}))
     response = api.post(establish(api, crd), widget(crd, "a", spec={"one": obj}))
@@ -224,8 +227,8 @@ def test_objects_within_objects(api: Api, obj: Any, message: str | None) -> None
     assert message is None or message in response.message
 
 
-def test_strict_requests_hear_of_unknown_fields(api: Api) -> None:
-    """Of metadata too, and of what a configuration applies."""
+def test_strict_field_validation(api: Api) -> None:
+    """Strict reports unknown fields, in metadata and in applied configurations too."""
     crd = definition()
     path = establish(api, crd)
     obj = widget(crd, "a", spec={"zz": 1})
@@ -240,8 +243,8 @@ def test_strict_requests_hear_of_unknown_fields(api: Api) -> None:
     assert applied.message.endswith(".spec.zz: field not declared in schema")
 
 
-def test_the_initial_bookmark_names_the_kind(api: Api) -> None:
-    """A streaming list ends with a bookmark that is an object of the kind."""
+def test_initial_events_bookmark(api: Api) -> None:
+    """The bookmark after the initial events is an object of the custom kind."""
     crd = definition()
     path = establish(api, crd)
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
@@ -252,8 +255,8 @@ def test_the_initial_bookmark_names_the_kind(api: Api) -> None:
     assert event["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-def test_a_put_must_say_what_it_replaces(api: Api) -> None:
-    """Custom objects are never overwritten unseen."""
+def test_put_without_resource_version(api: Api) -> None:
+    """A PUT without a resourceVersion is refused for custom objects."""
     crd = definition()
     path = establish(api, crd)
     api.post(path, widget(crd, "a"))
@@ -263,9 +266,9 @@ def test_a_put_must_say_what_it_replaces(api: Api) -> None:
     assert response.message.endswith(expected)
 
 
-def test_versions_show_the_same_objects(api: Api) -> None:
-    """An object is read, written, watched and selected in every version; a deprecated one warns;
-    each has its own schema and columns."""
+def test_versions(api: Api) -> None:
+    """An object is read, written, watched and selected in every version. A deprecated version
+    causes warnings, and each version has its own schema and columns."""
     small = {"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "color": {"type": "string"}}}}}  # fmt: skip
     columns = [{"name": "Color", "type": "string", "jsonPath": ".spec.color"}]
@@ -278,11 +281,11 @@ def test_versions_show_the_same_objects(api: Api) -> None:
     beta, alpha = path_of(crd, "v1beta1"), path_of(crd, "v1alpha1")
     group = crd["spec"]["group"]
     api.post(path, widget(crd, "a", spec={"color": "red", "replicas": 1}))
-    found = api.get(f"{beta}/a")
-    assert found.json["apiVersion"] == f"{group}/v1beta1"
-    assert found.json["spec"] == {"color": "red"}
+    response = api.get(f"{beta}/a")
+    assert response.json["apiVersion"] == f"{group}/v1beta1"
+    assert response.json["spec"] == {"color": "red"}
     warning = f"{group}/v1beta1 Widget is deprecated; use {group}/v1 Widget"
-    assert found.warnings == [f'299 - "{warning}"']
+    assert response.warnings == [f'299 - "{warning}"']
     assert api.get(alpha).warnings == ['299 - "go away"']
     with api.watch(f"{beta}?watch=1") as stream:
         assert stream.event()["object"]["apiVersion"] == f"{group}/v1beta1"
@@ -290,32 +293,38 @@ def test_versions_show_the_same_objects(api: Api) -> None:
         assert stream.event()["object"]["spec"] == {"color": "any"}
     assert api.get(f"{path}/b").json["spec"] == {"color": "any", "replicas": 3}
     rows = api.get(beta, accept=TABLE).json
-    assert [one["name"] for one in rows["columnDefinitions"]] == ["Name", "Color"]
+    assert [column["name"] for column in rows["columnDefinitions"]] == ["Name", "Color"]
     assert [row["cells"] for row in rows["rows"]] == [["a", "red"], ["b", "any"]]
-    mine = api.get(path, accept=TABLE).json
-    assert [one["name"] for one in mine["columnDefinitions"]] == ["Name", "Age"]
-    groups = {one["name"]: one for one in api.get("/apis").json["groups"]}
-    assert [one["version"] for one in groups[group]["versions"]] == ["v1", "v1beta1", "v1alpha1"]
+    table = api.get(path, accept=TABLE).json
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Age"]
+    groups = {item["name"]: item for item in api.get("/apis").json["groups"]}
+    assert [item["version"] for item in groups[group]["versions"]] == [
+        "v1",
+        "v1beta1",
+        "v1alpha1",
+    ]
 
 
-def test_apply_merges_by_the_schema(api: Api) -> None:
-    """Lists of type map merge by their keys, the rest belongs to who applied it."""
+def test_apply(api: Api) -> None:
+    """Apply merges lists of type map by their keys and removes fields that the manager no longer
+    applies."""
     crd = definition()
     path = f"{establish(api, crd)}/a"
-    one = widget(crd, "a", spec={"parts": [{"name": "x", "size": 1}], "color": "red"})
-    other = widget(crd, "a", spec={"parts": [{"name": "y", "size": 2}]})
-    assert apply(api, path, one, "one").status == 201
-    merged = apply(api, path, other, "other").json
+    first_config = widget(crd, "a", spec={"parts": [{"name": "x", "size": 1}], "color": "red"})
+    second_config = widget(crd, "a", spec={"parts": [{"name": "y", "size": 2}]})
+    assert apply(api, path, first_config, "one").status == 201
+    merged = apply(api, path, second_config, "other").json
     assert [part["name"] for part in merged["spec"]["parts"]] == ["x", "y"]
     clash = apply(api, path, widget(crd, "a", spec={"color": "green"}), "other")
     assert clash.status == 409
     assert clash.message == 'Apply failed with 1 conflict: conflict with "one": .spec.color'
-    left = apply(api, path, widget(crd, "a", spec={"color": "red"}), "one").json
-    assert [part["name"] for part in left["spec"]["parts"]] == ["y"]
+    reapplied = apply(api, path, widget(crd, "a", spec={"color": "red"}), "one").json
+    assert [part["name"] for part in reapplied["spec"]["parts"]] == ["y"]
 
 
-def test_bodies_and_answers_have_the_media_types_of_custom_objects(api: Api) -> None:
-    """No Protobuf for objects, but for their metadata; no strategic merge patch; CBOR as JSON."""
+def test_media_types(api: Api) -> None:
+    """Objects have no Protobuf, except as PartialObjectMetadata, and no strategic merge patch; CBOR
+    works like JSON."""
     crd = definition()
     path = establish(api, crd)
     assert api.post(path, b"k8s\0", type=PROTOBUF).status == 415
@@ -341,8 +350,9 @@ def test_bodies_and_answers_have_the_media_types_of_custom_objects(api: Api) -> 
     assert listed["kind"] == "WidgetList"
 
 
-def test_selectors_find_custom_objects(api: Api) -> None:
-    """Labels, names, and the fields that the definition names; no others."""
+def test_selectors(api: Api) -> None:
+    """Label selectors, metadata.name and the definition's selectableFields select objects; other
+    fields are errors."""
     crd = definition(version(selectableFields=[{"jsonPath": ".spec.color"}]))
     path = establish(api, crd)
     for color in ("red", "green"):
@@ -351,7 +361,7 @@ def test_selectors_find_custom_objects(api: Api) -> None:
         api.post(path, obj)
 
     def names(query: str) -> list[str]:
-        return [one["metadata"]["name"] for one in api.get(f"{path}?{query}").json["items"]]
+        return [item["metadata"]["name"] for item in api.get(f"{path}?{query}").json["items"]]
 
     assert names("fieldSelector=spec.color=red") == ["red"]
     assert names("labelSelector=color!=red") == ["green"]
@@ -372,8 +382,8 @@ def test_selectors_find_custom_objects(api: Api) -> None:
         ({"parts": [{}]}, "spec.parts[0].name: Required value"),
     ],
 )
-def test_objects_are_held_to_the_schema(api: Api, spec: Any, message: str) -> None:
-    """What breaks the schema is 422, in kube-apiserver's words."""
+def test_schema_validation(api: Api, spec: Any, message: str) -> None:
+    """An object that breaks the schema is a 422 with kube-apiserver's message."""
     crd = definition()
     path = establish(api, crd)
     response = api.post(path, widget(crd, "a", spec=spec))
@@ -381,8 +391,9 @@ def test_objects_are_held_to_the_schema(api: Api, spec: Any, message: str) -> No
     assert message in response.message
 
 
-def test_objects_need_their_namespace(api: Api) -> None:
-    """There are none in a namespace that is not there; none of a cluster's in any."""
+def test_namespaces(api: Api) -> None:
+    """A namespaced object needs an existing namespace; a cluster-scoped one has no namespaced
+    path."""
     crd = definition()
     path = establish(api, crd).replace("/default/", "/nowhere/")
     response = api.post(path, widget(crd, "a"))

@@ -1,4 +1,4 @@
-"""Rules of custom kinds over HTTP: in definitions, and broken by objects."""
+"""CEL validation rules of custom kinds over HTTP."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from tests.apiserver.customkit import CRDS, definition, establish, version, widg
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    """A server of these tests' own: it fills with groups."""
+    """A server for this module alone, because its tests add many API groups."""
     server = Server()
     yield server.api
     server.end()
@@ -27,8 +27,8 @@ def schema(*rules: dict[str, Any], **properties: Any) -> dict[str, Any]:
 INT = {"type": "integer"}
 
 
-def test_a_rule_that_does_not_compile_is_refused_with_its_definition(api: Api) -> None:
-    """The answer says where in the schema and where in the rule."""
+def test_rule_that_does_not_compile(api: Api) -> None:
+    """The error names the position in the schema and in the rule."""
     response = api.post(CRDS, definition(version(schema=schema({"rule": "self.b > 0"}, a=INT))))
     assert response.status == 422
     [cause] = response.json["details"]["causes"]
@@ -37,8 +37,8 @@ def test_a_rule_that_does_not_compile_is_refused_with_its_definition(api: Api) -
     assert "compilation failed: ERROR: <input>:1:5: undefined field 'b'\n" in cause["message"]
 
 
-def test_objects_are_held_to_rules(api: Api) -> None:
-    """What breaks a rule is refused, with the rule's own message, reason and field."""
+def test_validation_rules(api: Api) -> None:
+    """An object that breaks a rule is a 422 with the rule's message, reason and field."""
     rules = (
         {"rule": "self.low <= self.high", "message": "low is too high"},
         {
@@ -50,27 +50,27 @@ def test_objects_are_held_to_rules(api: Api) -> None:
     )
     crd = definition(version(schema=schema(*rules, low=INT, high=INT)))
     path = establish(api, crd)
-    refused = api.post(path, widget(crd, "a", spec={"low": 2, "high": 1}))
-    assert refused.status == 422
-    assert refused.json["message"].endswith("is invalid: spec: Invalid value: low is too high")
+    response = api.post(path, widget(crd, "a", spec={"low": 2, "high": 1}))
+    assert response.status == 422
+    assert response.json["message"].endswith("is invalid: spec: Invalid value: low is too high")
     assert api.post(path, widget(crd, "a", spec={"low": 2, "high": 3})).status == 201
-    refused = api.patch(f"{path}/a", {"spec": {"low": 1}})
-    assert refused.status == 422
-    assert refused.json["details"]["causes"] == [
+    response = api.patch(f"{path}/a", {"spec": {"low": 1}})
+    assert response.status == 422
+    assert response.json["details"]["causes"] == [
         {"reason": "FieldValueForbidden", "message": "Forbidden: was 2", "field": "spec.low"}
     ]
     assert api.patch(f"{path}/a", {"spec": {"low": 3}}).status == 200
 
 
-def test_what_was_stored_before_a_rule_may_stay(api: Api) -> None:
-    """A rule that comes later asks only for what is changed, and warns of what is not."""
+def test_rule_ratcheting(api: Api) -> None:
+    """A new rule is an error only for changed fields; for unchanged fields it is a warning."""
     crd = definition(version(schema=schema(a=INT, b=INT)))
     path = establish(api, crd)
     assert api.post(path, widget(crd, "a", spec={"a": 1})).status == 201
-    found = api.get(f"{CRDS}/{crd['metadata']['name']}").json
+    crd_update = api.get(f"{CRDS}/{crd['metadata']['name']}").json
     stricter = schema({"rule": "self.a > 5"}, a={**INT, "minimum": 5}, b=INT)
-    found["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = stricter
-    assert api.put(f"{CRDS}/{crd['metadata']['name']}", found).status == 200
+    crd_update["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = stricter
+    assert api.put(f"{CRDS}/{crd['metadata']['name']}", crd_update).status == 200
     assert api.post(path, widget(crd, "b", spec={"a": 1})).status == 422
     labelled = api.patch(f"{path}/a", {"metadata": {"labels": {"x": "y"}}})
     assert (labelled.status, labelled.warnings) == (
@@ -80,28 +80,31 @@ def test_what_was_stored_before_a_rule_may_stay(api: Api) -> None:
     assert api.patch(f"{path}/a", {"spec": {"a": 2}}).status == 422
 
 
-def test_rules_are_not_asked_of_objects_with_wrong_types(api: Api) -> None:
-    """The answer says that rules were left out."""
+def test_rules_are_skipped_after_type_errors(api: Api) -> None:
+    """An object with a type error is a 422 that says that rules were not evaluated."""
     crd = definition(version(schema=schema({"rule": "self.a > 5"}, a=INT)))
     path = establish(api, crd)
-    refused = api.post(path, widget(crd, "a", spec={"a": "x"}))
-    assert refused.status == 422
-    told = [cause["message"] for cause in refused.json["details"]["causes"]]
-    assert told[0] == ('Invalid value: "string": spec.a in body must be of type integer: "string"')
-    assert told[1].endswith("correct the existing errors to complete validation")
-    assert len(told) == 2
+    response = api.post(path, widget(crd, "a", spec={"a": "x"}))
+    assert response.status == 422
+    messages = [cause["message"] for cause in response.json["details"]["causes"]]
+    assert messages[0] == (
+        'Invalid value: "string": spec.a in body must be of type integer: "string"'
+    )
+    assert messages[1].endswith("correct the existing errors to complete validation")
+    assert len(messages) == 2
 
 
 LONG = {"rule": "self.list.all(a, self.list.exists(b, b <= a))", "message": "one is lower"}
 MANY = list(range(300, 0, -1))
 
 
-def test_rules_that_take_long(api: Api) -> None:
-    """What takes long to check ends as what does not: on create, update, of the status too."""
+def test_expensive_rules(api: Api) -> None:
+    """Rules with a long evaluation are evaluated on create, on update and on updates of the status,
+    up to the cost limit."""
     numbers = {"type": "array", "items": INT, "maxItems": 1000}
-    found = schema(LONG, list=numbers)
-    found["properties"]["status"] = found["properties"]["spec"]
-    crd = definition(version(schema=found, subresources={"status": {}}))
+    long_schema = schema(LONG, list=numbers)
+    long_schema["properties"]["status"] = long_schema["properties"]["spec"]
+    crd = definition(version(schema=long_schema, subresources={"status": {}}))
     path = establish(api, crd)
     assert api.post(path, widget(crd, "a", spec={"list": MANY})).status == 201
     assert api.patch(f"{path}/a", {"spec": {"list": [*MANY, 0]}}).status == 200
@@ -112,10 +115,10 @@ def test_rules_that_take_long(api: Api) -> None:
 
 
 def test_large_objects_and_definitions(api: Api) -> None:
-    """What is large is held to the same rules, and told the same."""
+    """Large objects are validated by the same rules, with the same messages."""
     fields = {f"field{number}": {"type": "string", "maxLength": 5} for number in range(1500)}
-    found = schema({"rule": "self.field0 != self.field1", "message": "twins"}, **fields)
-    crd = definition(version(schema=found))
+    large_schema = schema({"rule": "self.field0 != self.field1", "message": "twins"}, **fields)
+    crd = definition(version(schema=large_schema))
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "d" * 300_000
     path = establish(api, crd)
     spec = {f"field{number}": str(number) for number in range(1500)}
@@ -124,16 +127,19 @@ def test_large_objects_and_definitions(api: Api) -> None:
     large["metadata"] |= labels
     assert api.post(path, large).status == 201
     assert api.patch(f"{path}/a", {"spec": {"field0": "0"}}).status == 200
-    found = yaml.decode_value(api.get(f"{path}/a", accept="application/yaml").body)
-    assert found == api.get(f"{path}/a").json
+    decoded = yaml.decode_value(api.get(f"{path}/a", accept="application/yaml").body)
+    assert decoded == api.get(f"{path}/a").json
     for change, message in (
         ({"field0": "1"}, "twins"),
         ({"field1": "123456"}, "Too long: may not be more than 5 bytes"),
     ):
-        refused = api.patch(f"{path}/a", {"spec": change})
-        assert refused.status == 422
-        assert message in refused.message
-    at = f"{CRDS}/{crd['metadata']['name']}"
+        response = api.patch(f"{path}/a", {"spec": change})
+        assert response.status == 422
+        assert message in response.message
+    crd_path = f"{CRDS}/{crd['metadata']['name']}"
     wrong = {"spec": {"versions": [{**crd["spec"]["versions"][0], "served": False, "name": "V"}]}}
-    assert api.patch(at, wrong).status == 422
-    assert api.patch(at, {"metadata": {"labels": {"a": "b"}}}).json["metadata"]["generation"] == 1
+    assert api.patch(crd_path, wrong).status == 422
+    assert (
+        api.patch(crd_path, {"metadata": {"labels": {"a": "b"}}}).json["metadata"]["generation"]
+        == 1
+    )

@@ -1,4 +1,4 @@
-"""What every request passes, around a handler of the test's own."""
+"""The request filters around a handler of the test."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ def _request(target: str = "/api/v1/pods", method: str = "GET", **more) -> Reque
 
 
 class _Always:
-    """Gives every request the same verdict."""
+    """An authorizer that always returns the same verdict."""
 
     def __init__(self, verdict: Verdict, reason: str = "") -> None:
         self.decision = Decision(verdict=verdict, reason=reason)
@@ -82,13 +82,13 @@ def _ask(inner: Inner, request: Request | None = None, **parts) -> Response:
 
     async def once() -> AnyResponse:
         response = await _chain(inner, **parts)(request)
-        sent = len(response.body) if isinstance(response, Response) else 0
-        request.complete(Outcome(status=response.status, bytes_sent=sent, finished=True))
+        bytes_sent = len(response.body) if isinstance(response, Response) else 0
+        request.complete(Outcome(status=response.status, bytes_sent=bytes_sent, finished=True))
         return response
 
-    answer = asyncio.run(once())
-    assert isinstance(answer, Response)
-    return answer
+    result = asyncio.run(once())
+    assert isinstance(result, Response)
+    return result
 
 
 def _json(response: Response) -> dict:
@@ -101,24 +101,24 @@ async def _fine(request: Request) -> AnyResponse:
 
 
 def test_panic(caplog: pytest.LogCaptureFixture) -> None:
-    """An error that nobody expected is a 500 that gives nothing away, and a log that says all."""
+    """An unexpected exception is a 500 without details; the log has the traceback."""
 
     async def broken(request: Request) -> AnyResponse:
         raise KeyError("the secret")
 
     response = _ask(broken)
     assert response.status == 500
-    found = _json(response)
-    assert found["reason"] == "InternalError"
+    status = _json(response)
+    assert status["reason"] == "InternalError"
     assert b"secret" not in response.body
-    (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
+    (record,) = [item for item in caplog.records if item.levelno >= logging.ERROR]
     assert record.exc_info is not None
     audit_id = dict(response.headers)["Audit-Id"]
     assert audit_id in record.getMessage()
 
 
 def test_expected_errors() -> None:
-    """A mapped error is its Status, in an encoding that the client takes."""
+    """A mapped exception becomes its Status, in an encoding that the client accepts."""
 
     async def bad(request: Request) -> AnyResponse:
         raise BadRequest("no <good>")
@@ -133,7 +133,7 @@ def test_expected_errors() -> None:
 
 
 def test_headers() -> None:
-    """Every answer has an audit id and may not be kept; warnings come along."""
+    """Every response has an Audit-Id, forbids caching and carries the warnings."""
 
     async def warned(request: Request) -> AnyResponse:
         request.warnings.add('say "hello"')
@@ -141,25 +141,27 @@ def test_headers() -> None:
         return text_response("")
 
     response = _ask(warned)
-    found = dict(response.headers)
-    assert found["Cache-Control"] == "no-cache, private"
-    assert len(found["Audit-Id"]) == 36
+    headers = dict(response.headers)
+    assert headers["Cache-Control"] == "no-cache, private"
+    assert len(headers["Audit-Id"]) == 36
     warnings = [value for name, value in response.headers if name == "Warning"]
     assert warnings == ['299 - "say \\"hello\\""']
 
 
-@pytest.mark.parametrize(("given", "kept"), [("mine", True), ("x" * 65, False), ("a\nb", False)])
-def test_audit_ids(given: str, kept: bool) -> None:
-    """A client may name its request; nothing that breaks a line gets through."""
-    response = _ask(_fine, _request(headers={"Audit-Id": given}))
-    found = dict(response.headers)["Audit-Id"]
-    assert (found == given) == kept
-    assert len(found) <= 64
-    assert found.isprintable()
+@pytest.mark.parametrize(
+    ("requested", "accepted"), [("mine", True), ("x" * 65, False), ("a\nb", False)]
+)
+def test_audit_ids(requested: str, accepted: bool) -> None:
+    """A client may choose the Audit-Id if it is short and printable."""
+    response = _ask(_fine, _request(headers={"Audit-Id": requested}))
+    audit_id = dict(response.headers)["Audit-Id"]
+    assert (audit_id == requested) == accepted
+    assert len(audit_id) <= 64
+    assert audit_id.isprintable()
 
 
-def test_users() -> None:
-    """The handler sees the user; a wrong token does not get that far."""
+def test_authenticated_user() -> None:
+    """The handler sees the authenticated user; an invalid token is a 401."""
     token_file = TokenFileAuthenticator({"good": User(name="ann")}, ())
     parts = {"authenticator": UnionAuthenticator([token_file])}
     good = _ask(_fine, _request(headers={"Authorization": "Bearer good"}), **parts)
@@ -170,21 +172,21 @@ def test_users() -> None:
 
 
 def test_refused() -> None:
-    """What the authorizer refuses is 403, in kube-apiserver's words."""
+    """A request that the authorizer denies is a 403 with kube-apiserver's message."""
     authorizer = _Always(Verdict.NO_OPINION)
     request = _request("/apis/apps/v1/namespaces/n/deployments/d")
     response = _ask(_fine, request, authorizer=authorizer)
-    found = _json(response)
-    assert found["code"] == 403
-    assert found["message"] == (
+    status = _json(response)
+    assert status["code"] == 403
+    assert status["message"] == (
         'deployments.apps "d" is forbidden: User "system:anonymous" cannot get resource '
         '"deployments" in API group "apps" in the namespace "n"'
     )
-    assert found["details"] == {"name": "d", "group": "apps", "kind": "deployments"}
+    assert status["details"] == {"name": "d", "group": "apps", "kind": "deployments"}
 
 
-def test_too_many() -> None:
-    """One request more than may be in flight is 429; watches and administrators pass."""
+def test_max_requests_in_flight() -> None:
+    """Requests above the limit in flight get 429; watches and system:masters are exempt."""
     go_on = asyncio.Event
 
     async def crowd() -> list[int]:
@@ -201,19 +203,19 @@ def test_too_many() -> None:
             _request(), _request(), _request(method="POST"),
             _request("/api/v1/pods?watch=1"), masters,
         ]  # fmt: skip
-        waiting = [asyncio.ensure_future(handle(one)) for one in requests]
+        tasks = [asyncio.ensure_future(handle(request_)) for request_ in requests]
         await asyncio.sleep(0)
-        refused = [await handle(_request()), await handle(_request(method="POST"))]
-        assert dict(refused[0].headers)["Retry-After"] == "1"
+        rejected = [await handle(_request()), await handle(_request(method="POST"))]
+        assert dict(rejected[0].headers)["Retry-After"] == "1"
         free.set()
-        done = await asyncio.gather(*waiting, handle(_request()))
-        return [one.status for one in (*refused, *done)]
+        done = await asyncio.gather(*tasks, handle(_request()))
+        return [response.status for response in (*rejected, *done)]
 
     assert asyncio.run(crowd()) == [429, 429, 200, 200, 200, 200, 200, 200]
 
 
-def test_too_slow() -> None:
-    """A request that takes too long is 504, sooner where it asks for that."""
+def test_request_timeout() -> None:
+    """A request that exceeds the request timeout, or its own shorter timeout, is a 504."""
 
     async def endless(request: Request) -> AnyResponse:
         await asyncio.get_running_loop().create_future()
@@ -226,14 +228,14 @@ def test_too_slow() -> None:
 
 
 def test_bad_timeout() -> None:
-    """A timeout that is no duration is 400."""
+    """An invalid timeout is a 400."""
     response = _ask(_fine, _request("/api/v1/pods?timeout=soon"))
     assert response.status == 400
     assert _json(response)["message"].startswith("invalid timeout specified in the request URL")
 
 
 def test_access_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Requests are logged where that was asked for, and only there."""
+    """Requests are logged only if the access log is enabled."""
     caplog.set_level(logging.INFO, "kapiserver.access")
     _ask(_fine)
     assert not caplog.records
@@ -246,7 +248,7 @@ def test_access_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_completion_callbacks(caplog: pytest.LogCaptureFixture) -> None:
-    """Callbacks run once, the last one first; one that fails is logged and stops no other."""
+    """Callbacks run once, in reverse order; a failing callback is logged and stops no other."""
     calls = []
     request = _request()
     request.on_complete(lambda done: calls.append(done.outcome))
@@ -260,7 +262,7 @@ def test_completion_callbacks(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_latency_parts() -> None:
-    """Filters count their time towards the parts of the latency."""
+    """Filters add their time to the parts of the latency."""
     request = _request()
     _ask(_fine, request)
     assert {"authentication", "authorization"} <= request.latency.keys()
@@ -278,15 +280,15 @@ def test_latency_parts() -> None:
     ],
 )
 def test_union_of_authorizers(verdicts: tuple[Verdict, ...], expected: Verdict) -> None:
-    """The first authorizer with an opinion decides; rules and reasons are those of all."""
-    union = UnionAuthorizer([_Always(each, str(n)) for n, each in enumerate(verdicts)])
+    """The first authorizer with an opinion decides; rules and reasons are collected from all."""
+    union = UnionAuthorizer([_Always(verdict, str(n)) for n, verdict in enumerate(verdicts)])
     user, info = User(name="jane"), _request().info
     decision = asyncio.run(union.authorize(user, info))
     assert decision.verdict is expected
     if verdicts and expected is Verdict.NO_OPINION:
         assert decision.reason == "0\n1"
     rules = asyncio.run(union.rules_for(user, "default"))
-    assert [rule["verbs"] for rule in rules.paths] == [[each.value] for each in verdicts]
+    assert [rule["verbs"] for rule in rules.paths] == [[verdict.value] for verdict in verdicts]
     assert rules.error == ", ".join(str(n) for n in range(len(verdicts)))
 
 

@@ -44,15 +44,15 @@ def workload(api, namespace: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def standing(api) -> dict[str, str]:
-    """The same for tests that change nothing."""
+    """The same in a namespace that all tests of this module share; tests must not change it."""
     api.post("/api/v1/namespaces", {"metadata": {"name": "options"}})
     return _workload(api, "options")
 
 
-def _everything(api, paths: dict[str, str]) -> list[bytes]:
+def _all_objects(api, paths: dict[str, str]) -> list[bytes]:
     kinds = ("pods", "configmaps", "serviceaccounts", "events")
-    found = [api.get(f"{paths['core']}/{kind}").json["items"] for kind in kinds]
-    return [*found, api.get(f"{paths['apps']}/deployments").json["items"]]
+    items = [api.get(f"{paths['core']}/{kind}").json["items"] for kind in kinds]
+    return [*items, api.get(f"{paths['apps']}/deployments").json["items"]]
 
 
 WRITES: list[tuple[str, str, Any, str, int]] = [
@@ -84,20 +84,20 @@ WRITES: list[tuple[str, str, Any, str, int]] = [
 def test_dry_run(
     api, standing: dict[str, str], method: str, path: str, body: Any, type: str, status: int
 ) -> None:
-    """dryRun=All answers as if and leaves everything as it was, on every verb."""
-    before = _everything(api, standing)
+    """dryRun=All returns the result and changes nothing, for every verb."""
+    objects_before = _all_objects(api, standing)
     path = path.format(**standing)
     path += ("&" if "?" in path else "?") + "dryRun=All"
     response = api.patch(path, body, type) if type else api(method, path, body)
     assert response.status == status, response.body
-    assert _everything(api, standing) == before
+    assert _all_objects(api, standing) == objects_before
 
 
 @pytest.mark.parametrize(("method", "path", "body", "type", "status"), WRITES)
 def test_no_other_dry_run(
     api, standing: dict[str, str], method: str, path: str, body: Any, type: str, status: int
 ) -> None:
-    """There is no other directive than All."""
+    """Any dryRun value but All is an error."""
     path = path.format(**standing)
     path += ("&" if "?" in path else "?") + "dryRun=Some"
     response = api.patch(path, body, type) if type else api(method, path, body)
@@ -126,7 +126,8 @@ VALIDATED: list[tuple[str, str, Any, str]] = [
 def test_field_validation(
     api, workload: dict[str, str], method: str, path: str, body: Any, type: str, validation: str
 ) -> None:
-    """An unknown field is warned of unless asked otherwise, refused or passed over, everywhere."""
+    """An unknown field causes a warning by default, an error under Strict and nothing under Ignore,
+    for every write."""
     path = f"{path.format(**workload)}?fieldValidation={validation}"
     response = api.patch(path, body, type) if type else api(method, path, body)
     if validation == "Strict":
@@ -134,8 +135,8 @@ def test_field_validation(
         assert 'unknown field "what"' in response.message
         return
     assert response.status in (200, 201), response.body
-    told = any('unknown field \\"what\\"' in one for one in response.warnings)
-    assert told == (validation != "Ignore")
+    has_warning = any('unknown field \\"what\\"' in warning for warning in response.warnings)
+    assert has_warning == (validation != "Ignore")
 
 
 @pytest.mark.parametrize("path", ["{core}/pods/p", "{core}/pods", "{core}/pods/none", "/api"])
@@ -147,7 +148,8 @@ def test_field_validation(
 def test_pretty(
     api, standing: dict[str, str], path: str, pretty: str, agent: str, expected: bool
 ) -> None:
-    """`pretty` indents every answer, errors too; without it programs for people get it so."""
+    """`pretty` indents every response, errors too; without it, command line clients such as curl
+    get indented JSON."""
     query = f"?pretty={pretty}" if pretty else ""
     response = api.get(path.format(**standing) + query, headers={"User-Agent": agent})
     assert (b'\n  "kind": ' in response.body) == expected
@@ -158,11 +160,12 @@ def test_pretty(
     ("name", "value"), [("uid", "0"), ("resourceVersion", "1"), ("uid", ""), ("", "")]
 )
 def test_preconditions(api, workload: dict[str, str], path: str, name: str, value: str) -> None:
-    """A delete of an object, or of many, that names another uid or version is a conflict."""
+    """A delete with the wrong uid or resourceVersion is a conflict, for an object and for a
+    collection."""
     pod = api.get(f"{workload['core']}/pods/p").json
-    given = {name: value or pod["metadata"][name]} if name else {}
-    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": given}
+    preconditions = {name: value or pod["metadata"][name]} if name else {}
+    options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions}
     response = api.delete(path.format(**workload), options)
     assert response.status == (409 if value else 200), response.body
-    left = api.get(f"{workload['core']}/pods/p").status
-    assert left == (200 if value else 404)
+    status_after = api.get(f"{workload['core']}/pods/p").status
+    assert status_after == (200 if value else 404)

@@ -270,7 +270,7 @@ _FIELDS = {
     "Event": {"type": (1, "int64"), "kv": (2, "KeyValue")},
     "WatchResponse": {"events": (11, "Event")},
 }  # fmt: skip
-_MANY = ("kvs", "events")
+_REPEATED_FIELDS = ("kvs", "events")
 
 
 def _messages() -> dict[str, Any]:
@@ -284,7 +284,9 @@ def _messages() -> dict[str, Any]:
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
             field_proto = message.field.add(name=field, number=number)
-            field_proto.label = kinds.LABEL_REPEATED if field in _MANY else kinds.LABEL_OPTIONAL
+            field_proto.label = (
+                kinds.LABEL_REPEATED if field in _REPEATED_FIELDS else kinds.LABEL_OPTIONAL
+            )
             field_proto.type = plain.get(kind, kinds.TYPE_MESSAGE)
             if kind not in plain:
                 field_proto.type_name = f".bench.{kind}"

@@ -25,9 +25,9 @@ from tests.bench.objects import configmap, create_pod, ensure_namespace, path
 from tests.bench.processes import Window, resident_mib
 
 Figures = dict[str, float]
-_LISTED = "bench-list"
-_WATCHED = "bench-watch"
-_HERE = Path(__file__).parent
+_LIST_NAMESPACE = "bench-list"
+_WATCH_NAMESPACE = "bench-watch"
+_FOLDER = Path(__file__).parent
 
 
 async def _loop(
@@ -116,10 +116,10 @@ async def put(target: Target, seconds: float, *, count: int) -> Figures:
 async def seed_pods(target: Target, count: int) -> Figures:
     """Create pods and their status; existing ones are kept."""
     async with connections(target, 16) as opened:
-        await ensure_namespace(opened[0], _LISTED)
+        await ensure_namespace(opened[0], _LIST_NAMESPACE)
 
         async def make(connection: Connection, number: int) -> None:
-            await create_pod(connection, number, namespace=_LISTED)
+            await create_pod(connection, number, namespace=_LIST_NAMESPACE)
 
         with Window(target.pids, target.store_pids) as window:
             await spread(opened, range(count), make)
@@ -142,7 +142,7 @@ def continue_token(response: Response, accept: str) -> str:
 async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Figures:
     """LIST all seeded pods at once, or in pages if the query has a limit."""
     async with connections(target, 1) as (connection,):
-        url = path("pods", namespace=_LISTED) + query
+        url = path("pods", namespace=_LIST_NAMESPACE) + query
         size = 0
         with Window(target.pids, target.store_pids) as window:
             token = ""
@@ -187,21 +187,21 @@ def _of_store(target: Target, **figures: float) -> Figures:
 async def _watchers(
     target: Target, count: int, seconds: float
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    program = _HERE / "watchfan"
-    source = _HERE / "watchfan.c"
+    program = _FOLDER / "watchfan"
+    source = _FOLDER / "watchfan.c"
     if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
         build = await asyncio.create_subprocess_exec(
             "gcc", "-O2", "-o", str(program), str(source), "-lssl", "-lcrypto"
         )
         assert await build.wait() == 0, "watchfan needs gcc and OpenSSL's headers (libssl-dev)"
     async with connections(target, 1) as (connection,):
-        await ensure_namespace(connection, _WATCHED)
+        await ensure_namespace(connection, _WATCH_NAMESPACE)
         for number in range(10):
             body = configmap(f"w-{number}")
-            await connection.request("POST", path("configmaps", namespace=_WATCHED), body)
-        response = await connection.request("GET", path("configmaps", namespace=_WATCHED))
+            await connection.request("POST", path("configmaps", namespace=_WATCH_NAMESPACE), body)
+        response = await connection.request("GET", path("configmaps", namespace=_WATCH_NAMESPACE))
     revision = orjson.loads(response.body)["metadata"]["resourceVersion"]
-    url = f"{path('configmaps', namespace=_WATCHED)}?watch=1&resourceVersion={revision}"
+    url = f"{path('configmaps', namespace=_WATCH_NAMESPACE)}?watch=1&resourceVersion={revision}"
     process = await asyncio.create_subprocess_exec(
         program, target.host, str(target.port), url, str(count), str(seconds), target.ca_file,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
@@ -229,7 +229,7 @@ async def watch(target: Target, seconds: float, *, count: int, rate: int) -> Fig
             body = configmap(f"w-{number % 10}")
             marks.append(time.time_ns())
             body["data"]["level"] = f"TS={marks[-1]};"
-            url = path("configmaps", f"w-{number % 10}", namespace=_WATCHED)
+            url = path("configmaps", f"w-{number % 10}", namespace=_WATCH_NAMESPACE)
             response = await connection.request("PUT", url, body)
             assert response.status == 200, response
             free.put_nowait(connection)

@@ -9,7 +9,7 @@ from kapiserver.controllers import api_services
 from kapiserver.controllers.api_services import MANAGED
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import CRDS, definition, establish, gone, version
-from tests.controllers.waiting import until
+from tests.controllers.waiting import wait_until
 
 PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 
@@ -25,11 +25,11 @@ def api() -> Iterator[Api]:
 
 
 def get_api_service(api: Api, name: str) -> Any:
-    return until(api, PATH, name, lambda obj: obj is not None)
+    return wait_until(api, PATH, name, lambda obj: obj is not None)
 
 
 def absent(api: Api, name: str) -> None:
-    until(api, PATH, name, lambda obj: obj is None)
+    wait_until(api, PATH, name, lambda obj: obj is None)
 
 
 def test_each_group_version(api: Api) -> None:
@@ -90,9 +90,9 @@ def test_custom_kinds(api: Api) -> None:
     assert second_service["metadata"]["uid"] != beta["metadata"]["uid"]
     api.delete(f"{PATH}/v1beta1.{group}")
     uid = second_service["metadata"]["uid"]
-    until(api, PATH, f"v1beta1.{group}", lambda obj: obj and obj["metadata"]["uid"] != uid)
+    wait_until(api, PATH, f"v1beta1.{group}", lambda obj: obj and obj["metadata"]["uid"] != uid)
     api.patch(f"{PATH}/v1.{group}", {"spec": {"versionPriority": 7}})
-    until(api, PATH, f"v1.{group}", lambda obj: obj["spec"]["versionPriority"] == 100)
+    wait_until(api, PATH, f"v1.{group}", lambda obj: obj["spec"]["versionPriority"] == 100)
     api.delete(f"{CRDS}/{crd['metadata']['name']}")
     absent(api, f"v1beta1.{group}")
     assert api.get(f"{PATH}/v1.{group}").status == 200

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kapiserver.controllers.registry import CONTROLLER_NAMES, enabled_controllers
-from tests.controllers.waiting import until, until_gone
+from tests.controllers.waiting import until_gone, wait_until
 
 
 def owned_by(owner, kind="ConfigMap", version="v1", *, block=None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_one_owner_left(api, core, make):
     first, second = make("one"), make("other")
     make("child", owned_by(first), owned_by(second))
     api.delete(f"{core}/configmaps/one")
-    child = until(
+    child = wait_until(
         api,
         f"{core}/configmaps",
         "child",
@@ -72,7 +72,7 @@ def test_foreground(api, core, make):
     make("blocking", owned_by(owner, block=True), finalizers=["test/held"])
     make("other", owned_by(owner))
     api.delete(f"{core}/configmaps/owner", {"propagationPolicy": "Foreground"})
-    blocked = until(
+    blocked = wait_until(
         api,
         f"{core}/configmaps",
         "blocking",
@@ -194,7 +194,9 @@ def test_namespace_conditions(api, leaving):
     finalized = {"metadata": {"name": "a", "finalizers": ["test/held"]}}
     api.post(f"{inside}/configmaps", finalized)
     api.delete(inside)
-    namespace = until(api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"])
+    namespace = wait_until(
+        api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"]
+    )
     assert namespace["status"]["phase"] == "Terminating"
     conditions = {
         condition["type"]: (condition["status"], condition["message"])
@@ -225,7 +227,7 @@ def test_pods_go_first(api, leaving):
     api.post(f"{inside}/pods", pod)
     api.post(f"{inside}/configmaps", {"metadata": {"name": "a"}})
     api.delete(inside)
-    until(api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"])
+    wait_until(api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"])
     assert api.get(f"{inside}/configmaps/a").status == 200
     api.patch(f"{inside}/pods/p", {"metadata": {"finalizers": None}})
     until_gone(api, "/api/v1/namespaces", leaving)

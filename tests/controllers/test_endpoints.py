@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.controllers.waiting import until, until_gone
+from tests.controllers.waiting import until_gone, wait_until
 
 LABELS = {"app": "a"}
 
@@ -54,7 +54,7 @@ def test_no_pods(api, core, endpoint_slices):
     """A Service that selects no pod has empty Endpoints and an empty slice, which are deleted with
     it."""
     api.post(f"{core}/services", service(selector=LABELS))
-    endpoints = until(api, f"{core}/endpoints", "s", lambda obj: obj is not None)
+    endpoints = wait_until(api, f"{core}/endpoints", "s", lambda obj: obj is not None)
     assert "subsets" not in endpoints
     assert endpoints["metadata"]["labels"]["of"] == "s"
     (items,) = endpoint_slices(lambda items: len(items) == 1)
@@ -70,7 +70,7 @@ def test_pods(api, core, endpoint_slices):
     api.post(f"{core}/services", service(selector=LABELS))
     make_pod(api, core, "a", ready=True)
     make_pod(api, core, "b", ready=False)
-    endpoints = until(
+    endpoints = wait_until(
         api,
         f"{core}/endpoints",
         "s",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.controllers.waiting import until
+from tests.controllers.waiting import wait_until
 
 PATH = "/apis/flowcontrol.apiserver.k8s.io/v1"
 
 
 def test_defaults(api):
     """The flow schemas and priority levels exist soon after the start."""
-    until(api, f"{PATH}/flowschemas", "workload-leader-election", lambda obj: obj is not None)
+    wait_until(api, f"{PATH}/flowschemas", "workload-leader-election", lambda obj: obj is not None)
     schemas = {
         item["metadata"]["name"]: item for item in api.get(f"{PATH}/flowschemas").json["items"]
     }

@@ -23,7 +23,7 @@ from kapiserver.storage.errors import Unavailable
 from tests.clock import ManualClock, ManualTimer
 from tests.storage.etcd_server import Member
 
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 """Seconds; more than any candidate needs for one step."""
 
 
@@ -70,16 +70,16 @@ class Election:
 
     async def _rest(self) -> None:
         """Wait until every candidate waits for its timer."""
-        await self.until(lambda: len(self.waking(RENEW_SECONDS)) >= len(self.leaders))
+        await self.wait_until(lambda: len(self.waking(RENEW_SECONDS)) >= len(self.leaders))
 
     def waking(self, seconds: float) -> list[ManualTimer]:
         """The timers that fire after a number of seconds."""
         at = self.clock.time + seconds
         return [timer for timer in self.clock.timers if timer.at == at and not timer.cancelled]
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def wait_until(self, holds: Callable[[], bool]) -> None:
         """Run the event loop until a condition is true."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while not holds():  # noqa: ASYNC110
                 await asyncio.sleep(0)
 
@@ -187,11 +187,11 @@ def test_hanging_store() -> None:
             try:
                 election_run.clock.advance(RENEW_SECONDS)
                 remaining = RENEW_DEADLINE_SECONDS - RENEW_SECONDS
-                await election_run.until(lambda: bool(election_run.waking(remaining)))
+                await election_run.wait_until(lambda: bool(election_run.waking(remaining)))
                 election_run.clock.advance(remaining - 0.5)
                 assert election_run.acts == ["one starts"]
                 election_run.clock.advance(0.5)
-                await election_run.until(lambda: len(election_run.acts) > 1)
+                await election_run.wait_until(lambda: len(election_run.acts) > 1)
                 assert election_run.acts == ["one starts", "one stops"]
             finally:
                 member.resume()

@@ -10,7 +10,7 @@ from kapiserver.app import serve
 from kapiserver.client import Client
 
 DEPENDENTS = 10_000
-AT_ONCE = 50
+CONCURRENCY = 50
 
 
 @pytest.mark.slow
@@ -27,11 +27,11 @@ def test_ten_thousand_dependents() -> None:
             owners = [{**reference, "uid": owner["uid"]}]
 
             async def make(start: int) -> None:
-                for number in range(start, DEPENDENTS, AT_ONCE):
+                for number in range(start, DEPENDENTS, CONCURRENCY):
                     metadata = {"name": f"child-{number}", "ownerReferences": owners}
                     await maps.create({"metadata": metadata})
 
-            await asyncio.gather(*[make(start) for start in range(AT_ONCE)])
+            await asyncio.gather(*[make(start) for start in range(CONCURRENCY)])
             version = (await maps.list(limit=1))["metadata"]["resourceVersion"]
             started_at, deleted = time.monotonic(), 0
             await maps.delete("owner")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.controllers.waiting import until, until_gone
+from tests.controllers.waiting import until_gone, wait_until
 
 CLAIM = {
     "metadata": {"name": "c"},
@@ -80,7 +80,9 @@ def budget(api, namespace):
         assert response.status == 201, response.body
 
     def status(**wanted):
-        return until(api, path, "b", lambda obj: wanted.items() <= obj["status"].items())["status"]
+        return wait_until(api, path, "b", lambda obj: wanted.items() <= obj["status"].items())[
+            "status"
+        ]
 
     call.status = status
     return call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.controllers.waiting import until
+from tests.controllers.waiting import wait_until
 
 
 def pod(name, *, cpu=None, **spec):
@@ -22,7 +22,7 @@ def limit(api, core):
     def call(hard, name="q", **spec):
         body = {"metadata": {"name": name}, "spec": {"hard": hard, **spec}}
         assert api.post(f"{core}/resourcequotas", body).status == 201
-        return until(
+        return wait_until(
             api,
             f"{core}/resourcequotas",
             name,
@@ -37,7 +37,7 @@ def used(api, core):
     """Returns a function that waits until a quota has these used amounts."""
 
     def call(amounts, name="q"):
-        until(
+        wait_until(
             api,
             f"{core}/resourcequotas",
             name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def until(api, collection, name, is_done):
+def wait_until(api, collection, name, is_done):
     """Watch an object until `is_done(object or None)` is true; return the object."""
     selector = f"fieldSelector=metadata.name={name}"
     listing = api.get(f"{collection}?{selector}").json
@@ -22,4 +22,4 @@ def until(api, collection, name, is_done):
 
 def until_gone(api, collection, name):
     """Watch an object until it is deleted."""
-    until(api, collection, name, lambda obj: obj is None)
+    wait_until(api, collection, name, lambda obj: obj is None)

@@ -15,7 +15,7 @@ from tests.e2e.programs import Server, start, stop
 from tests.storage.etcd_server import Member
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-ENDS_WITHIN = 30
+WATCH_TIMEOUT_SECONDS = 30
 """Seconds without an event after which a watch fails its test."""
 
 
@@ -40,7 +40,7 @@ def open_response(
     context = ssl.create_default_context(cafile=str(server.ca_file))
     context.load_cert_chain(server.client_cert, server.client_key)
     host = server.url.removeprefix("https://")
-    connection = http.client.HTTPSConnection(host, timeout=ENDS_WITHIN, context=context)
+    connection = http.client.HTTPSConnection(host, timeout=WATCH_TIMEOUT_SECONDS, context=context)
     content = None if body is None else json.dumps(body)
     connection.request(method, path, content, {"Content-Type": "application/json"})
     response = connection.getresponse()
@@ -129,7 +129,7 @@ class Load:
     def _create(self, name: str, number: int) -> bool:
         """Create an object at any server; an attempt that failed may have created it."""
         body = json.dumps({"metadata": {"name": name}})
-        deadline = time.monotonic() + ENDS_WITHIN
+        deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
         while time.monotonic() < deadline:
             host = self._hosts[number % len(self._hosts)]
             number += 1
@@ -145,7 +145,7 @@ class Load:
 
     def _watch(self) -> None:
         """Watch at any server until the event of the object "last"."""
-        deadline = time.monotonic() + 6 * ENDS_WITHIN
+        deadline = time.monotonic() + 6 * WATCH_TIMEOUT_SECONDS
         index = 0
         while time.monotonic() < deadline:
             host = self._hosts[index % len(self._hosts)]
@@ -174,7 +174,9 @@ class Load:
     def _asked(
         self, host: str, method: str, path: str, body: str | None
     ) -> Iterator[http.client.HTTPResponse]:
-        connection = http.client.HTTPSConnection(host, timeout=ENDS_WITHIN, context=self._context)
+        connection = http.client.HTTPSConnection(
+            host, timeout=WATCH_TIMEOUT_SECONDS, context=self._context
+        )
         try:
             connection.request(method, path, body, {"Content-Type": "application/json"})
             yield connection.getresponse()

@@ -56,7 +56,7 @@ def test_chunks_of_results(api: Api, core: str) -> None:
     assert not api("GET", path)["items"]
 
 
-def test_table_of_what_has_none(api: Api) -> None:
+def test_table_of_unsupported_resource(api: Api) -> None:
     """Table transformation should return a 406 for a backend which does not implement metadata."""
     body = {"spec": {"nonResourceAttributes": {"path": "/", "verb": "get"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -132,16 +132,16 @@ def test_watches_see_the_same_order(api: Api, core: str) -> None:
 # --- strict decoding
 
 
-DOUBTFUL = b"""{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"%s},"spec":{
+BAD_DEPLOYMENT = b"""{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d"%s},"spec":{
 "unknown1":"v","unknownDupe":"v","unknownDupe":"w","paused":true,"paused":false,
 "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
 "spec":{"containers":[{"name":"c","image":"i","unknownNested":"v","unknownDupe":"v",
 "unknownDupe":"w","imagePullPolicy":"Always","imagePullPolicy":"Never"}]}}}}"""
-NESTED = "spec.template.spec.containers[0]"
-DOUBTS = [
+CONTAINER = "spec.template.spec.containers[0]"
+WARNINGS = [
     'unknown field "spec.unknown1"', 'unknown field "spec.unknownDupe"',
-    'duplicate field "spec.paused"', f'unknown field "{NESTED}.unknownNested"',
-    f'unknown field "{NESTED}.unknownDupe"', f'duplicate field "{NESTED}.imagePullPolicy"',
+    'duplicate field "spec.paused"', f'unknown field "{CONTAINER}.unknownNested"',
+    f'unknown field "{CONTAINER}.unknownDupe"', f'duplicate field "{CONTAINER}.imagePullPolicy"',
 ]  # fmt: skip
 
 
@@ -149,10 +149,10 @@ def test_field_validation(api: Api, namespace: str) -> None:
     """FieldValidation should detect unknown and duplicate fields of a typed object, and unknown
     metadata fields of a typed object."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments"
-    error = api("POST", f"{path}?fieldValidation=Strict", DOUBTFUL % b"", status=400)
-    assert error["message"].endswith(f"strict decoding error: {', '.join(DOUBTS)}")
-    warned = api.request("POST", f"{path}?fieldValidation=Warn", DOUBTFUL % b"")
-    texts = [f'299 - "{doubt.replace(chr(34), chr(92) + chr(34))}"' for doubt in DOUBTS]
+    error = api("POST", f"{path}?fieldValidation=Strict", BAD_DEPLOYMENT % b"", status=400)
+    assert error["message"].endswith(f"strict decoding error: {', '.join(WARNINGS)}")
+    warned = api.request("POST", f"{path}?fieldValidation=Warn", BAD_DEPLOYMENT % b"")
+    texts = [f'299 - "{doubt.replace(chr(34), chr(92) + chr(34))}"' for doubt in WARNINGS]
     assert (warned.status, warned.headers.get_all("warning")) == (201, texts)
     unknown_metadata = b'{"metadata":{"name":"e","unknownMeta":"x"},"spec":{}}'
     error = api("POST", f"{path}?fieldValidation=Strict", unknown_metadata, status=400)
@@ -257,7 +257,7 @@ def test_keys_and_immutability(api: Api, core: str, resource: str) -> None:
 # --- services, addresses, scales
 
 
-def test_the_server_s_own_service(api: Api) -> None:
+def test_kubernetes_service(api: Api) -> None:
     """API Server should provide secure master service, have Endpoints and EndpointSlices pointing
     to API Server; Services should find a service from listing all namespaces; ServiceCIDR."""
     everywhere = api("GET", "/api/v1/services")["items"]

@@ -77,7 +77,7 @@ def test_root_certificates(api: Api, core: str) -> None:
 
 
 TEMPLATE = {**meta("", labels={"a": "b"}), "spec": POD}
-COUNTED: list[tuple[str, str, Tree, Tree]] = [
+QUOTA_CASES: list[tuple[str, str, Tree, Tree]] = [
     ("configmaps", "/api/v1", {}, {"configmaps": "1"}),
     ("secrets", "/api/v1", {}, {"secrets": "1"}),
     ("replicationcontrollers", "/api/v1",
@@ -112,9 +112,9 @@ def _quota(api: Api, core: str, name: str, hard: Tree, **spec: object) -> Tree:
 
 
 @pytest.mark.parametrize(
-    ("resource", "base", "obj", "usage"), COUNTED, ids=[row[0] for row in COUNTED]
+    ("resource", "base", "obj", "usage"), QUOTA_CASES, ids=[row[0] for row in QUOTA_CASES]
 )
-def test_life_of_what_is_counted(
+def test_quota_usage(
     api: Api, core: str, namespace: str, resource: str, base: str, obj: Tree, usage: Tree
 ) -> None:
     """ResourceQuota should create a ResourceQuota and capture the life of a configMap, secret,
@@ -221,7 +221,7 @@ def test_budgets(api: Api, core: str, namespace: str) -> None:
     assert not api("GET", everywhere)["items"]
 
 
-def test_services_that_select_nothing(api: Api, core: str, namespace: str) -> None:
+def test_services_without_pods(api: Api, core: str, namespace: str) -> None:
     """EndpointSlice and EndpointsController should create and delete what is behind a Service with
     a selector that matches no pods."""
     spec = {"selector": {"does-not-match": "anything"}, "ports": [{"port": 80}]}

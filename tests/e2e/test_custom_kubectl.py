@@ -51,7 +51,7 @@ spec: {cronSpec: "* * * * */5", image: tab}
 """
 
 
-def test_from_the_definition_to_its_end(server: Server, kubectl: Kubectl, newest: Kubectl) -> None:
+def test_custom_kind(server: Server, kubectl: Kubectl, newest: Kubectl) -> None:
     """Definition and object in one life: apply, wait, get, explain, scale, patch, apply by the
     server, categories and short names, validation on both sides, delete."""
     assert kubectl("apply", "-f", "-", stdin=CRONTABS).endswith("created\n")

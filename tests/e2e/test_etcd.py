@@ -15,7 +15,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls import ensure_certificates
 from tests.e2e.cluster import (
     CONFIGMAPS,
-    ENDS_WITHIN,
+    WATCH_TIMEOUT_SECONDS,
     Load,
     call,
     create,
@@ -24,7 +24,7 @@ from tests.e2e.cluster import (
     serving,
 )
 from tests.e2e.programs import Server, start
-from tests.storage.etcd_server import PATIENT, Member, free_port, program, programs, version
+from tests.storage.etcd_server import ETCDCTL_FLAGS, Member, free_port, program, programs, version
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,9 @@ def test_watches_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> 
     first, second = two
     start_revision = call(second, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
     only = "fieldSelector=metadata.name=a"  # kube-root-ca.crt may be created meanwhile
-    query = f"watch=1&resourceVersion={start_revision}&{only}&timeoutSeconds={ENDS_WITHIN}"
+    query = (
+        f"watch=1&resourceVersion={start_revision}&{only}&timeoutSeconds={WATCH_TIMEOUT_SECONDS}"
+    )
     with open_response(second, "GET", f"{CONFIGMAPS}?{query}") as stream:
         created = create(first, "a")
         assert json.loads(stream.readline()) == {"type": "ADDED", "object": created}
@@ -206,7 +208,7 @@ def test_a_hung_etcd(tmp_path: Path) -> None:
                         assert response.status in (503, 504)
                 assert time.monotonic() - started_at < 20
                 member.resume()
-                deadline = time.monotonic() + ENDS_WITHIN
+                deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
                 while time.monotonic() < deadline:
                     with open_response(first, "GET", "/readyz") as response:
                         if response.status == 200:
@@ -306,7 +308,7 @@ def test_users_and_passwords(tmp_path: Path) -> None:
             ("user", "grant-role", "root", "root"),
             ("auth", "enable"),
         ):
-            control = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, *arguments]
+            control = [program("etcdctl"), f"--endpoints={member.url}", *ETCDCTL_FLAGS, *arguments]
             subprocess.run(control, check=True, capture_output=True)
         (tmp_path / "password").write_text("secret\n")
         flags = ("--etcd-username=root", f"--etcd-password-file={tmp_path / 'password'}")

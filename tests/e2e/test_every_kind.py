@@ -49,7 +49,7 @@ NAMESPACE = "every-kind"
 OBJECTS = objects()
 CELLS = yaml.safe_load((Path(__file__).parent / "every_kind_cells.yaml").read_text())
 """By version, kind and column."""
-VARIES = {
+VARYING_COLUMNS = {
     "Age", "Created At", "First Seen", "Last Seen", "Last Schedule", "Duration", "TimeAdded",
     "Cluster-IP", "Port(s)", "Selector",
 }  # fmt: skip
@@ -63,9 +63,9 @@ SECOND_NAMES = {
     "StorageVersion": "apps.replicasets",
 }
 """Names of second objects of kinds whose names are restricted; the default is "two"."""
-WATCHED_OVER = {"CustomResourceDefinition", "PodDisruptionBudget", "ResourceQuota"}
+CONTROLLED_KINDS = {"CustomResourceDefinition", "PodDisruptionBudget", "ResourceQuota"}
 """Kinds whose status is written by controllers."""
-RANDOM = {
+VARYING_FIELDS = {
     "PersistentVolume": ["status"],
     "Service": ["spec"],
     "Pod": ["spec"],
@@ -86,7 +86,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 
 @pytest.fixture(scope="module")
-def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def idle_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     """A server with only one controller, so that objects keep what clients wrote."""
     controllers_flag = "--controllers=root-ca-certificate-publisher-controller"
     server = start(
@@ -184,9 +184,11 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
         if "status" in resource.subresources:
             # Controllers overwrite the status of these kinds.
             _status(
-                api, f"{path}/{name}", None if obj["kind"] in WATCHED_OVER else obj.get("status")
+                api,
+                f"{path}/{name}",
+                None if obj["kind"] in CONTROLLED_KINDS else obj.get("status"),
             )
-        if obj["kind"] not in WATCHED_OVER:
+        if obj["kind"] not in CONTROLLED_KINDS:
             assert _cells(api, f"{path}/{name}") == CELLS[obj["apiVersion"]][obj["kind"]]
         assert api("DELETE", f"{path}/{name}?gracePeriodSeconds=0")["kind"]
         _until(stream, "DELETED", created)
@@ -263,21 +265,21 @@ def _cells(api: Api, path: str) -> dict[str, object]:
         row["cells"],
         strict=False,
     )
-    return {name: cell for name, cell in cells if name not in VARIES}
+    return {name: cell for name, cell in cells if name not in VARYING_COLUMNS}
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
-def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree) -> None:
+def test_encodings(idle_api: Api, served: dict[tuple[str, str], Served], obj: Tree) -> None:
     """An object created from any encoding is the same, and reads the same in all of them: alone, in
     a list and in a watch."""
     path = served[obj["apiVersion"], obj["kind"]].path(NAMESPACE)
     dry = [
-        _timeless(_made(still, f"{path}?dryRun=All&fieldValidation=Strict", obj, form))
+        _timeless(_made(idle_api, f"{path}?dryRun=All&fieldValidation=Strict", obj, form))
         for form in MEDIA
     ]
     assert dry == [dry[0]] * 4
-    name = _make_second(still, path, obj)
-    bodies = {form: still.request("GET", f"{path}/{name}", accept=MEDIA[form]) for form in MEDIA}
+    name = _make_second(idle_api, path, obj)
+    bodies = {form: idle_api.request("GET", f"{path}/{name}", accept=MEDIA[form]) for form in MEDIA}
     for form, response in bodies.items():
         assert response.headers["content-type"] == MEDIA[form]
         encoded = recode(bodies["json"].body, "json", form, codecs=CODECS)
@@ -286,11 +288,11 @@ def test_encodings(still: Api, served: dict[tuple[str, str], Served], obj: Tree)
             expected = recode(encoded, form, target, codecs=CODECS)
             assert recode(response.body, form, target, codecs=CODECS) == expected
     selected = f"{path}?resourceVersion=0&fieldSelector=metadata.name={name}"
-    lists = {form: still.request("GET", selected, accept=MEDIA[form]).body for form in MEDIA}
+    lists = {form: idle_api.request("GET", selected, accept=MEDIA[form]).body for form in MEDIA}
     for form, data in lists.items():
         assert _unversioned(_read(form, data)) == _unversioned(_through(form, lists["json"]))
     for form in STREAMS:
-        assert _watched(still, path, name, form) == _through(form, bodies["json"].body)
+        assert _watched(idle_api, path, name, form) == _through(form, bodies["json"].body)
 
 
 def _make_second(api: Api, path: str, obj: Tree) -> str:
@@ -311,14 +313,14 @@ def _unversioned(listing: Any) -> Tree:
 
 
 @pytest.mark.parametrize("obj", OBJECTS, ids=IDS)
-def test_writes_in_cbor(still: Api, served: dict[tuple[str, str], Served], obj: Tree) -> None:
+def test_writes_in_cbor(idle_api: Api, served: dict[tuple[str, str], Served], obj: Tree) -> None:
     """Update, patch, apply, scale, delete and deletecollection have the same result in CBOR as in
     JSON (KEP-4222); all are dry runs, for the sake of the other tests."""
     resource = served[obj["apiVersion"], obj["kind"]]
     path = resource.path(NAMESPACE)
-    name = _make_second(still, path, obj)
+    name = _make_second(idle_api, path, obj)
     at, dry = f"{path}/{name}", "dryRun=All&fieldManager=me&force=true"
-    original = still("GET", at)
+    original = idle_api("GET", at)
     annotation_patch = {"metadata": {"annotations": {"test": "noted"}}}
     changed = {**original, "metadata": {**original["metadata"], "annotations": {"test": "noted"}}}
     head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
@@ -335,15 +337,15 @@ def test_writes_in_cbor(still: Api, served: dict[tuple[str, str], Served], obj: 
          MEDIA["json"], MEDIA["cbor"]),
     ]  # fmt: skip
     if "scale" in resource.subresources:
-        scale = still("GET", f"{at}/scale")
+        scale = idle_api("GET", f"{at}/scale")
         scale["spec"]["replicas"] = 7
         writes.append(("PUT", f"{at}/scale?dryRun=All", scale, MEDIA["json"], MEDIA["cbor"]))
     for method, target, body, plain, packed in writes:
         if method == "DELETE" and target != at and "deletecollection" not in resource.verbs:
             continue
-        json_response = still.request(method, target, body, content_type=plain)
+        json_response = idle_api.request(method, target, body, content_type=plain)
         data = cbor.encode_value(body)
-        cbor_response = still.request(
+        cbor_response = idle_api.request(
             method, target, data, content_type=packed, accept=MEDIA["cbor"]
         )
         assert cbor_response.headers["content-type"] == MEDIA["cbor"]
@@ -366,7 +368,7 @@ TIMES = ("time", "timeAdded", "lastTransitionTime", "deletionTimestamp", "resour
 def _made(api: Api, path: str, obj: Tree, form: str) -> Tree:
     body = recode(json.dumps(obj).encode(), "json", form, codecs=CODECS)
     created: Tree = api("POST", path, body, content_type=MEDIA[form])
-    random = RANDOM.get(obj["kind"], [])
+    random = VARYING_FIELDS.get(obj["kind"], [])
     for field in ("uid", "creationTimestamp", "managedFields", *random):
         created["metadata"].pop(field, None)
     return {key: value for key, value in created.items() if key not in random}
@@ -446,13 +448,15 @@ FIELDS = {
     "ResourceSlice": ("spec.nodeName", "spec.driver", "spec.pool.name"),
     "LeaseCandidate": ("spec.leaseName",),
 }  # fmt: skip
-OTHER_WORDS = {
+OTHER_MESSAGES = {
     "jobs": 'field label "spec.x" not supported for batchv1.Job',
     "resourceslices": (
         "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: spec.x"
     ),
 }
-META_ALONE = '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"'
+METADATA_ONLY_MESSAGE = (
+    '"spec.x" is not a known field selector: only "metadata.name", "metadata.namespace"'
+)
 
 
 def test_field_selectors(api: Api, served: dict[tuple[str, str], Served]) -> None:
@@ -463,8 +467,8 @@ def test_field_selectors(api: Api, served: dict[tuple[str, str], Served]) -> Non
             continue
         for field in ("metadata.name", *FIELDS.get(kind, ())):
             _select(api, resource.everywhere, field)
-        default = "field label not supported: spec.x" if kind in FIELDS else META_ALONE
-        expected = OTHER_WORDS.get(resource.name, default)
+        default = "field label not supported: spec.x" if kind in FIELDS else METADATA_ONLY_MESSAGE
+        expected = OTHER_MESSAGES.get(resource.name, default)
         for query in ("", "&watch=1"):
             path = f"{resource.everywhere}?fieldSelector=spec.x=1{query}"
             assert api("GET", path, status=400)["message"] == expected

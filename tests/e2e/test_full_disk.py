@@ -16,7 +16,7 @@ if sys.platform == "linux":
 else:
     pytest.skip("limits of other processes are Linux's", allow_module_level=True)
 
-ROOM = 1_000_000
+SIZE_LIMIT = 1_000_000
 """Size limit of the server's files, in bytes."""
 
 
@@ -32,9 +32,9 @@ def test_a_full_disk(tmp_path: Path) -> None:
     server = start(tmp_path)
     try:
         create(server, "before")
-        limit_files(server.process.pid, ROOM)
+        limit_files(server.process.pid, SIZE_LIMIT)
         acknowledged = ["before"]
-        for number in range(2 * ROOM // 10_000):
+        for number in range(2 * SIZE_LIMIT // 10_000):
             body = {"metadata": {"name": f"c{number}"}, "data": {"x": "x" * 10_000}}
             with open_response(server, "POST", CONFIGMAPS, body) as response:
                 status_body = json.loads(response.read())

@@ -12,7 +12,7 @@ from tests.e2e.programs import Kubectl
 
 # kubectl 1.20 looks for the dryRun parameter where no server since 1.27 declares it.
 
-LATER = DEPLOYMENT.replace("1.27", "1.28")
+UPDATED_DEPLOYMENT = DEPLOYMENT.replace("1.27", "1.28")
 IMAGE = "jsonpath={.spec.template.spec.containers[0].image}"
 KUSTOMIZATION = """
 namePrefix: made-
@@ -89,7 +89,7 @@ def test_dry_runs(newest: Kubectl) -> None:
     image = newest("create", "--dry-run=server", "-f", "-", "-o", IMAGE, stdin=DEPLOYMENT)
     assert image == "nginx:1.27"
     newest("apply", "-f", "-", stdin=DEPLOYMENT)
-    newest("apply", "--dry-run=server", "-f", "-", stdin=LATER)
+    newest("apply", "--dry-run=server", "-f", "-", stdin=UPDATED_DEPLOYMENT)
     newest("set", "image", "--dry-run=server", "deployment/shop", "main=nginx:1.29")
     newest("delete", "--dry-run=server", "deployment", "shop")
     assert newest("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.27"
@@ -102,7 +102,7 @@ def test_diff(newest: Kubectl) -> None:
     newest("apply", "-f", "-", stdin=DEPLOYMENT)
     assert newest("diff", "-f", "-", stdin=DEPLOYMENT) == ""
     for side in ((), ("--server-side", "--force-conflicts")):
-        changed = newest("diff", *side, "-f", "-", stdin=LATER, fails=True)
+        changed = newest("diff", *side, "-f", "-", stdin=UPDATED_DEPLOYMENT, fails=True)
         assert "-      - image: nginx:1.27\n+      - image: nginx:1.28\n" in changed
     assert newest("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.27"
 
@@ -112,7 +112,7 @@ def test_server_side(kubectl: Kubectl, newest: Kubectl) -> None:
     with force."""
     apply = ("apply", "--server-side", "-f", "-")
     assert kubectl(*apply, stdin=DEPLOYMENT) == "deployment.apps/shop serverside-applied\n"
-    kubectl(*apply, stdin=LATER)
+    kubectl(*apply, stdin=UPDATED_DEPLOYMENT)
     assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.28"
     error = kubectl(*apply, "--field-manager=other", stdin=DEPLOYMENT, fails=True)
     assert 'conflict with "kubectl"' in error
@@ -127,11 +127,11 @@ def test_server_side(kubectl: Kubectl, newest: Kubectl) -> None:
     assert kubectl("get", "deployment", "shop", "-o", replicas) == "7"
 
 
-def test_from_one_side_to_the_other(newest: Kubectl) -> None:
+def test_client_side_to_server_side(newest: Kubectl) -> None:
     """Server-side apply takes over an object of client-side apply."""
     newest("apply", "-f", "-", stdin=DEPLOYMENT)
     assert managers(newest, "deployment/shop") == {("kubectl-client-side-apply", "Update")}
-    newest("apply", "--server-side", "-f", "-", stdin=LATER)
+    newest("apply", "--server-side", "-f", "-", stdin=UPDATED_DEPLOYMENT)
     assert managers(newest, "deployment/shop") == {
         ("kubectl", "Apply"),
         ("kubectl-last-applied", "Apply"),
@@ -147,7 +147,7 @@ def test_from_one_side_to_the_other(newest: Kubectl) -> None:
 def test_last_applied(kubectl: Kubectl, tmp_path: Path, editor: dict[str, str]) -> None:
     """The annotation of client-side apply is shown, set and edited."""
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
-    (tmp_path / "later.yaml").write_text(LATER)
+    (tmp_path / "later.yaml").write_text(UPDATED_DEPLOYMENT)
     kubectl("apply", "set-last-applied", "-f", str(tmp_path / "later.yaml"))
     assert "nginx:1.28" in kubectl("apply", "view-last-applied", "deployment/shop")
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
@@ -195,11 +195,11 @@ def test_replace(kubectl: Kubectl, tmp_path: Path) -> None:
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     uid = "jsonpath={.metadata.uid}"
     first = kubectl("get", "deployment", "shop", "-o", uid)
-    kubectl("replace", "-f", "-", stdin=LATER)
+    kubectl("replace", "-f", "-", stdin=UPDATED_DEPLOYMENT)
     assert kubectl("get", "deployment", "shop", "-o", IMAGE) == "nginx:1.28"
     assert kubectl("get", "deployment", "shop", "-o", uid) == first
     (tmp_path / "deployment.yaml").write_text(DEPLOYMENT)
     kubectl("replace", "--force", "-f", str(tmp_path / "deployment.yaml"))
     assert kubectl("get", "deployment", "shop", "-o", uid) != first
-    absent = LATER.replace("name: shop", "name: other")
+    absent = UPDATED_DEPLOYMENT.replace("name: shop", "name: other")
     assert "not found" in kubectl("replace", "-f", "-", stdin=absent, fails=True)

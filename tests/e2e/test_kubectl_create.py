@@ -32,7 +32,7 @@ GENERATORS = (
     "service externalname e --external-name=a.example",
     "serviceaccount s",
 )
-OF_THE_CLUSTER = (
+CLUSTER_SCOPED = (
     "clusterrole {name} --verb=get --resource=pods",
     "clusterrolebinding {name} --clusterrole={name} --user=me",
     "priorityclass {name} --value=1000",
@@ -54,7 +54,7 @@ def test_generators(server: Server, kubectl: Kubectl, namespace: str) -> None:
     """create works for every kind that kubectl has a generator for."""
     newest = is_newest(kubectl)
     values = {"folder": server.folder, "name": f"{namespace}-{'new' if newest else 'old'}"}
-    for line in (*GENERATORS, *OF_THE_CLUSTER):
+    for line in (*GENERATORS, *CLUSTER_SCOPED):
         if newest or not line.startswith(LATER):
             output = kubectl("create", *line.format_map(values).split())
             assert output.endswith(" created\n"), line

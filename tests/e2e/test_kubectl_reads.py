@@ -150,7 +150,7 @@ def test_delete_namespace(kubectl: Kubectl, namespace: str) -> None:
     assert kubectl("get", "all,configmaps", "-o", "name") == ""
 
 
-NOTHING_RUNS = {
+NEEDS_KUBELET = {
     ("top", "node"): "Metrics API not available",
     ("logs", "web"): "no kubelet is attached to this server",
     ("exec", "web", "--", "ls"): "no kubelet is attached to this server",
@@ -166,7 +166,7 @@ def test_no_kubelet(kubectl: Kubectl, namespace: str, tmp_path: Path) -> None:
     kubectl("create", "-f", "-", stdin=json.dumps(node))
     bound = POD.replace("spec:", f"spec:\n  nodeName: {namespace}")
     kubectl("create", "-f", "-", stdin=bound)
-    for arguments, expected in NOTHING_RUNS.items():
+    for arguments, expected in NEEDS_KUBELET.items():
         called = [argument.format(folder=tmp_path) for argument in arguments]
         assert expected in kubectl(*called, fails=True), arguments
 

@@ -25,9 +25,9 @@ from tests.storage.etcd_server import Member, free_port, shared_etcd
 
 KEYS = ("a", "b", "c")
 MAPS = "/api/v1/namespaces/default/configmaps"
-WANTED = {"get", "create", "put", "delete"}
+REQUIRED_KINDS = {"get", "create", "put", "delete"}
 """The kinds of calls that must have succeeded before a run is checked."""
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 _prefixes = itertools.count(1)
 
 
@@ -168,7 +168,8 @@ def run_clients(
     def work(client: Client) -> None:
         try:
             while time.monotonic() < deadline or not (
-                _succeeded(clients) >= WANTED or time.monotonic() > deadline + PATIENCE
+                _succeeded(clients) >= REQUIRED_KINDS
+                or time.monotonic() > deadline + TIMEOUT_SECONDS
             ):
                 client.step()
                 if client.connection is None:  # the server is restarting
@@ -185,10 +186,10 @@ def run_clients(
         disturb()
     finally:
         for thread in threads:
-            thread.join(2 * PATIENCE)
+            thread.join(2 * TIMEOUT_SECONDS)
     if failed:
         raise failed[0]
-    assert _succeeded(clients) >= WANTED
+    assert _succeeded(clients) >= REQUIRED_KINDS
     return {
         key: [operation for client in clients for operation in client.history[key]] for key in KEYS
     }

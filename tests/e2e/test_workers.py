@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import CONFIGMAPS, ENDS_WITHIN, Load, call, create, names, serving
+from tests.e2e.cluster import CONFIGMAPS, WATCH_TIMEOUT_SECONDS, Load, call, create, names, serving
 from tests.e2e.programs import Server, kubectls, run, start
 from tests.storage.etcd_server import Member, free_port
 
@@ -41,7 +41,7 @@ def workers(server: Server) -> list[int]:
 
 def wait_for_workers(server: Server, *, but: int = 0) -> None:
     """Return when all workers answer, without the process `but`."""
-    deadline = time.monotonic() + ENDS_WITHIN
+    deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
     while time.monotonic() < deadline:
         pids = workers(server)
         if but not in pids and len(pids) == WORKERS and _listening(server) == WORKERS:
@@ -93,7 +93,7 @@ def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None
     pids = workers(multi_worker_server)
     multi_worker_server.process.kill()
     multi_worker_server.process.wait()
-    deadline = time.monotonic() + ENDS_WITHIN
+    deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
     while any(Path(f"/proc/{item}").exists() for item in pids):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -120,4 +120,4 @@ def test_ctrl_c(tmp_path: Path, etcd: Member) -> None:
     multi_worker_server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}")
     for pid in (*workers(multi_worker_server), multi_worker_server.process.pid):
         os.kill(pid, signal.SIGINT)
-    assert multi_worker_server.process.wait(ENDS_WITHIN) == 0
+    assert multi_worker_server.process.wait(WATCH_TIMEOUT_SECONDS) == 0

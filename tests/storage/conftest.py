@@ -62,7 +62,7 @@ async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
 
 def _over(etcd: Path) -> Opening:
     @asynccontextmanager
-    async def opening(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
+    async def open_fresh(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
         from kapiserver.storage.etcd_config import EtcdConfig
         from kapiserver.storage.etcd_store import open_etcd
 
@@ -72,7 +72,7 @@ def _over(etcd: Path) -> Opening:
         yield store
         await store.close()
 
-    return opening
+    return open_fresh
 
 
 Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
@@ -91,17 +91,17 @@ def etcd_program(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture(params=BACKENDS)
-def opening(request: pytest.FixtureRequest) -> Opening:
+def open_fresh(request: pytest.FixtureRequest) -> Opening:
     """Parametrizes a test over the backends; returns a function that opens a fresh store."""
     return BACKENDS[request.param]
 
 
 @pytest.fixture
 def store(
-    opening: Opening, runner: asyncio.Runner, clock: ManualClock, tmp_path: Path
+    open_fresh: Opening, runner: asyncio.Runner, clock: ManualClock, tmp_path: Path
 ) -> Iterator[KV]:
     """A fresh store of each backend, whose invariants are checked after the test."""
-    opened = opening(clock, tmp_path)
+    opened = open_fresh(clock, tmp_path)
     store = runner.run(opened.__aenter__())
     start_revision = runner.run(store.current_revision())
     yield store

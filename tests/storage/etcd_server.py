@@ -33,7 +33,7 @@ def programs() -> list[Path]:
     return [Path(binary) for binary in named.split(os.pathsep) if binary] or [program()]
 
 
-PATIENT = ("--dial-timeout=30s", "--command-timeout=30s")
+ETCDCTL_FLAGS = ("--dial-timeout=30s", "--command-timeout=30s")
 """Flags of etcdctl on a busy machine."""
 
 

@@ -41,7 +41,7 @@ async def check_store(store: KV, start_revision: Revision) -> None:
     recorder = Recorder()
     watch = store.watch("/", after=start_revision, sink=recorder)
     watch.request_progress()
-    await recorder.until(
+    await recorder.wait_until(
         lambda: recorder.progressed and recorder.progressed[-1] >= all_items.revision
     )
     watch.cancel()

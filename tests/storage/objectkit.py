@@ -27,7 +27,7 @@ CORE = GroupVersion("", "v1")
 JSON = Form(CORE, "json")
 PROTOBUF = Form(CORE, "protobuf")
 CBOR = Form(CORE, "cbor")
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 """Seconds after which a test that waits has failed."""
 
 
@@ -83,7 +83,7 @@ def run(
     """Run a test with a harness, on an event loop of its own."""
 
     async def inside() -> Any:
-        async with asyncio.timeout(PATIENCE), open_harness(spec, **options) as harness:
+        async with asyncio.timeout(TIMEOUT_SECONDS), open_harness(spec, **options) as harness:
             return await test(harness)
 
     return asyncio.run(inside())
@@ -237,16 +237,16 @@ class Client:
         """Type and name of each event; the version of bookmarks, the reason of errors."""
         return [(event["type"], _subject(event)) for event in self.events]
 
-    async def until(self, condition: Callable[[], object]) -> None:
+    async def wait_until(self, condition: Callable[[], object]) -> None:
         """Wait until the condition is true."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
 
     async def count(self, events: int) -> list[tuple[str, str]]:
         """Wait for a number of events; return the summary."""
-        await self.until(lambda: b"".join(self.frames).count(b"\n") >= events)
+        await self.wait_until(lambda: b"".join(self.frames).count(b"\n") >= events)
         return self.summary
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from kapiserver.storage.kv import KVEvent, Revision
 
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 """Seconds after which a test that waits has failed."""
 
 
@@ -41,19 +41,19 @@ class Recorder:
         """The keys of the events, in order."""
         return [event.key for event in self.seen]
 
-    async def until(self, condition: Callable[[], object]) -> None:
+    async def wait_until(self, condition: Callable[[], object]) -> None:
         """Wait until the condition is true; it is evaluated after each call of the sink."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             while not condition():
                 self._changed.clear()
                 await self._changed.wait()
 
     async def count(self, events: int) -> list[KVEvent]:
         """Wait for a number of events; return all events."""
-        await self.until(lambda: len(self.seen) >= events)
+        await self.wait_until(lambda: len(self.seen) >= events)
         return self.seen
 
     async def end(self) -> Exception | None:
         """Wait for the end of the watch; return its error."""
-        await self.until(lambda: self.ends)
+        await self.wait_until(lambda: self.ends)
         return self.ends[0]

@@ -234,7 +234,7 @@ def test_decryption() -> None:
     run(test, encryption=encryption)
 
 
-WRONG = [
+WRONG_KEYS = [
     ("aesgcm:other", "configmaps", "no matching key was found for the provided AES transformer"),
     ("secretbox:one", "configmaps", "no matching prefix found"),
     ("identity", "configmaps", "no matching prefix found"),
@@ -242,7 +242,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("provider", "resources", "message"), WRONG)
+@pytest.mark.parametrize(("provider", "resources", "message"), WRONG_KEYS)
 def test_a_wrong_key(
     provider: str, resources: str, message: str, storage_spec: Any, tmp_path: Path
 ) -> None:
@@ -279,7 +279,7 @@ def test_a_wrong_key(
         assert named((await store.list(by_name)).entries) == ["b"]
         client = Client()
         await watch(store, client, resource_version="0")
-        await client.until(lambda: client.closed)
+        await client.wait_until(lambda: client.closed)
         assert client.summary[-1][0] == "ERROR"
         assert message in client.events[-1]["object"]["message"]
         wrong_key.replace(right._overrides)

@@ -24,7 +24,7 @@ from kapiserver.storage.errors import (
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.etcd_responses import base64_text
 from kapiserver.storage.etcd_store import EtcdStore, open_etcd
-from tests.storage.etcd_server import PATIENT, Member, free_port, program, shared_etcd
+from tests.storage.etcd_server import ETCDCTL_FLAGS, Member, free_port, program, shared_etcd
 from tests.storage.recorder import Recorder
 
 
@@ -75,7 +75,7 @@ async def test_two_stores_see_each_other(shared_url: str) -> None:
     revision = await first.create("/a/x", b"")
     assert await second.current_revision() >= revision
     watch.request_progress()
-    await recorder.until(lambda: recorder.progressed)
+    await recorder.wait_until(lambda: recorder.progressed)
     assert recorder.progressed[0] >= revision
     assert recorder.keys() == ["/a/x"]
     await first.close()
@@ -89,7 +89,7 @@ async def test_keys_and_values_are_stored_unchanged(member: Member) -> None:
     command = [
         program("etcdctl"),
         f"--endpoints={member.url}",
-        *PATIENT,
+        *ETCDCTL_FLAGS,
         "get",
         "--prefix",
         "/registry",
@@ -115,7 +115,7 @@ async def test_keys_that_are_not_text(shared_url: str) -> None:
         await recorder.count(3)
 
 
-async def test_other_users_of_the_same_etcd_do_not_hold_up_progress(shared_url: str) -> None:
+async def test_progress_with_other_users(shared_url: str) -> None:
     """A watch gets progress even if the newest revision belongs to a key of another store."""
     url = shared_url
     async with opened(url) as store, opened(url) as other_store:
@@ -123,7 +123,7 @@ async def test_other_users_of_the_same_etcd_do_not_hold_up_progress(shared_url: 
         watch = store.watch("/a/", after=await store.current_revision(), sink=recorder)
         revision = await other_store.create("/a/x", b"")
         watch.request_progress()
-        await recorder.until(lambda: recorder.progressed)
+        await recorder.wait_until(lambda: recorder.progressed)
         assert recorder.progressed[0] >= revision
         assert not recorder.seen
 
@@ -314,7 +314,7 @@ async def test_failover(
                         acknowledged.append(f"/a/{number}")
             stored_keys = {item.key for item in (await store.range("/a/")).items}
             assert set(acknowledged) <= stored_keys
-            await recorder.until(lambda: stored_keys <= set(recorder.keys()))
+            await recorder.wait_until(lambda: stored_keys <= set(recorder.keys()))
             assert sorted(recorder.keys()) == sorted(stored_keys)
             revisions = [event.revision for event in recorder.seen]
             assert revisions == sorted(revisions)
@@ -338,11 +338,11 @@ class Users:
         self._control("user", "add", "root:secret")
         self._control("user", "grant-role", "root", "root")
 
-    def guard(self) -> None:
+    def enable_authentication(self) -> None:
         """Turn authentication on."""
         self._control("auth", "enable")
 
-    def unguard(self) -> None:
+    def disable_authentication(self) -> None:
         """Turn authentication off."""
         self._control("auth", "disable", "--user=root:secret")
 
@@ -353,7 +353,7 @@ class Users:
         self.file.write_text(password)
 
     def _control(self, *words: str, stdin: str = "") -> None:
-        command = [program("etcdctl"), f"--endpoints={self._member.url}", *PATIENT, *words]
+        command = [program("etcdctl"), f"--endpoints={self._member.url}", *ETCDCTL_FLAGS, *words]
         process = subprocess.run(command, check=False, capture_output=True, input=stdin, text=True)
         assert not process.returncode, process.stderr
 
@@ -366,7 +366,7 @@ def users(member: Member, tmp_path: Path) -> Users:
 async def test_users_and_passwords(member: Member, users: Users) -> None:
     """With etcd's authentication on, the right user gets access, and keeps it when the token
     expires."""
-    users.guard()
+    users.enable_authentication()
     with pytest.raises(Unavailable, match="user name is empty"):
         await open_etcd(EtcdConfig(endpoints=(member.url,)))
     users.file.write_text("wrong")
@@ -387,7 +387,7 @@ async def test_users_and_passwords(member: Member, users: Users) -> None:
 
 async def test_a_watch_whose_token_is_lost(member: Member, users: Users) -> None:
     """When etcd loses its tokens in a restart, watches log in again."""
-    users.guard()
+    users.enable_authentication()
     credentials = {**users.known, "prefix": "/shared"}
     async with (
         opened(member.url, **credentials) as store,
@@ -408,18 +408,18 @@ async def test_authentication_is_turned_on_and_off(member: Member, users: Users)
     the password changes."""
     async with opened(member.url, **users.known) as store:
         await store.create("/a/1", b"")
-        users.guard()
+        users.enable_authentication()
         await store.create("/a/2", b"")
-        users.unguard()
+        users.disable_authentication()
         await store.create("/a/3", b"")
-        users.guard()
+        users.enable_authentication()
         await store.create("/a/4", b"")
         users.change("other")
         await store.create("/a/5", b"")
         assert len((await store.range("/a/")).items) == 5
 
 
-class Papers:
+class Certificates:
     """A certificate authority, a server's certificate and a client's, as files."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -466,26 +466,29 @@ class Papers:
 
 async def test_tls(tmp_path: Path, etcd_program: Path) -> None:
     """Both sides verify certificates; a server of another authority is refused."""
-    papers, other_ca = Papers(tmp_path, "ours"), Papers(tmp_path, "theirs")
+    certificates, other_ca = Certificates(tmp_path, "ours"), Certificates(tmp_path, "theirs")
     flags = [
-        f"--cert-file={papers.server}",
-        f"--key-file={papers.server.with_suffix('.key')}",
-        f"--trusted-ca-file={papers.ca}",
+        f"--cert-file={certificates.server}",
+        f"--key-file={certificates.server.with_suffix('.key')}",
+        f"--trusted-ca-file={certificates.ca}",
         "--client-cert-auth",
     ]
     member = Member(flags=flags, etcd=etcd_program)
     try:
         member.start()
         member.wait()
-        client = {"certfile": papers.client, "keyfile": papers.client.with_suffix(".key")}
-        async with opened(member.url, cafile=papers.ca, **client) as store:
+        client = {
+            "certfile": certificates.client,
+            "keyfile": certificates.client.with_suffix(".key"),
+        }
+        async with opened(member.url, cafile=certificates.ca, **client) as store:
             recorder = Recorder()
             store.watch("/a/", after=await store.current_revision(), sink=recorder)
             await store.create("/a/x", b"")
             await recorder.count(1)
         for options in (
             {"cafile": other_ca.ca, **client},
-            {"cafile": papers.ca},
+            {"cafile": certificates.ca},
             {},
         ):
             with pytest.raises(Unavailable):

@@ -11,7 +11,7 @@ import pytest
 from kapiserver.storage import etcd_http
 from kapiserver.storage.etcd_http import ConnectionPool, HTTPResponse, RequestNotSent, ResponseLost
 
-SOON = 5.0
+SHORT_TIMEOUT = 5.0
 
 
 @asynccontextmanager
@@ -48,7 +48,7 @@ async def scripted_server(
         await asyncio.sleep(0)
 
 
-KNOWN = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = (
     b"HTTP/1.1 400 Bad Request\r\nTransfer-Encoding: chunked\r\n\r\n"
     b"3\r\nhel\r\nA\r\nlo, world!\r\n0\r\n\r\n"
@@ -59,7 +59,7 @@ EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 @pytest.mark.parametrize(
     ("wire", "response"),
     [
-        (KNOWN, HTTPResponse(200, b"hello")),
+        (RESPONSE, HTTPResponse(200, b"hello")),
         (CHUNKED, HTTPResponse(400, b"hello, world!")),
         (EMPTY, HTTPResponse(200, b"")),
     ],
@@ -71,7 +71,9 @@ async def test_responses(wire: bytes, response: HTTPResponse) -> None:
     bytewise = [wire[at : at + 1] for at in range(len(wire))]
     async with scripted_server(chunks, bytewise, chunks) as (connections, requests):
         for _ in range(3):
-            assert await connections.post("/x", b"A: b\r\n", b"{}", seconds=SOON) == response
+            assert (
+                await connections.post("/x", b"A: b\r\n", b"{}", seconds=SHORT_TIMEOUT) == response
+            )
         request = requests.get_nowait()
     assert request.startswith(b"POST /x HTTP/1.1\r\nHost: 127.0.0.1:")
     assert request.endswith(b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}")
@@ -81,7 +83,7 @@ async def test_responses(wire: bytes, response: HTTPResponse) -> None:
     "wire",
     [
         b"",
-        KNOWN[:-1],
+        RESPONSE[:-1],
         b"SSH-2.0-x\r\n\r\n",
         b"HTTP/1.1 200 OK\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\n",
@@ -97,39 +99,41 @@ async def test_bad_responses(wire: bytes) -> None:
     """A malformed or truncated response raises BrokenOff."""
     async with scripted_server([wire]) as (connections, _):
         with pytest.raises(ResponseLost):
-            await connections.post("/x", b"", b"", seconds=SOON)
+            await connections.post("/x", b"", b"", seconds=SHORT_TIMEOUT)
 
 
 async def test_no_server() -> None:
     """Nothing is sent without a server, or after close."""
-    async with scripted_server([KNOWN]) as (connections, _):
+    async with scripted_server([RESPONSE]) as (connections, _):
         pass
     with pytest.raises(RequestNotSent):
-        await connections.post("/x", b"", b"", seconds=SOON)
+        await connections.post("/x", b"", b"", seconds=SHORT_TIMEOUT)
     with pytest.raises(RequestNotSent):
-        await ConnectionPool("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SOON)
+        await ConnectionPool("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SHORT_TIMEOUT)
 
 
 async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call without a response, or without a free connection, times out."""
     monkeypatch.setattr(etcd_http, "MAX_CONNECTIONS", 1)
-    async with scripted_server([], [KNOWN]) as (connections, _):
+    async with scripted_server([], [RESPONSE]) as (connections, _):
         first = asyncio.create_task(connections.post("/x", b"", b"", seconds=1))
         await asyncio.sleep(0)
         with pytest.raises(RequestNotSent):
             await connections.post("/x", b"", b"", seconds=0.01)
         with pytest.raises(ResponseLost):
             await first
-        assert await connections.post("/x", b"", b"", seconds=SOON) == HTTPResponse(200, b"hello")
+        assert await connections.post("/x", b"", b"", seconds=SHORT_TIMEOUT) == HTTPResponse(
+            200, b"hello"
+        )
 
 
 async def test_cancelled_call() -> None:
     """The response of a cancelled call is not used for the next call."""
-    async with scripted_server([], [KNOWN]) as (connections, requests):
-        first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SOON))
+    async with scripted_server([], [RESPONSE]) as (connections, requests):
+        first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SHORT_TIMEOUT))
         await requests.get()
         first.cancel()
-        assert await connections.post("/next", b"", b"", seconds=SOON) == HTTPResponse(
+        assert await connections.post("/next", b"", b"", seconds=SHORT_TIMEOUT) == HTTPResponse(
             200, b"hello"
         )
         assert first.cancelled()

@@ -14,7 +14,7 @@ from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import Refused, Unavailable
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.etcd_store import open_etcd
-from tests.storage.etcd_server import PATIENT, Member, program
+from tests.storage.etcd_server import ETCDCTL_FLAGS, Member, program
 from tests.storage.recorder import Recorder
 
 
@@ -43,10 +43,10 @@ async def test_an_etcd_that_starts_later(monkeypatch: pytest.MonkeyPatch, member
     with pytest.raises(Unavailable):
         await open_store(f"etcd:{member.url}/")
     monkeypatch.setattr(backends, "START_TIMEOUT_SECONDS", 60.0)
-    opening = asyncio.create_task(open_store(f"etcd:{member.url}/"))
+    open_fresh = asyncio.create_task(open_store(f"etcd:{member.url}/"))
     await asyncio.sleep(0)
     member.start()
-    store = await opening
+    store = await open_fresh
     await store.create("/a/x", b"")
     await store.close()
 
@@ -66,7 +66,12 @@ async def test_restricted_users(member: Member, tmp_path: Path) -> None:
         "user grant-role kube kube",
         "auth enable",
     ):
-        command = [program("etcdctl"), f"--endpoints={member.url}", *PATIENT, *arguments.split()]
+        command = [
+            program("etcdctl"),
+            f"--endpoints={member.url}",
+            *ETCDCTL_FLAGS,
+            *arguments.split(),
+        ]
         subprocess.run(command, check=True, capture_output=True)  # noqa: ASYNC221
     password = tmp_path / "password"
     password.write_text("secret")
@@ -82,7 +87,7 @@ async def test_restricted_users(member: Member, tmp_path: Path) -> None:
     watch = store.watch("/registry/", after=await store.current_revision(), sink=recorder)
     await store.create("/registry/pods/a/x", b"", ttl=60)
     watch.request_progress()
-    await recorder.until(lambda: recorder.progressed)
+    await recorder.wait_until(lambda: recorder.progressed)
     assert "/registry/pods/a/x" in set(recorder.keys())
     await store.compact(await store.current_revision())
     with pytest.raises(Refused, match="permission denied"):

@@ -26,7 +26,7 @@ from kapiserver.storage.informer import RETRY_SECONDS, ObjectChange, Subscriptio
 from kapiserver.storage.kv import KV, EventSink, Revision, Watch
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery
-from tests.storage.objectkit import PATIENCE, StorageHarness, config_map, key, put, run
+from tests.storage.objectkit import TIMEOUT_SECONDS, StorageHarness, config_map, key, put, run
 
 State = dict[str, int]
 """Revisions of objects, by path."""
@@ -234,7 +234,7 @@ class Model(RuleBasedStateMachine):
             if self.stopped:
                 await self.store.cache.wait_ready()
                 self.stopped = False
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 while not all(map(self.is_up_to_date, self.handlers)):  # noqa: ASYNC110
                     await asyncio.sleep(0)
 

@@ -24,7 +24,7 @@ def after(revision: Revision, count: int = 1) -> Revision:
 
 async def test_shared_and_durable(store: KV, request: pytest.FixtureRequest) -> None:
     """A store states whether servers can share it and whether writes survive the process."""
-    backend = request.node.callspec.params["opening"].partition("-")[0]
+    backend = request.node.callspec.params["open_fresh"].partition("-")[0]
     assert (store.shared, store.durable) == SHARED_AND_DURABLE[backend]
     encrypted = EncryptedStore(store, IDENTITY)
     assert (encrypted.shared, encrypted.durable) == SHARED_AND_DURABLE[backend]
@@ -211,7 +211,7 @@ async def test_watch_from_the_past(store: KV) -> None:
     assert [event.revision for event in recorder.seen] == revisions[100:]
     late_recorder = Recorder()
     store.watch("/a/0000", after=start_revision, sink=late_recorder).request_progress()
-    await late_recorder.until(lambda: late_recorder.progressed)
+    await late_recorder.wait_until(lambda: late_recorder.progressed)
     assert late_recorder.keys() == ["/a/0000"]
 
 
@@ -251,7 +251,7 @@ async def test_progress(store: KV) -> None:
     await store.create("/a/x", b"")
     revision = await store.create("/b/x", b"")
     watch.request_progress()
-    await recorder.until(lambda: recorder.progressed)
+    await recorder.wait_until(lambda: recorder.progressed)
     assert recorder.progressed[0] >= revision
     assert recorder.keys() == ["/a/x"]
 
@@ -304,7 +304,7 @@ async def test_values_with_a_time_to_live(store: KV, clock: ManualClock) -> None
     second = await store.create("/a/twice", b"", ttl=1)
     await store.update("/a/twice", b"", expected=second, ttl=1)
     clock.advance(2)
-    await recorder.until(lambda: len([e for e in recorder.seen if e.value is None]) == 2)
+    await recorder.wait_until(lambda: len([e for e in recorder.seen if e.value is None]) == 2)
     assert {e.key for e in recorder.seen if e.value is None} == {"/a/goes", "/a/twice"}
     assert [e.previous for e in recorder.seen if e.value is None and e.key == "/a/goes"] == [b"bye"]
     assert [item.key for item in (await store.range("/a/")).items] == ["/a/kept", "/a/stays"]
@@ -351,9 +351,9 @@ async def test_cancelled_writer(store: KV) -> None:
     assert {"/a/last", *(f"/a/{number}" for number in range(1, 20, 2))} <= keys
 
 
-async def test_a_closed_store(opening: object, clock: ManualClock, tmp_path: object) -> None:
+async def test_a_closed_store(open_fresh: object, clock: ManualClock, tmp_path: object) -> None:
     """Close ends watches with Unavailable, and later calls raise it."""
-    async with opening(clock, tmp_path) as store:  # type: ignore[operator]
+    async with open_fresh(clock, tmp_path) as store:  # type: ignore[operator]
         revision = await store.create("/a/x", b"")
         recorder = Recorder()
         store.watch("/a/", after=revision, sink=recorder)

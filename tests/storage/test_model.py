@@ -188,7 +188,7 @@ class Model(RuleBasedStateMachine):
         elif len(self.watches) < 5:
             # What it has to show of the past must not be compacted before it is read.
             watch.request_progress()
-            self.run(recorder.until(lambda: recorder.progressed))
+            self.run(recorder.wait_until(lambda: recorder.progressed))
             self.watches.append((prefix, after, recorder, watch))
         else:
             watch.cancel()

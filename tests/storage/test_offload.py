@@ -9,7 +9,7 @@ from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.storage.offload import LARGE_OBJECT_BYTES, Offloader
 
 
-class Hurried(Strategy):
+class ImpatientStrategy(Strategy):
     """Has no time; the other has."""
 
 
@@ -22,13 +22,13 @@ def test_strategy_is_offloaded():
     slow_strategy = Strategy()
 
     def work(name, strategy):
-        if isinstance(strategy, Hurried):
+        if isinstance(strategy, ImpatientStrategy):
             raise ValidationTakesLong(slow_strategy)
         return name, strategy, threading.get_ident()
 
     async def run():
         offload = Offloader()
-        name, strategy, thread = await offload.run_with_strategy(Hurried(), work, "a")
+        name, strategy, thread = await offload.run_with_strategy(ImpatientStrategy(), work, "a")
         assert (name, strategy) == ("a", slow_strategy)
         assert thread != threading.get_ident()
         assert await offload.run_with_strategy(slow_strategy, thread_of) == threading.get_ident()

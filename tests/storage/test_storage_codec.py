@@ -170,12 +170,14 @@ def unread(message: Message) -> Iterator[str]:
 
 
 @pytest.fixture(params=["file", "etcd"])
-def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Shelf:
+def raw_store(request: pytest.FixtureRequest, tmp_path: Path) -> RawStore:
     """A store that is read without this project's code."""
-    return Shelf(tmp_path / "store.db", f"/{uuid.uuid4().hex}" if request.param == "etcd" else "")
+    return RawStore(
+        tmp_path / "store.db", f"/{uuid.uuid4().hex}" if request.param == "etcd" else ""
+    )
 
 
-class Shelf:
+class RawStore:
     """A SQLite file, or a prefix in etcd."""
 
     def __init__(self, path: Path, prefix: str) -> None:
@@ -208,10 +210,10 @@ class Shelf:
         }
 
 
-async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
+async def test_values_are_read_by_another_decoder(raw_store: RawStore) -> None:
     """Google's Protobuf decoder reads the stored bytes of every kind with the published IDL: every
     field is known, and encoding again gives the same bytes."""
-    kv = await shelf.open()
+    kv = await raw_store.open()
     expected: dict[str, tuple[Resource, Tree]] = {}
     for resource in STORED.values():
         codec = codec_of(resource)
@@ -222,7 +224,7 @@ async def test_values_are_read_by_another_decoder(shelf: Shelf) -> None:
         await kv.create(path, codec.stored_value(convert(SCHEME, obj, codec.hub)))
         expected[path] = (resource, obj)
     await kv.close()
-    stored = {path: value for path, value in shelf.read().items() if path in expected}
+    stored = {path: value for path, value in raw_store.read().items() if path in expected}
     assert stored.keys() == expected.keys()
     for path, value in stored.items():
         resource, obj = expected[path]
@@ -361,7 +363,7 @@ async def test_services_of_old_servers(store: KV) -> None:
     harness.stores.stop()
 
 
-async def test_values_of_versions_that_are_gone(store: KV) -> None:
+async def test_values_of_unknown_versions(store: KV) -> None:
     """A stored value of an unknown version is an internal error, not a client error."""
     harness = StorageHarness(store)
     old = {**OLD_POD, "apiVersion": "extensions/v1beta1"}

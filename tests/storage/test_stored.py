@@ -81,7 +81,7 @@ def test_encodings_stay_within_the_budget() -> None:
     run(test, encoding_cache_bytes=32_000)
 
 
-def test_a_list_larger_than_the_budget_does_not_push_itself_out() -> None:
+def test_list_larger_than_the_budget() -> None:
     """A list beyond the budget keeps most encodings that fit for the next list."""
 
     async def test(harness: StorageHarness) -> None:

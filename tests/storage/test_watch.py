@@ -246,7 +246,7 @@ def test_expired_version() -> None:
         await harness.kv.compact(await harness.kv.current_revision())
         client = Client()
         await watch(store, client, resource_version="2")
-        await client.until(lambda: client.closed)
+        await client.wait_until(lambda: client.closed)
         assert client.summary == [("ERROR", "Expired")]
         message = client.events[0]["object"]["message"]
         assert message.startswith("too old resource version: 2 (")
@@ -318,7 +318,7 @@ def test_slow_watchers_are_ended() -> None:
         await slow.count(1)
         slow.stuck = MAX_BACKLOG_BYTES + 1
         await store.create(config_map("b"))
-        await slow.until(lambda: slow.closed)
+        await slow.wait_until(lambda: slow.closed)
         assert slow.summary == [("ADDED", "a")]
         assert await fast.count(2) == [("ADDED", "a"), ("ADDED", "b")]
 
@@ -376,7 +376,7 @@ def test_protobuf_and_cbor_streams() -> None:
             query = {"initial_events": True, "match": "NotOlderThan", "bookmarks": True}
             await watch(store, client, form=form, **query)
             reader, bodies = framing.make_reader(), 0
-            await client.until(lambda c=client: len(c.frames) >= 2)
+            await client.wait_until(lambda c=client: len(c.frames) >= 2)
             for chunk in client.frames:
                 bodies += len(reader.feed(chunk))
             reader.close()
@@ -394,7 +394,7 @@ def test_closed_store_ends_streams() -> None:
         await watch(store, client)
         await client.count(1)
         await harness.kv.close()
-        await client.until(lambda: client.closed)
+        await client.wait_until(lambda: client.closed)
         with pytest.raises(Unavailable):
             await store.list(ListQuery())
 
@@ -437,7 +437,7 @@ def test_a_watch_replays_to_the_final_list(
         labels = {"n": "1"} if selector != "!n" and selector != "n!=1" else {}
         labels = {"n": "0"} if selector == "n in (0,2)" else labels
         await store.create(config_map("end", **({"labels": labels} if labels else {})))
-        await client.until(lambda: b'"end"' in b"".join(client.frames))
+        await client.wait_until(lambda: b'"end"' in b"".join(client.frames))
         for event in client.events:
             obj, name = event["object"], event["object"]["metadata"]["name"]
             assert (event["type"] == "ADDED") == (name not in state)

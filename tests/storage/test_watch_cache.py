@@ -71,7 +71,7 @@ async def test_a_write_has_one_entry(harness: StorageHarness) -> None:
     assert await store.get(key("first")) is stale_entry
 
 
-async def test_versions_not_written_yet_are_waited_for(harness: StorageHarness) -> None:
+async def test_future_versions(harness: StorageHarness) -> None:
     """A read at a version waits for it; a version that does not come is too large."""
     store = harness.of("configmaps")
     await store.create(config_map("a"))
@@ -105,7 +105,7 @@ async def test_pages_show_one_state_while_others_write(harness: StorageHarness) 
     assert names_listed == [f"c{number}" for number in range(9)]
 
 
-async def test_watches_resume_within_the_window_and_not_beyond(harness: StorageHarness) -> None:
+async def test_watches_resume_within_the_window(harness: StorageHarness) -> None:
     """Events that the cache has dropped are read from the store's history; after compaction they
     are expired."""
     store = harness.of("configmaps")
@@ -123,7 +123,7 @@ async def test_watches_resume_within_the_window_and_not_beyond(harness: StorageH
     late_client, other_store = Client(), StorageHarness(harness.kv).of("configmaps")
     await other_store.list(ListQuery())
     await watch(other_store, late_client, resource_version=f"{start_revision}")
-    await late_client.until(lambda: late_client.closed)
+    await late_client.wait_until(lambda: late_client.closed)
     assert late_client.summary == [("ERROR", "Expired")]
     other_store.stop()
 
@@ -196,7 +196,7 @@ async def test_slow_watchers_are_ended_alone(harness: StorageHarness) -> None:
     slow.stuck = MAX_BACKLOG_BYTES + 1
     for name in "bc":
         await store.create(config_map(name))
-    await slow.until(lambda: slow.closed)
+    await slow.wait_until(lambda: slow.closed)
     assert slow.summary == [("ADDED", "a")]
     assert (await fast.count(3))[1:] == [("ADDED", "b"), ("ADDED", "c")]
     resumed_client = Client()
@@ -220,7 +220,7 @@ async def test_encodings_are_bounded_by_bytes(store: KV) -> None:
     harness.stores.stop()
 
 
-async def test_changes_that_come_while_many_are_served_go_out_together(
+async def test_changes_are_batched(
     harness: StorageHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a long round the pump waits: each watcher gets fewer writes than there are changes, and

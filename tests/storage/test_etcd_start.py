@@ -43,10 +43,10 @@ async def test_an_etcd_that_starts_later(monkeypatch: pytest.MonkeyPatch, member
     with pytest.raises(Unavailable):
         await open_store(f"etcd:{member.url}/")
     monkeypatch.setattr(backends, "START_TIMEOUT_SECONDS", 60.0)
-    open_fresh = asyncio.create_task(open_store(f"etcd:{member.url}/"))
+    open_task = asyncio.create_task(open_store(f"etcd:{member.url}/"))
     await asyncio.sleep(0)
     member.start()
-    store = await open_fresh
+    store = await open_task
     await store.create("/a/x", b"")
     await store.close()
 

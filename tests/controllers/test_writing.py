@@ -11,7 +11,7 @@ from kapiserver.apiserver.admission.plugins import PLUGINS, Hooks, Plugin
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
-from tests.controllers.waiting import until
+from tests.controllers.waiting import wait_until
 
 
 def managers(obj: Any) -> list[str]:
@@ -31,7 +31,7 @@ def managers(obj: Any) -> list[str]:
 )
 def test_field_managers(api, collection, name, manager):
     """What a server creates has the field managers that Kubernetes gives it."""
-    obj = until(api, collection, name, lambda obj: obj is not None)
+    obj = wait_until(api, collection, name, lambda obj: obj is not None)
     assert managers(obj)[0] == manager
 
 

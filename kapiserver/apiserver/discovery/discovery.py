@@ -13,7 +13,7 @@ from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.responses import answer_tree
+from kapiserver.apiserver.endpoints.responses import tree_response
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
@@ -37,18 +37,18 @@ async def serve_discovery(server: Server, request: Request) -> AnyResponse:
     if prefix == "api":
         if rest != ["v1"]:
             raise UnknownResource
-        return answer_tree(server, request, resource_list(server, GroupVersion("", rest[0])))
+        return tree_response(server, request, resource_list(server, GroupVersion("", rest[0])))
     groups_by_name = {group.name: group for group in server.scheme.groups if group.name}
     group = groups_by_name.get(rest[0])
     if group is None:
         return page_not_found()
     if len(rest) == 1:
-        return answer_tree(
+        return tree_response(
             server, request, {"kind": "APIGroup", "apiVersion": "v1"} | _group(group)
         )
     if rest[1] not in group.versions:
         raise UnknownResource
-    return answer_tree(server, request, resource_list(server, GroupVersion(group.name, rest[1])))
+    return tree_response(server, request, resource_list(server, GroupVersion(group.name, rest[1])))
 
 
 def _root(server: Server, request: Request, prefix: str) -> Response:
@@ -58,7 +58,7 @@ def _root(server: Server, request: Request, prefix: str) -> Response:
     if accepted.convert is not None:
         return _aggregated(server, request, prefix, accepted)
     tree = _api_versions(request) if prefix == "api" else group_list(server)
-    response = answer_tree(server, request, tree)
+    response = tree_response(server, request, tree)
     response.headers.append(("Vary", "Accept"))
     return response
 

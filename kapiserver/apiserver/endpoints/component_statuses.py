@@ -8,7 +8,7 @@ from __future__ import annotations
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_plain, now, table_of
+from kapiserver.apiserver.endpoints.object_responses import now, plain_response, table_of
 from kapiserver.apiserver.endpoints.options import read_options, selection_of
 from kapiserver.apiserver.endpoints.tables import metadata_alone
 from kapiserver.apiserver.errors import NoSuchForm
@@ -56,7 +56,7 @@ async def _list(server: Server, request: Request, target: Target) -> AnyResponse
         tree = {
             "kind": "ComponentStatusList", "apiVersion": "v1", "metadata": metadata, "items": bare
         }  # fmt: skip
-    return answer_plain(server, form, tree)
+    return plain_response(server, form, tree)
 
 
 def _answer(
@@ -66,10 +66,10 @@ def _answer(
         table = table_of(server, request, form, target)
         tree = table.head({})
         tree["rows"].append(table.row(obj, now(server)))
-        return answer_plain(server, form, tree)
+        return plain_response(server, form, tree)
     if form.convert is not None:
-        return answer_plain(server, form, metadata_alone(obj, form.convert.group_version))
-    return answer_plain(server, form, obj)
+        return plain_response(server, form, metadata_alone(obj, form.convert.group_version))
+    return plain_response(server, form, obj)
 
 
 async def _store_status(server: Server) -> Tree:

@@ -38,7 +38,7 @@ SPLICED = (JSON, PROTOBUF, CBOR)
 """Media types in which the store keeps the bytes of objects."""
 
 
-def answer_entry(
+def entry_response(
     server: Server,
     request: Request,
     wanted: Wanted,
@@ -48,7 +48,7 @@ def answer_entry(
 ) -> Response:
     """Answer with one object, or with what the target or the client makes of it."""
     if target.view is not None and wanted.convert is None:
-        return answer_plain(server, wanted, target.view.read(entry.tree()), status)
+        return plain_response(server, wanted, target.view.read(entry.tree()), status)
     if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
         form = form_of(target.version, wanted.media.extension)
         body = target.store.encoder.encode_object(entry, form)
@@ -67,10 +67,10 @@ def answer_entry(
         tree = metadata_alone(entry.tree(), wanted.convert.group_version)
     else:
         tree = in_version(server.scheme, entry.tree(), target.version)
-    return answer_plain(server, wanted, tree, status)
+    return plain_response(server, wanted, tree, status)
 
 
-def answer_plain(server: Server, wanted: Wanted, tree: Tree, status: int = 200) -> Response:
+def plain_response(server: Server, wanted: Wanted, tree: Tree, status: int = 200) -> Response:
     """Answer with a tree as it is."""
     codecs = server.codecs
     make = codecs.pretty_serializer_for if wanted.pretty else codecs.serializer_for
@@ -78,7 +78,7 @@ def answer_plain(server: Server, wanted: Wanted, tree: Tree, status: int = 200) 
     return Response(status=status, media_type=wanted.media.name, body=body)
 
 
-async def answer_listing(
+async def list_response(
     server: Server, request: Request, wanted: Wanted, target: Target, listing: ListResult
 ) -> Response:
     """Answer with a list, or with what the client makes of it."""
@@ -200,8 +200,8 @@ async def _whole(
         found.append(item)
         await turn.yield_if_expired()
     if len(found) < SEVERAL:
-        return answer_plain(server, wanted, head)
-    return await asyncio.to_thread(answer_plain, server, wanted, head)
+        return plain_response(server, wanted, head)
+    return await asyncio.to_thread(plain_response, server, wanted, head)
 
 
 async def _sliced(wanted: Wanted, slices: Iterator[bytes]) -> Response:

@@ -16,7 +16,7 @@ from kapiserver.codecs.media_types import JSON, MediaType
 from kapiserver.codecs.negotiation import MediaTypeOptions, negotiate_output, wants_pretty
 
 
-def answer_tree(
+def tree_response(
     server: Server,
     request: Request,
     tree: Tree,
@@ -31,8 +31,8 @@ def answer_tree(
     return _encoded(server, request, tree, accepted, status)
 
 
-def answer_status(server: Server, request: Request, tree: Tree) -> Response:
-    """Answer with a Status; in JSON where the client takes nothing that is on offer."""
+def status_response(server: Server, request: Request, tree: Tree) -> Response:
+    """Return a Status as a response; in JSON if the client accepts no available encoding."""
     try:
         offered = server.codecs.media_types
         accepted = negotiate_output(request.header("Accept"), offered, allows=_anything)

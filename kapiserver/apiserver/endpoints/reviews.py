@@ -29,7 +29,7 @@ from kapiserver.apiserver.endpoints.decode import (
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.negotiation import Wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_plain
+from kapiserver.apiserver.endpoints.object_responses import plain_response
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
@@ -54,7 +54,7 @@ async def review(server: Server, request: Request, target: Target) -> AnyRespons
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_review(server, target, request.caller(), options, body)
-    return answer_plain(server, form, tree, 201)
+    return plain_response(server, form, tree, 201)
 
 
 async def create_review(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.endpoints.responses import answer_status
+from kapiserver.apiserver.endpoints.responses import status_response
 from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request
@@ -42,4 +42,4 @@ def error_response(server: Server, request: Request, error: Exception) -> Respon
         )  # fmt: skip
         message = "This request caused apiserver to panic. Look in the logs for details."
         tree = status(code=500, reason="InternalError", message=message)
-    return answer_status(server, request, tree)
+    return status_response(server, request, tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import read_body
 from kapiserver.apiserver.endpoints.negotiation import wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_entry
+from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.create import create_object
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.errors import MethodNotAllowed
@@ -22,4 +22,4 @@ async def create(server: Server, request: Request, target: Target) -> AnyRespons
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     written = await create_object(server, target, request.caller(), options, body)
-    return answer_entry(server, request, form, target, written.entry, 201)
+    return entry_response(server, request, form, target, written.entry, 201)

@@ -6,7 +6,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import EncodedBody, media_type_of
 from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_entry, answer_plain
+from kapiserver.apiserver.endpoints.object_responses import entry_response, plain_response
 from kapiserver.apiserver.endpoints.operations.delete import (
     delete_object,
     delete_options,
@@ -26,9 +26,9 @@ async def delete(server: Server, request: Request, target: Target) -> AnyRespons
     status = deleted_status(target, written)
     if status is not None:
         # A Status is never made a Table.
-        return answer_plain(server, Wanted(media=form.media, pretty=form.pretty), status)
+        return plain_response(server, Wanted(media=form.media, pretty=form.pretty), status)
     waits = written.outcome == "terminating" and options.get("orphanDependents") is False
-    return answer_entry(server, request, form, target, written.entry, 202 if waits else 200)
+    return entry_response(server, request, form, target, written.entry, 202 if waits else 200)
 
 
 async def read_delete_options(server: Server, request: Request, target: Target) -> Tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.handlers.delete import read_delete_options
 from kapiserver.apiserver.endpoints.negotiation import wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_listing
+from kapiserver.apiserver.endpoints.object_responses import list_response
 from kapiserver.apiserver.endpoints.operations.delete import delete_objects
 from kapiserver.apiserver.endpoints.options import list_query, read_options
 from kapiserver.apiserver.errors import MethodNotAllowed
@@ -23,4 +23,4 @@ async def deletecollection(server: Server, request: Request, target: Target) -> 
     deletion = await read_delete_options(server, request, target)
     listed = list_query(request.info, target, options)
     listing = await delete_objects(server, target, request.caller(), deletion, listed)
-    return await answer_listing(server, request, form, target, listing)
+    return await list_response(server, request, form, target, listing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_entry
+from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -20,10 +20,10 @@ async def get(server: Server, request: Request, target: Target) -> AnyResponse:
         read_options(server, request, "GetOptions")
     entry = await target.store.get(target.key, resource_version=version)
     if form.media is not YAML:
-        return answer_entry(server, request, form, target, entry)
+        return entry_response(server, request, form, target, entry)
     # Writing YAML takes half a microsecond a byte.
     aside = server.stores.offloader
     await aside.tree(entry)
     return await aside.run_sized(
-        len(entry.value), answer_entry, server, request, form, target, entry
+        len(entry.value), entry_response, server, request, form, target, entry
     )

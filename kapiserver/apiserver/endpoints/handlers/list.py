@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_listing, prepare_listing
+from kapiserver.apiserver.endpoints.object_responses import list_response, prepare_listing
 from kapiserver.apiserver.endpoints.options import list_query, read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -17,4 +17,4 @@ async def list_(server: Server, request: Request, target: Target) -> AnyResponse
     options = read_options(server, request, "ListOptions")
     listing = await target.store.list(list_query(request.info, target, options))
     await prepare_listing(form, target, listing)
-    return await answer_listing(server, request, form, target, listing)
+    return await list_response(server, request, form, target, listing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import field_validation
 from kapiserver.apiserver.endpoints.negotiation import wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_entry
+from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.apply import (
     APPLY_TYPES,
     apply_configuration,
@@ -37,7 +37,7 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     options = read_options(server, request, "PatchOptions")
     content = read_patch(PATCH_TYPES[name], data, field_validation(options))
     written = await patch_object(server, target, request.caller(), options, content)
-    return answer_entry(server, request, form, target, written.entry)
+    return entry_response(server, request, form, target, written.entry)
 
 
 async def _apply(server: Server, request: Request, target: Target, media: str) -> AnyResponse:
@@ -48,4 +48,4 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     config = read_configuration(media, data, field_validation(options), request.warnings)
     written = await apply_configuration(server, target, request.caller(), options, config)
     status = 201 if written.outcome == "created" else 200
-    return answer_entry(server, request, form, target, written.entry, status)
+    return entry_response(server, request, form, target, written.entry, status)

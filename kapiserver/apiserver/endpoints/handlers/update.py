@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import read_body
 from kapiserver.apiserver.endpoints.negotiation import wanted
-from kapiserver.apiserver.endpoints.object_responses import answer_entry
+from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.update import update_object
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
@@ -20,4 +20,4 @@ async def update(server: Server, request: Request, target: Target) -> AnyRespons
     options = read_options(server, request, "UpdateOptions")
     written = await update_object(server, target, request.caller(), options, body)
     status = 201 if written.outcome == "created" else 200
-    return answer_entry(server, request, form, target, written.entry, status)
+    return entry_response(server, request, form, target, written.entry, status)

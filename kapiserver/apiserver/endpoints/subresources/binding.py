@@ -30,7 +30,7 @@ from kapiserver.apiserver.endpoints.decode import (
     read_body,
 )
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
-from kapiserver.apiserver.endpoints.responses import answer_tree
+from kapiserver.apiserver.endpoints.responses import tree_response
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
@@ -48,7 +48,7 @@ async def bind(server: Server, request: Request, target: Target) -> AnyResponse:
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await bind_pod(server, target, request.caller(), options, body)
-    return answer_tree(server, request, tree, status=201)
+    return tree_response(server, request, tree, status=201)
 
 
 async def bind_pod(

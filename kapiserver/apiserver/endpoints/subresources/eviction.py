@@ -34,7 +34,7 @@ from kapiserver.apiserver.endpoints.decode import (
     read_body,
 )
 from kapiserver.apiserver.endpoints.options import check_options, delete_query, read_options
-from kapiserver.apiserver.endpoints.responses import answer_tree
+from kapiserver.apiserver.endpoints.responses import tree_response
 from kapiserver.apiserver.endpoints.subresources.pod_conditions import set_condition
 from kapiserver.apiserver.errors import BadRequest, Forbidden, TooManyRequests
 from kapiserver.apiserver.request import Request
@@ -61,7 +61,7 @@ async def evict(server: Server, request: Request, target: Target) -> AnyResponse
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await evict_pod(server, target, request.caller(), options, body)
-    return answer_tree(server, request, tree, status=tree["code"])
+    return tree_response(server, request, tree, status=tree["code"])
 
 
 async def evict_pod(

@@ -18,7 +18,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import Body, decode_object, field_validation, read_body
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
-from kapiserver.apiserver.endpoints.responses import answer_tree
+from kapiserver.apiserver.endpoints.responses import tree_response
 from kapiserver.apiserver.errors import BadRequest, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -39,7 +39,7 @@ async def request_token(server: Server, request: Request, target: Target) -> Any
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_token(server, target, request.caller(), options, body)
-    return answer_tree(server, request, tree, status=201)
+    return tree_response(server, request, tree, status=201)
 
 
 async def create_token(

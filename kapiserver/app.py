@@ -46,7 +46,7 @@ from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
-from kapiserver.controllers.apiserver_endpoints import Place
+from kapiserver.controllers.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
@@ -215,8 +215,8 @@ def _start_repair(app: App, stack: AsyncExitStack) -> None:
 
 def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> None:
     address = reached_at(app.server.config.bind_address)
-    place = Place(port, address) if address and port else None
-    service = KubernetesService(apiserver_context(app.server), place, port)
+    server_address = ServerAddress(port, address) if address and port else None
+    service = KubernetesService(apiserver_context(app.server), server_address, port)
     service.start()
     stack.push_async_callback(service.stop)
 

@@ -175,39 +175,39 @@ class APIServiceRegistration:
 
     def _desired(self, name: str) -> Tree | None:
         version, _, group = name.partition(".")
-        wanted = GroupVersion(group, version)
-        if wanted in self._built_in:
+        desired = GroupVersion(group, version)
+        if desired in self._built_in:
             first, versions = PRIORITIES[group]
-            return api_service(wanted, (first, versions[version]), ONCE)
-        if self._definition_counts[wanted] > 0:
-            return api_service(wanted, _CUSTOM_PRIORITY, ALWAYS)
+            return api_service(desired, (first, versions[version]), ONCE)
+        if self._definition_counts[desired] > 0:
+            return api_service(desired, _CUSTOM_PRIORITY, ALWAYS)
         return None
 
     async def _reconcile(self, name: str) -> None:
-        wanted, first = self._desired(name), name not in self._reconciled
+        desired, first = self._desired(name), name not in self._reconciled
         try:
             current = (await self._store.get(ObjectKey("", name))).tree()
         except NotFound:
             current = None
-        if first or wanted is None or _management(wanted) == ALWAYS:
-            await self._write(name, wanted, current, first=first)
+        if first or desired is None or _management(desired) == ALWAYS:
+            await self._write(name, desired, current, first=first)
         self._reconciled.add(name)
 
     async def _write(
-        self, name: str, wanted: Tree | None, current: Tree | None, *, first: bool
+        self, name: str, desired: Tree | None, current: Tree | None, *, first: bool
     ) -> None:
         if current is None:
-            if wanted is not None:
-                await create_missing(self._objects, wanted)
+            if desired is not None:
+                await create_missing(self._objects, desired)
             return
         management = _management(current)
         if management == ONCE and not (first and name in (self._present_at_start or ())):
             return
         if management not in (ONCE, ALWAYS):
             return
-        if wanted is None:
+        if desired is None:
             await delete_object(self._objects, name, uid=uid_of(current))
-        elif current["spec"] != (spec := decoded(self._server, wanted)["spec"]):
+        elif current["spec"] != (spec := decoded(self._server, desired)["spec"]):
             await update_object(self._objects, name, lambda current: current | {"spec": spec})
 
 
@@ -233,7 +233,11 @@ def api_service(version: GroupVersion, priority: tuple[int, int], management: st
 
 def _served_versions(head: Tree) -> list[GroupVersion]:
     spec = head["spec"]
-    return [GroupVersion(spec["group"], one["name"]) for one in spec["versions"] if one["served"]]
+    return [
+        GroupVersion(spec["group"], version["name"])
+        for version in spec["versions"]
+        if version["served"]
+    ]
 
 
 def _management(obj: Tree) -> str:

@@ -22,7 +22,7 @@ _OF_SERVICE = {"kubernetes.io/service-name": "kubernetes"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class ServerAddress:
     """Where a server is reached."""
 
     port: int
@@ -43,7 +43,7 @@ class Place:
         return encode_for_storage(codecs, tree)
 
 
-def leased(codecs: CodecFactory, value: bytes) -> Place | None:
+def address_of_lease(codecs: CodecFactory, value: bytes) -> ServerAddress | None:
     """The place that a lease says; kube-apiserver's own say no port, which then is 6443."""
     try:
         subset = (decode_from_storage(codecs, value).get("subsets") or [{}])[0]
@@ -51,14 +51,14 @@ def leased(codecs: CodecFactory, value: bytes) -> Place | None:
         return None
     address = ((subset.get("addresses") or [{}])[0]).get("ip")
     port = ((subset.get("ports") or [{}])[0]).get("port") or 6443
-    return Place(port, address) if address else None
+    return ServerAddress(port, address) if address else None
 
 
-def endpoints(places: Sequence[Place]) -> tuple[GroupVersion, Tree]:
-    """The Endpoints of the service `kubernetes`; places in order."""
+def endpoints(server_addresses: Sequence[ServerAddress]) -> tuple[GroupVersion, Tree]:
+    """Return the Endpoints of the service `kubernetes`, for sorted addresses."""
     subsets = [
-        {"addresses": [{"ip": one.address} for one in group], "ports": [_port(port)]}
-        for port, group in itertools.groupby(places, key=lambda one: one.port)
+        {"addresses": [{"ip": member.address} for member in members], "ports": [_port(port)]}
+        for port, members in _by_port(server_addresses)
     ]
     metadata = _METADATA | {"labels": dict(_SKIP_MIRROR)}
     return CORE, {
@@ -66,27 +66,34 @@ def endpoints(places: Sequence[Place]) -> tuple[GroupVersion, Tree]:
     }  # fmt: skip
 
 
-def slices(places: Sequence[Place]) -> tuple[GroupVersion, list[Tree]]:
-    """Its EndpointSlices: one for each port, the first named as the service is."""
-    found: list[Tree] = []
-    for port, group in itertools.groupby(places, key=lambda one: one.port):
-        members = list(group)
+def slices(server_addresses: Sequence[ServerAddress]) -> tuple[GroupVersion, list[Tree]]:
+    """Return its EndpointSlices, one for each port; the first is named as the service is."""
+    result: list[Tree] = []
+    for port, members in _by_port(server_addresses):
         metadata = _METADATA | {"labels": dict(_OF_SERVICE)}
-        if found:
+        if result:
             metadata["name"] = f"kubernetes-{port}"
-        found.append(
+        addresses = [member.address for member in members]
+        result.append(
             {
                 "kind": "EndpointSlice",
                 "apiVersion": str(_DISCOVERY),
                 "metadata": metadata,
-                "addressType": "IPv6" if ":" in members[0].address else "IPv4",
+                "addressType": "IPv6" if ":" in addresses[0] else "IPv4",
                 "endpoints": [
-                    {"addresses": [one.address], "conditions": {"ready": True}} for one in members
+                    {"addresses": [address], "conditions": {"ready": True}} for address in addresses
                 ],
-                "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+                "ports": [_port(port)],
             }
         )
-    return _DISCOVERY, found
+    return _DISCOVERY, result
+
+
+def _by_port(
+    server_addresses: Sequence[ServerAddress],
+) -> list[tuple[int, list[ServerAddress]]]:
+    groups = itertools.groupby(server_addresses, key=lambda member: member.port)
+    return [(port, list(members)) for port, members in groups]
 
 
 def _port(number: int) -> Tree:

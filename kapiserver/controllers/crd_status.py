@@ -184,10 +184,10 @@ class CRDStatusController:
         def change(current: Tree | None) -> Tree:
             assert current is not None
             metadata = metadata_of(current)
-            left = [one for one in finalizers_of(current) if one != FINALIZER]
+            remaining = [item for item in finalizers_of(current) if item != FINALIZER]
             metadata.pop("finalizers", None)
-            if left:
-                metadata["finalizers"] = left
+            if remaining:
+                metadata["finalizers"] = remaining
             return current
 
         try:
@@ -229,28 +229,28 @@ def _is_up_to_date(head: Tree) -> bool:
 
 def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
     """The status of a definition, where the others of its group have accepted these names."""
-    wanted: Tree = obj["spec"]["names"]
+    requested: Tree = obj["spec"]["names"]
     accepted: Tree = obj["status"]["acceptedNames"]
-    used = {
+    names_in_use = {
         "resources": {
             name
-            for one in others
-            for name in (one["plural"], one.get("singular"), *(one.get("shortNames") or ()))
+            for item in others
+            for name in (item["plural"], item.get("singular"), *(item.get("shortNames") or ()))
         },
-        "kinds": {name for one in others for name in (one["kind"], one.get("listKind"))},
+        "kinds": {name for item in others for name in (item["kind"], item.get("listKind"))},
     }
     names, conflict = dict(accepted), ("NoConflicts", "no conflicts found")
     for name, reason, among in _NAMES:
-        problem = _name_conflict(wanted.get(name), accepted.get(name), used[among])
+        problem = _name_conflict(requested.get(name), accepted.get(name), names_in_use[among])
         if problem:
             conflict = (reason, problem)
-        elif wanted.get(name):
-            names[name] = wanted[name]
+        elif requested.get(name):
+            names[name] = requested[name]
         else:
             names.pop(name, None)
     names.pop("categories", None)
-    if wanted.get("categories"):
-        names["categories"] = wanted["categories"]
+    if requested.get("categories"):
+        names["categories"] = requested["categories"]
     good = conflict[0] == "NoConflicts"
     status = {**obj["status"], "acceptedNames": _ordered_names(names)}
     status = set_condition(status, "NamesAccepted", str(good), *conflict, now=now)
@@ -268,12 +268,20 @@ def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
     return set_condition(status, _CONFORMANT, *approval, now=now)
 
 
-def _name_conflict(wanted: object, accepted: object, used: set[str]) -> str:
-    if isinstance(wanted, list):
+def _name_conflict(requested: object, accepted: object, names_in_use: set[str]) -> str:
+    if isinstance(requested, list):
         had = accepted if isinstance(accepted, list) else ()
-        found = [f'"{one}" is already in use' for one in wanted if one not in had and one in used]
-        return found[0] if len(found) == 1 else f"[{', '.join(found)}]" if found else ""
-    return f'"{wanted}" is already in use' if wanted != accepted and wanted in used else ""
+        matches = [
+            f'"{item}" is already in use'
+            for item in requested
+            if item not in had and item in names_in_use
+        ]
+        return matches[0] if len(matches) == 1 else f"[{', '.join(matches)}]" if matches else ""
+    return (
+        f'"{requested}" is already in use'
+        if requested != accepted and requested in names_in_use
+        else ""
+    )
 
 
 def _ordered_names(names: Tree) -> Tree:
@@ -286,16 +294,16 @@ _CONFORMANT = "KubernetesAPIApprovalPolicyConformant"
 
 def _approval(obj: Tree) -> tuple[str, str, str] | None:
     """Status, reason and message of the condition about a protected group; None for others."""
-    found = approval_of(obj)
-    if found is None:
+    matches = approval_of(obj)
+    if matches is None:
         return None
-    state, message = found
+    state, message = matches
     return ("True" if state == "ApprovedAnnotation" else "False", state, message)
 
 
 def _approval_condition(obj: Tree) -> tuple[str, str, str] | None:
-    found = condition(obj, _CONFORMANT)
-    return None if found is None else (found["status"], found["reason"], found["message"])
+    matches = condition(obj, _CONFORMANT)
+    return None if matches is None else (matches["status"], matches["reason"], matches["message"])
 
 
 _NON_STRUCTURAL = "NonStructuralSchema"
@@ -312,9 +320,9 @@ def _with_structural_condition(status: Tree, obj: Tree, now: str) -> Tree:
     if not _may_be_non_structural(obj):
         return status
     problems: list[str] = []
-    for index, one in enumerate(obj["spec"]["versions"]):
+    for index, item in enumerate(obj["spec"]["versions"]):
         path = (Path("spec") / "versions")[index] / "schema.openAPIV3Schema"
-        schema = (one.get("schema") or {}).get("openAPIV3Schema") or {}
+        schema = (item.get("schema") or {}).get("openAPIV3Schema") or {}
         problems += map(str, structural_rules.check(schema, path) if schema else ())
     if not problems:
         return without_condition(status, _NON_STRUCTURAL)

@@ -142,13 +142,15 @@ class DisruptionController:
                 owners[owner.get("uid") or ""] = (namespace_of(pod), owner)
         total, counted = 0, set()
         for namespace, owner in owners.values():
-            found = self._owner(namespace, owner)
-            above = _controller_of(found) if found is not None else None
-            if found is not None and above is not None and above.get("kind") == "Deployment":
-                found = self._owner(namespace, above) or found
-            if found is not None and (uid := metadata_of(found).get("uid")) not in counted:
+            scaled = self._owner(namespace, owner)
+            if scaled is None:
+                continue
+            above = _controller_of(scaled)
+            if above is not None and above.get("kind") == "Deployment":
+                scaled = self._owner(namespace, above) or scaled
+            if (uid := uid_of(scaled)) not in counted:
                 counted.add(uid)
-                total += value_at(found, "spec", "replicas") or 0
+                total += value_at(scaled, "spec", "replicas") or 0
         return total
 
     def _owner(self, namespace: str, owner: Tree) -> Tree | None:
@@ -165,7 +167,7 @@ class DisruptionController:
 
 def _controller_of(obj: Tree) -> Tree | None:
     owners = metadata_of(obj).get("ownerReferences") or ()
-    return next((one for one in owners if one.get("controller")), None)
+    return next((item for item in owners if item.get("controller")), None)
 
 
 def _scaled_value(value: int | str | None, total: int) -> int:
@@ -178,17 +180,17 @@ def _status(budget: Tree, pods: Sequence[Tree], expected: int, desired: int, now
     from kapiserver.api.policy.v1 import PodDisruptionBudgetStatus  # with the first budget
 
     before = budget.get("status") or {}
-    there = {name_of(pod) for pod in pods if not is_terminating(pod)}
-    evicted = {
+    present = {name_of(pod) for pod in pods if not is_terminating(pod)}
+    recently_evicted = {
         name: moment
         for name, moment in (before.get("disruptedPods") or {}).items()
-        if name in there
+        if name in present
         and datetime.fromisoformat(moment).timestamp() + EVICTION_TIMEOUT_SECONDS > now
     }
     healthy = sum(
         has_condition(pod, "Ready")
         for pod in pods
-        if not is_terminating(pod) and name_of(pod) not in evicted
+        if not is_terminating(pod) and name_of(pod) not in recently_evicted
     )
     allowed = max(healthy - desired, 0) if expected > 0 else 0
     status: Tree = {
@@ -199,8 +201,8 @@ def _status(budget: Tree, pods: Sequence[Tree], expected: int, desired: int, now
         "expectedPods": expected,
         "conditions": _conditions(before, generation_of(budget), timestamp(now), allowed),
     }
-    if evicted:
-        status["disruptedPods"] = evicted
+    if recently_evicted:
+        status["disruptedPods"] = recently_evicted
     reorder_keys(status, PodDisruptionBudgetStatus)
     return status
 
@@ -215,9 +217,9 @@ def _conditions(before: Tree, generation: int, now: str, allowed: int) -> list[T
         "message": "",
     }
     others = []
-    for one in before.get("conditions") or ():
-        if one.get("type") != condition["type"]:
-            others.append(one)
-        elif one.get("status") == condition["status"]:
-            condition["lastTransitionTime"] = one.get("lastTransitionTime")
+    for item in before.get("conditions") or ():
+        if item.get("type") != condition["type"]:
+            others.append(item)
+        elif item.get("status") == condition["status"]:
+            condition["lastTransitionTime"] = item.get("lastTransitionTime")
     return [*others, condition]

@@ -49,14 +49,14 @@ def selects_pods(service: Tree) -> bool:
 def selected(service: Tree, pods: Iterable[Tree]) -> list[Tree]:
     """The pods behind a service that have addresses, in order."""
     selector = service["spec"]["selector"].items()
-    found = [
+    result = [
         pod
         for pod in pods
         if selector <= labels_of(pod).items()
         and value_at(pod, "status", "podIP")
         and value_at(pod, "status", "phase") not in ("Failed", "Succeeded")
     ]
-    return sorted(found, key=name_of)
+    return sorted(result, key=name_of)
 
 
 def _families(service: Tree) -> list[str]:
@@ -64,7 +64,7 @@ def _families(service: Tree) -> list[str]:
 
 
 def _address(pod: Tree, family: str) -> str | None:
-    addresses = [one.get("ip") for one in value_at(pod, "status", "podIPs") or ()]
+    addresses = [item.get("ip") for item in value_at(pod, "status", "podIPs") or ()]
     for address in (*addresses, value_at(pod, "status", "podIP")):
         if address and family_of(address) == family:
             return str(address)
@@ -77,28 +77,30 @@ def _port(pod: Tree, port: Tree) -> int | None:
     if isinstance(target, int):
         return target
     for container in value_at(pod, "spec", "containers") or ():
-        for one in container.get("ports") or ():
-            same = one.get("protocol") == port.get("protocol")
-            if one.get("name") == target and same:
-                return int(one["containerPort"])
+        for item in container.get("ports") or ():
+            same = item.get("protocol") == port.get("protocol")
+            if item.get("name") == target and same:
+                return int(item["containerPort"])
     return None
 
 
 def _ports(pod: Tree, service: Tree) -> list[Tree] | None:
     """The ports of a service as a pod has them; None: there are none, and it is not headless."""
-    found = []
+    result = []
     for port in value_at(service, "spec", "ports") or ():
         number = _port(pod, port)
         if number is not None:
-            one = {name: port[name] for name in ("name", "protocol", "appProtocol") if name in port}
-            found.append({"port": number, **one})
-    if found or is_headless(service["spec"]):
-        return found
+            item = {
+                name: port[name] for name in ("name", "protocol", "appProtocol") if name in port
+            }
+            result.append({"port": number, **item})
+    if result or is_headless(service["spec"]):
+        return result
     return None
 
 
 def _about(pod: Tree, service: Tree) -> Tree:
-    found: Tree = {
+    result: Tree = {
         "targetRef": {
             "kind": "Pod",
             "namespace": namespace_of(pod),
@@ -108,15 +110,15 @@ def _about(pod: Tree, service: Tree) -> Tree:
     }
     spec = pod.get("spec") or {}
     if spec.get("nodeName"):
-        found["nodeName"] = spec["nodeName"]
+        result["nodeName"] = spec["nodeName"]
     if spec.get("hostname") and spec.get("subdomain") == name_of(service):
-        found["hostname"] = spec["hostname"]
-    return found
+        result["hostname"] = spec["hostname"]
+    return result
 
 
 def subsets(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
     """The subsets of a service's Endpoints, one for each pod."""
-    found = []
+    result = []
     all_ready = bool(value_at(service, "spec", "publishNotReadyAddresses"))
     for pod in pods:
         address, ports = _address(pod, _families(service)[0]), _ports(pod, service)
@@ -126,39 +128,39 @@ def subsets(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
         subset: Tree = {kind: [{"ip": address, **_about(pod, service)}]}
         if ports:
             subset["ports"] = ports
-        found.append(subset)
-    return found
+        result.append(subset)
+    return result
 
 
 def labels(service: Tree) -> dict[str, str]:
     """The labels that what is made for a service has of it."""
-    found = {key: value for key, value in labels_of(service).items() if key != _HEADLESS}
+    result = {key: value for key, value in labels_of(service).items() if key != _HEADLESS}
     if is_headless(service.get("spec") or {}):
-        found[_HEADLESS] = ""
-    return found
+        result[_HEADLESS] = ""
+    return result
 
 
 def slices(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
     """The slices of a service: for each family and each set of ports, at least one a family."""
     all_ready = bool(value_at(service, "spec", "publishNotReadyAddresses"))
-    found = []
+    result = []
     for family in _families(service):
         groups: dict[str, tuple[list[Tree], list[Tree]]] = {}
         for pod in pods:
             address, ports = _address(pod, family), _ports(pod, service)
             if address is None or ports is None:
                 continue
-            ready, leaving = has_condition(pod, "Ready"), is_terminating(pod)
+            ready, terminating = has_condition(pod, "Ready"), is_terminating(pod)
             conditions = {
-                "ready": all_ready or (ready and not leaving),
+                "ready": all_ready or (ready and not terminating),
                 "serving": ready,
-                "terminating": leaving,
+                "terminating": terminating,
             }
             endpoint = {"addresses": [address], "conditions": conditions, **_about(pod, service)}
             named = [{"name": "", **port} for port in ports]
             groups.setdefault(repr(named), (named, []))[1].append(endpoint)
-        found.extend(_chunks(family, groups.values()) or [_slice(family, [], [])])
-    return found
+        result.extend(_chunks(family, groups.values()) or [_slice(family, [], [])])
+    return result
 
 
 def _chunks(family: str, groups: Iterable[tuple[list[Tree], list[Tree]]]) -> list[Tree]:
@@ -182,26 +184,26 @@ def is_mirrored(endpoints: Tree, service: Tree) -> bool:
 
 def mirrored(endpoints: Tree) -> list[Tree]:
     """The slices that say the same as Endpoints."""
-    found = []
+    result = []
     for subset in endpoints.get("subsets") or ():
         ports = [{"name": "", **port} for port in subset.get("ports") or ()]
         by_family: dict[str, tuple[list[Tree], list[Tree]]] = {}
         for kind in ("addresses", "notReadyAddresses"):
-            for one in subset.get(kind) or ():
+            for item in subset.get(kind) or ():
                 about = {
-                    name: one[name]
+                    name: item[name]
                     for name in ("hostname", "nodeName", "targetRef")
-                    if one.get(name)
+                    if item.get(name)
                 }
                 endpoint = {
-                    "addresses": [one["ip"]],
+                    "addresses": [item["ip"]],
                     "conditions": {"ready": kind == "addresses"},
                     **about,
                 }
-                by_family.setdefault(family_of(one["ip"]), (ports, []))[1].append(endpoint)
+                by_family.setdefault(family_of(item["ip"]), (ports, []))[1].append(endpoint)
         for family, group in by_family.items():
-            found.extend(_chunks(family, [group]))
-    return found
+            result.extend(_chunks(family, [group]))
+    return result
 
 
 def mirrored_annotations(endpoints: Tree) -> dict[str, str]:

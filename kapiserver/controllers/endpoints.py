@@ -201,9 +201,9 @@ async def _sync_endpoints(reader: _Reader, namespace: str, deleted: frozenset[st
                 "endpoints.kubernetes.io/managed-by": "endpoint-controller",
             },
         }
-        wanted: Tree = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata}
-        wanted["subsets"] = subsets(service, pods)
-        await _write(reader, reader.endpoints, CORE, "endpoints", wanted)
+        desired: Tree = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata}
+        desired["subsets"] = subsets(service, pods)
+        await _write(reader, reader.endpoints, CORE, "endpoints", desired)
     for name in deleted:
         key = ObjectKey(namespace, name)
         if reader.services.lister.get(key) is None:  # else it was created again
@@ -245,35 +245,35 @@ async def _write(
 
 
 async def _sync_slices(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
-    there = _slices_of(reader, namespace, _SLICE_MANAGER)
+    existing = _slices_of(reader, namespace, _SLICE_MANAGER)
     for service, pods in _services_with_pods(reader, namespace):
         name = name_of(service)
-        wanted = slices(service, pods)
+        desired = slices(service, pods)
         owner = owned_by(service, "Service")
-        given = {**labels(service), SERVICE_NAME: name, MANAGED_BY: _SLICE_MANAGER}
-        metadata = {"namespace": namespace, "labels": given, "ownerReferences": [owner]}
-        await _write_slices(reader, name, metadata, wanted, there.pop(name, []))
+        own_labels = {**labels(service), SERVICE_NAME: name, MANAGED_BY: _SLICE_MANAGER}
+        metadata = {"namespace": namespace, "labels": own_labels, "ownerReferences": [owner]}
+        await _write_slices(reader, name, metadata, desired, existing.pop(name, []))
     for name in deleted:
-        await _delete_slices(reader, namespace, there.get(name, []))
+        await _delete_slices(reader, namespace, existing.get(name, []))
 
 
 async def _sync_mirrored_slices(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
-    there = _slices_of(reader, namespace, _MIRROR_MANAGER)
+    existing = _slices_of(reader, namespace, _MIRROR_MANAGER)
     services = {name_of(service): service for service in _trees(reader.services, namespace)}
     for endpoints in _trees(reader.endpoints, namespace):
         name = name_of(endpoints)
         service = services.get(name)
         if service is None or not is_mirrored(endpoints, service):
             continue
-        given = {**labels_of(endpoints), SERVICE_NAME: name, MANAGED_BY: _MIRROR_MANAGER}
+        own_labels = {**labels_of(endpoints), SERVICE_NAME: name, MANAGED_BY: _MIRROR_MANAGER}
         owner = owned_by(endpoints, "Endpoints")
-        metadata: Tree = {"namespace": namespace, "labels": given, "ownerReferences": [owner]}
+        metadata: Tree = {"namespace": namespace, "labels": own_labels, "ownerReferences": [owner]}
         annotations = mirrored_annotations(endpoints)
         if annotations:
             metadata["annotations"] = annotations
-        await _write_slices(reader, name, metadata, mirrored(endpoints), there.pop(name, []))
-    for left in there.values():  # of deleted Endpoints or services
-        await _delete_slices(reader, namespace, left)
+        await _write_slices(reader, name, metadata, mirrored(endpoints), existing.pop(name, []))
+    for orphaned in existing.values():  # of deleted Endpoints or services
+        await _delete_slices(reader, namespace, orphaned)
 
 
 def _slices_of(reader: _Reader, namespace: str, manager: str) -> dict[str, list[Tree]]:

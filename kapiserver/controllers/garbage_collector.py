@@ -106,34 +106,36 @@ class GarbageCollector:
         ):
             part.clear()
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
+    def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
-        before = self._objects.get(seen.path)
-        deletes_dependents = seen.terminating and (
-            FOREGROUND in seen.finalizers or ORPHAN in seen.finalizers
+        before = self._objects.get(observed.path)
+        deletes_dependents = observed.terminating and (
+            FOREGROUND in observed.finalizers or ORPHAN in observed.finalizers
         )
-        if before is None and not seen.owners and not deletes_dependents:
+        if before is None and not observed.owners and not deletes_dependents:
             return
-        self._forget(seen.path)
-        if seen.owners or deletes_dependents:
-            self._objects[seen.path] = seen
-        for owner in seen.owners:
-            self._dependents_by_owner.setdefault(owner.get("uid") or "", {})[seen.path] = None
+        self._forget(observed.path)
+        if observed.owners or deletes_dependents:
+            self._objects[observed.path] = observed
+        for owner in observed.owners:
+            self._dependents_by_owner.setdefault(owner.get("uid") or "", {})[observed.path] = None
         if deletes_dependents:
-            self._owners_awaiting_dependents[seen.uid] = seen.path
-        if deletes_dependents or (seen.owners and (before is None or before.owners != seen.owners)):
-            self._queue.add(seen.path)
+            self._owners_awaiting_dependents[observed.uid] = observed.path
+        if deletes_dependents or (
+            observed.owners and (before is None or before.owners != observed.owners)
+        ):
+            self._queue.add(observed.path)
         if before is not None:
             self._add_waiting_owners(before)
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
+    def on_delete(self, observed: ObjectMetadata) -> None:
         """An object was deleted: queue its dependents and the owners that wait for it."""
-        before = self._objects.get(seen.path)
-        self._forget(seen.path)
-        self._deleted_uids[seen.uid] = None
+        before = self._objects.get(observed.path)
+        self._forget(observed.path)
+        self._deleted_uids[observed.uid] = None
         if len(self._deleted_uids) > MAX_DELETED_UIDS:
             self._deleted_uids.popitem(last=False)
-        for path in self._dependents_by_owner.get(seen.uid, ()):
+        for path in self._dependents_by_owner.get(observed.uid, ()):
             self._queue.add(path)
         if before is not None:
             self._add_waiting_owners(before)
@@ -163,39 +165,40 @@ class GarbageCollector:
     # Reconciling one object.
 
     async def _reconcile(self, path: str) -> None:
-        seen = self._objects.get(path)
-        if seen is None:
+        observed = self._objects.get(path)
+        if observed is None:
             return
-        store = self._server.stores.get(seen.resource)
+        store = self._server.stores.get(observed.resource)
         try:
-            entry = await store.get(seen.key)
+            entry = await store.get(observed.key)
         except NotFound:
             return
         obj = _metadata_of_entry(store, entry)
-        if uid_of(obj) != seen.uid:
+        if uid_of(obj) != observed.uid:
             return
         if is_terminating(obj):
-            await self._process_dependents(seen, obj)
+            await self._process_dependents(observed, obj)
         elif metadata_of(obj).get("ownerReferences"):
-            await self._process_owners(seen, obj, entry.revision)
+            await self._process_owners(observed, obj, entry.revision)
 
-    async def _process_dependents(self, seen: ObjectMetadata, obj: Tree) -> None:
+    async def _process_dependents(self, observed: ObjectMetadata, obj: Tree) -> None:
         """Carry out the deletion policy of a terminating owner for its dependents."""
         finalizers = finalizers_of(obj)
         if ORPHAN in finalizers:
-            for path in list(self._dependents_by_owner.get(seen.uid, ())):
-                await self._remove_owners(path, [seen.uid])
-            await self._drop_finalizer(seen, ORPHAN)
+            for path in list(self._dependents_by_owner.get(observed.uid, ())):
+                await self._remove_owners(path, [observed.uid])
+            await self._drop_finalizer(observed, ORPHAN)
         elif FOREGROUND in finalizers:
             if not any(
-                self._blocks(path, seen.uid) for path in self._dependents_by_owner.get(seen.uid, ())
+                self._blocks(path, observed.uid)
+                for path in self._dependents_by_owner.get(observed.uid, ())
             ):
-                await self._drop_finalizer(seen, FOREGROUND)
-            elif seen.uid not in self._dependents_queued:
-                self._dependents_queued.add(seen.uid)
-                for path in self._dependents_by_owner[seen.uid]:
+                await self._drop_finalizer(observed, FOREGROUND)
+            elif observed.uid not in self._dependents_queued:
+                self._dependents_queued.add(observed.uid)
+                for path in self._dependents_by_owner[observed.uid]:
                     if (
-                        self._blocks(path, seen.uid)
+                        self._blocks(path, observed.uid)
                         and self._objects[path].uid not in self._owners_awaiting_dependents
                     ):
                         self._queue.add(path)
@@ -203,65 +206,68 @@ class GarbageCollector:
     def _blocks(self, path: str, uid: str) -> bool:
         """Return whether foreground deletion of the owner waits for the dependent."""
         return any(
-            one.get("uid") == uid and one.get("blockOwnerDeletion") is True
-            for one in self._objects[path].owners
+            item.get("uid") == uid and item.get("blockOwnerDeletion") is True
+            for item in self._objects[path].owners
         )
 
-    async def _process_owners(self, seen: ObjectMetadata, obj: Tree, revision: Revision) -> None:
+    async def _process_owners(
+        self, observed: ObjectMetadata, obj: Tree, revision: Revision
+    ) -> None:
         """Keep the object, remove references to absent owners, or delete it."""
-        owners = await self._classify_owners(seen, obj)
+        owners = await self._classify_owners(observed, obj)
         if owners is None:
             return
         if owners.solid:
             if owners.absent or owners.waiting:
-                await self._remove_owners(seen.path, [*owners.absent, *owners.waiting])
+                await self._remove_owners(observed.path, [*owners.absent, *owners.waiting])
             return
-        if owners.waiting and self._dependents_by_owner.get(seen.uid):
-            await self._unblock_cycle(seen)
+        if owners.waiting and self._dependents_by_owner.get(observed.uid):
+            await self._unblock_cycle(observed)
             policy = "Foreground"
         elif ORPHAN in finalizers_of(obj):
             policy = "Orphan"
         else:
             policy = "Foreground" if FOREGROUND in finalizers_of(obj) else "Background"
-        await self._delete(seen, policy, revision)
+        await self._delete(observed, policy, revision)
 
-    async def _unblock_cycle(self, seen: ObjectMetadata) -> None:
+    async def _unblock_cycle(self, observed: ObjectMetadata) -> None:
         """Break a cycle of foreground deletions: none of the object's owners waits for it."""
-        dependents = self._dependents_by_owner.get(seen.uid, ())
+        dependents = self._dependents_by_owner.get(observed.uid, ())
         if any(self._objects[path].uid in self._owners_awaiting_dependents for path in dependents):
             await self._change_owners(
-                seen.path, lambda owners: [{**one, "blockOwnerDeletion": False} for one in owners]
+                observed.path,
+                lambda owners: [{**item, "blockOwnerDeletion": False} for item in owners],
             )
 
-    async def _classify_owners(self, seen: ObjectMetadata, obj: Tree) -> _OwnersByState | None:
+    async def _classify_owners(self, observed: ObjectMetadata, obj: Tree) -> _OwnersByState | None:
         """Return the owners by state, or None if one cannot be looked up."""
-        found = _OwnersByState([], [], [])
+        owners_by_state = _OwnersByState([], [], [])
         for reference in metadata_of(obj).get("ownerReferences") or ():
             uid = reference.get("uid") or ""
             try:
-                owner = await self._get_owner(seen, reference)
+                owner = await self._get_owner(observed, reference)
             except _ClusterScopedDependent as error:
-                await self._warn(seen, str(error))
+                await self._warn(observed, str(error))
                 return None
             except (NotRegistered, ValueError) as error:
-                _log.info("an owner of %s cannot be looked up: %s", seen.path, error)
-                self._unresolved[seen.path] = None
+                _log.info("an owner of %s cannot be looked up: %s", observed.path, error)
+                self._unresolved[observed.path] = None
                 return None
             if owner is None:
-                found.absent.append(uid)
+                owners_by_state.absent.append(uid)
             elif is_terminating(owner) and FOREGROUND in finalizers_of(owner):
-                found.waiting.append(uid)
+                owners_by_state.waiting.append(uid)
             else:
-                found.solid.append(uid)
-        return found
+                owners_by_state.solid.append(uid)
+        return owners_by_state
 
-    async def _get_owner(self, seen: ObjectMetadata, reference: Tree) -> Tree | None:
+    async def _get_owner(self, observed: ObjectMetadata, reference: Tree) -> Tree | None:
         """Return the owner that a reference names, or None if it does not exist. Raises
         NotRegistered, ValueError, _ClusterScopedDependent."""
         uid = reference.get("uid") or ""
         version = GroupVersion.parse(reference.get("apiVersion") or "")
         resource = self._server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
-        if resource.namespaced and not seen.resource.namespaced:
+        if resource.namespaced and not observed.resource.namespaced:
             raise _ClusterScopedDependent(
                 f"ownerRef {_reference_text(reference, '')} of a cluster-scoped object names a "
                 "namespaced kind"
@@ -270,7 +276,7 @@ class GarbageCollector:
             return None
         store = self._server.stores.get(resource)
         key = ObjectKey(
-            seen.key.namespace if resource.namespaced else "", reference.get("name") or ""
+            observed.key.namespace if resource.namespaced else "", reference.get("name") or ""
         )
         for version_asked in ("0", ""):  # the cache may be behind another server
             try:
@@ -281,11 +287,11 @@ class GarbageCollector:
                 continue
             if uid_of(owner) == uid:
                 return owner
-        await self._warn_if_in_other_namespace(store, seen, reference)
+        await self._warn_if_in_other_namespace(store, observed, reference)
         return None
 
     async def _warn_if_in_other_namespace(
-        self, store: ResourceStore, seen: ObjectMetadata, reference: Tree
+        self, store: ResourceStore, observed: ObjectMetadata, reference: Tree
     ) -> None:
         """Write an event if the owner is in another namespace, which counts as absent."""
         if not store.resource.namespaced:
@@ -297,14 +303,14 @@ class GarbageCollector:
                 "uid"
             ):
                 await self._warn(
-                    seen,
+                    observed,
                     f"ownerRef {_reference_text(reference, entry.key.namespace)} does not exist in "
-                    f'namespace "{seen.key.namespace}"',
+                    f'namespace "{observed.key.namespace}"',
                 )
                 return
 
-    async def _warn(self, seen: ObjectMetadata, message: str) -> None:
-        dependent = await self._server.stores.get(seen.resource).get(seen.key)
+    async def _warn(self, observed: ObjectMetadata, message: str) -> None:
+        dependent = await self._server.stores.get(observed.resource).get(observed.key)
         await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
 
     # Writing one object.
@@ -312,12 +318,12 @@ class GarbageCollector:
     async def _remove_owners(self, path: str, uids: Sequence[str]) -> None:
         """Remove owner references from a dependent."""
         await self._change_owners(
-            path, lambda owners: [one for one in owners if one.get("uid") not in uids]
+            path, lambda owners: [item for item in owners if item.get("uid") not in uids]
         )
 
     async def _change_owners(self, path: str, change: _ChangeOwners) -> None:
-        seen = self._objects.get(path)
-        if seen is None:
+        observed = self._objects.get(path)
+        if observed is None:
             return
 
         def patch(metadata: Tree) -> Tree:
@@ -325,31 +331,33 @@ class GarbageCollector:
             changed = change(owners)
             return {} if changed == owners else {"ownerReferences": changed or None}
 
-        await self._patch_metadata(seen, patch)
+        await self._patch_metadata(observed, patch)
 
-    async def _drop_finalizer(self, seen: ObjectMetadata, name: str) -> None:
+    async def _drop_finalizer(self, observed: ObjectMetadata, name: str) -> None:
         def patch(metadata: Tree) -> Tree:
             finalizers = metadata.get("finalizers") or []
             if name not in finalizers:
                 return {}
             return {"finalizers": [other for other in finalizers if other != name] or None}
 
-        await self._patch_metadata(seen, patch)
+        await self._patch_metadata(observed, patch)
 
-    async def _patch_metadata(self, seen: ObjectMetadata, change: Callable[[Tree], Tree]) -> None:
+    async def _patch_metadata(
+        self, observed: ObjectMetadata, change: Callable[[Tree], Tree]
+    ) -> None:
         """Merge what `change` returns for the current metadata into them; nothing if it returns
         nothing."""
-        store = self._server.stores.get(seen.resource)
-        objects = self._context.served_resource(seen.resource, namespace=seen.key.namespace)
+        store = self._server.stores.get(observed.resource)
+        objects = self._context.served_resource(observed.resource, namespace=observed.key.namespace)
         while objects is not None:
             try:
-                entry = await store.get(seen.key)
+                entry = await store.get(observed.key)
                 metadata = store.codec.ownership_metadata(entry.path, entry.value)
                 patch = change(metadata)
-                if metadata.get("uid") != seen.uid or not patch:
+                if metadata.get("uid") != observed.uid or not patch:
                     return
                 version = {"resourceVersion": str(entry.revision)}
-                await objects.patch(seen.key.name, {"metadata": {**version, **patch}})
+                await objects.patch(observed.key.name, {"metadata": {**version, **patch}})
                 return
             except NotFound:
                 return
@@ -358,20 +366,20 @@ class GarbageCollector:
                     continue
                 if error.reason != "NotFound":
                     _check_is_refusal(error)
-                    _log.info("%s was not changed: %s", seen.path, error)
+                    _log.info("%s was not changed: %s", observed.path, error)
                 return
 
-    async def _delete(self, seen: ObjectMetadata, policy: str, revision: Revision) -> None:
+    async def _delete(self, observed: ObjectMetadata, policy: str, revision: Revision) -> None:
         """Delete an object if it is still at that revision; if not, it is reconciled again."""
-        objects = self._context.served_resource(seen.resource, namespace=seen.key.namespace)
-        preconditions = {"uid": seen.uid, "resourceVersion": str(revision)}
+        objects = self._context.served_resource(observed.resource, namespace=observed.key.namespace)
+        preconditions = {"uid": observed.uid, "resourceVersion": str(revision)}
         options = {"propagationPolicy": policy, "preconditions": preconditions}
         if objects is not None:
             try:
-                await objects.shared.delete(seen.key.name, options)
+                await objects.shared.delete(observed.key.name, options)
             except StatusError as error:
                 if error.reason == "Conflict":
-                    self._queue.add(seen.path)
+                    self._queue.add(observed.path)
                 elif error.reason != "NotFound":
                     raise
 

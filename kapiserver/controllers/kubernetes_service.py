@@ -18,7 +18,12 @@ from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
-from kapiserver.controllers.apiserver_endpoints import Place, endpoints, leased, slices
+from kapiserver.controllers.apiserver_endpoints import (
+    ServerAddress,
+    address_of_lease,
+    endpoints,
+    slices,
+)
 from kapiserver.controllers.bootstrap import decoded
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.priority_classes import create_priority_classes
@@ -43,13 +48,15 @@ _log = logging.getLogger(__name__)
 class KubernetesService:
     """The loop; `start` it once, `stop` it once.
 
-    place   where clients in the cluster reach this server; None: nowhere
+    server_address  where clients in the cluster reach this server; None: nowhere
     """
 
-    def __init__(self, context: ControllerContext, place: Place | None, port: int) -> None:
+    def __init__(
+        self, context: ControllerContext, server_address: ServerAddress | None, port: int
+    ) -> None:
         self._context = context
         self._server = server = context.server
-        self._place = place
+        self._place = server_address
         self._port = port
         self._leases = f"{server.config.key_root}/masterleases/"
         self._shared = server.stores.kv.shared
@@ -104,9 +111,9 @@ class KubernetesService:
     async def _keep(self) -> None:
         await self._keep_range()
         await self._keep_service()
-        places = await self._places()
-        if places:
-            await self._keep_endpoints(places)
+        server_addresses = await self._server_addresses()
+        if server_addresses:
+            await self._keep_endpoints(server_addresses)
 
     # The range and the service.
 
@@ -165,19 +172,19 @@ class KubernetesService:
 
     # Where servers are.
 
-    async def _places(self) -> list[Place]:
+    async def _server_addresses(self) -> list[ServerAddress]:
         """All servers, this one with a lease that lasts again."""
         if not self._shared:
             return [self._place] if self._place is not None else []
         if self._place is not None:
             await self._renew(self._place)
         page = await self._server.stores.kv.range(self._leases)
-        found = (leased(self._server.codecs, item.value) for item in page.items)
-        return sorted(place for place in found if place is not None)
+        found = (address_of_lease(self._server.codecs, item.value) for item in page.items)
+        return sorted(server_address for server_address in found if server_address is not None)
 
-    async def _renew(self, place: Place) -> None:
-        kv, key = self._server.stores.kv, f"{self._leases}{place}"
-        value = place.lease(self._server.codecs)
+    async def _renew(self, server_address: ServerAddress) -> None:
+        kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
+        value = server_address.lease(self._server.codecs)
         item = (await kv.get(key)).item
         with contextlib.suppress(KeyExists, Conflict):  # it lapsed just now: the next turn will do
             if item is None:
@@ -185,21 +192,21 @@ class KubernetesService:
             else:
                 await kv.update(key, value, expected=item.revision, ttl=LEASE_SECONDS)
 
-    async def _leave(self, place: Place) -> None:
-        kv, key = self._server.stores.kv, f"{self._leases}{place}"
+    async def _leave(self, server_address: ServerAddress) -> None:
+        kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
         item = (await kv.get(key)).item
         if item is not None:
             await kv.delete(key, expected=item.revision)
         page = await kv.range(self._leases)
-        found = (leased(self._server.codecs, one.value) for one in page.items)
-        places = sorted(one for one in found if one is not None)
-        if places:
-            await self._keep_endpoints(places)
+        found = (address_of_lease(self._server.codecs, one.value) for one in page.items)
+        server_addresses = sorted(one for one in found if one is not None)
+        if server_addresses:
+            await self._keep_endpoints(server_addresses)
 
-    async def _keep_endpoints(self, places: list[Place]) -> None:
-        version, desired = endpoints(places)
+    async def _keep_endpoints(self, server_addresses: list[ServerAddress]) -> None:
+        version, desired = endpoints(server_addresses)
         await self._keep_object(version, "endpoints", desired)
-        version, desired_slices = slices(places)
+        version, desired_slices = slices(server_addresses)
         if not self._server.scheme.is_served(version):
             return
         for desired in desired_slices:

@@ -68,18 +68,22 @@ class NamespaceController:
         self._queue.clear()
         self._terminating.clear()
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
+    def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
-        if seen.resource.name == "namespaces" and not seen.resource.group and seen.terminating:
-            self._terminating.add(seen.key.name)
-            self._queue.add(seen.key.name)
+        if (
+            observed.resource.name == "namespaces"
+            and not observed.resource.group
+            and observed.terminating
+        ):
+            self._terminating.add(observed.key.name)
+            self._queue.add(observed.key.name)
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
+    def on_delete(self, observed: ObjectMetadata) -> None:
         """An object was deleted, perhaps the last of a terminating namespace."""
-        if seen.resource.name == "namespaces" and not seen.resource.group:
-            self._terminating.discard(seen.key.name)
-        elif seen.key.namespace in self._terminating:
-            self._queue.add(seen.key.namespace)
+        if observed.resource.name == "namespaces" and not observed.resource.group:
+            self._terminating.discard(observed.key.name)
+        elif observed.key.namespace in self._terminating:
+            self._queue.add(observed.key.namespace)
 
     async def _reconcile(self, name: str) -> None:
         namespaces = self._server.stores.by_name(CORE, "namespaces")
@@ -104,12 +108,12 @@ class NamespaceController:
 
     async def _delete_content(self, name: str) -> RemainingContent:
         """Delete the content of the namespace. Return what remains."""
-        resources = [one for one in self._server.scheme.stored_resources() if one.namespaced]
-        pods = [one for one in resources if (one.group, one.name) == _PODS]
+        resources = [item for item in self._server.scheme.stored_resources() if item.namespaced]
+        pods = [item for item in resources if (item.group, item.name) == _PODS]
         remaining = RemainingContent()
-        for some in (pods, [one for one in resources if one not in pods]):
-            for one in some:
-                await self._delete_resource(one, name, remaining)
+        for some in (pods, [item for item in resources if item not in pods]):
+            for item in some:
+                await self._delete_resource(item, name, remaining)
             if remaining:
                 break
         return remaining
@@ -138,7 +142,7 @@ def _finalizers(namespace: Tree) -> list[str]:
 
 
 def _without_finalizer(namespace: Tree) -> Tree:
-    left = [one for one in _finalizers(namespace) if one != FINALIZER]
+    left = [item for item in _finalizers(namespace) if item != FINALIZER]
     namespace["spec"] = {"finalizers": left} if left else {}
     return namespace
 
@@ -149,18 +153,20 @@ class _ConditionTemplate:
 
     type: str
     reason: str
-    fault: str
-    fine_reason: str
-    fine: str
+    fault_message: str
+    ok_reason: str
+    ok_message: str
 
 
 def _with_conditions(remaining: RemainingContent, now: str) -> Callable[[Tree], Tree]:
     def change(namespace: Tree) -> Tree:
         status = dict(namespace.get("status") or {})
-        before = {one["type"]: one for one in status.get("conditions") or ()}
-        wanted = [_condition_tree(one, before.get(one.type), now) for one in _conditions(remaining)]
-        types = {one["type"] for one in wanted}
-        others = [one for kind, one in before.items() if kind not in types]
+        before = {item["type"]: item for item in status.get("conditions") or ()}
+        wanted = [
+            _condition_tree(item, before.get(item.type), now) for item in _conditions(remaining)
+        ]
+        types = {item["type"] for item in wanted}
+        others = [item for kind, item in before.items() if kind not in types]
         status["conditions"] = [*others, *wanted]
         namespace["status"] = status
         return namespace
@@ -222,13 +228,13 @@ def _listed(head: str, counts: Counter[str], form: str) -> str:
     return head + ", ".join(form.format(name, counts[name]) for name in sorted(counts))
 
 
-def _condition_tree(one: _ConditionTemplate, before: Tree | None, now: str) -> Tree:
+def _condition_tree(item: _ConditionTemplate, before: Tree | None, now: str) -> Tree:
     stated = {
-        "type": one.type,
-        "status": "True" if one.fault else "False",
+        "type": item.type,
+        "status": "True" if item.fault_message else "False",
         "lastTransitionTime": now,
-        "reason": one.reason if one.fault else one.fine_reason,
-        "message": one.fault or one.fine,
+        "reason": item.reason if item.fault_message else item.ok_reason,
+        "message": item.fault_message or item.ok_message,
     }
     if before is not None and before["status"] == stated["status"]:
         stated["lastTransitionTime"] = before.get("lastTransitionTime", now)

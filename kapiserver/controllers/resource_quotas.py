@@ -72,27 +72,27 @@ class ResourceQuotaController:
         for part in (self._quotas, self._dirty):
             part.clear()
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
+    def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
-        namespace = seen.key.namespace
-        if _is_quota(seen.resource):
+        namespace = observed.key.namespace
+        if _is_quota(observed.resource):
             known = self._quotas.setdefault(namespace, set())
-            if seen.key not in known:
-                known.add(seen.key)
-                self._dirty.add(seen.key)
-            self._queue.add(seen.key)
+            if observed.key not in known:
+                known.add(observed.key)
+                self._dirty.add(observed.key)
+            self._queue.add(observed.key)
             self._schedule(namespace)
-        elif namespace in self._quotas and seen.resource.qualified_name in _MAY_SHRINK:
+        elif namespace in self._quotas and observed.resource.qualified_name in _MAY_SHRINK:
             self._schedule(namespace)
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
+    def on_delete(self, observed: ObjectMetadata) -> None:
         """An object was deleted: the quotas of its namespace are queued."""
-        namespace = seen.key.namespace
+        namespace = observed.key.namespace
         if namespace not in self._quotas:
             return
-        if _is_quota(seen.resource):
-            self._quotas[namespace].discard(seen.key)
-            self._dirty.discard(seen.key)
+        if _is_quota(observed.resource):
+            self._quotas[namespace].discard(observed.key)
+            self._dirty.discard(observed.key)
             if not self._quotas[namespace]:
                 del self._quotas[namespace]
         self._add_quotas(namespace)
@@ -150,8 +150,8 @@ class ResourceQuotaController:
             if resource.namespaced:
                 names = matching_names(resource, hard)
                 if names:
-                    found = await self._usage_of_resource(resource, namespace, names, quota)
-                    total = add_amounts(total, found)
+                    usage_found = await self._usage_of_resource(resource, namespace, names, quota)
+                    total = add_amounts(total, usage_found)
         return total
 
     async def _usage_of_resource(
@@ -179,7 +179,7 @@ def _used_status(quota: Tree) -> Amounts:
     return amounts_of(value_at(quota, "status", "used"))
 
 
-def _equal_amounts(one: Amounts, other: Amounts) -> bool:
-    return one.keys() == other.keys() and all(
-        one[name].decimal == other[name].decimal for name in one
+def _equal_amounts(item: Amounts, other: Amounts) -> bool:
+    return item.keys() == other.keys() and all(
+        item[name].decimal == other[name].decimal for name in item
     )

@@ -142,8 +142,8 @@ class ServiceCIDRController:
 
 
 def _networks(cidr: Tree) -> list[_Network]:
-    texts = value_at(cidr, "spec", "cidrs") or ()
-    return [ipaddress.ip_network(text, strict=False) for text in texts]
+    cidrs = value_at(cidr, "spec", "cidrs") or ()
+    return [ipaddress.ip_network(text, strict=False) for text in cidrs]
 
 
 def _contains(
@@ -159,9 +159,9 @@ def _with_finalizer(cidr: Tree) -> Tree:
 
 
 def _without_finalizer(cidr: Tree) -> Tree:
-    left = [one for one in finalizers_of(cidr) if one != FINALIZER]
-    if left:
-        metadata_of(cidr)["finalizers"] = left
+    remaining_finalizers = [item for item in finalizers_of(cidr) if item != FINALIZER]
+    if remaining_finalizers:
+        metadata_of(cidr)["finalizers"] = remaining_finalizers
     else:
         metadata_of(cidr).pop("finalizers", None)
     return cidr

@@ -97,12 +97,12 @@ class SharedMetadata:
         for handler in self._handlers:
             handler.on_reset()
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
+    def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object is there, or changed."""
         for handler in self._handlers:
-            handler.on_upsert(seen)
+            handler.on_upsert(observed)
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
+    def on_delete(self, observed: ObjectMetadata) -> None:
         """An object was deleted."""
         for handler in self._handlers:
-            handler.on_delete(seen)
+            handler.on_delete(observed)

@@ -102,18 +102,18 @@ class ProtectionController:
         self._queue.clear()
         self._waiting.clear()
 
-    def on_upsert(self, seen: ObjectMetadata) -> None:
+    def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
         # It is deleted, or it was created while nothing added the finalizer.
-        if self._is_protected(seen.resource) and (
-            seen.terminating is (self._kind.finalizer in seen.finalizers)
+        if self._is_protected(observed.resource) and (
+            observed.terminating is (self._kind.finalizer in observed.finalizers)
         ):
-            self._queue.add(seen.key)
+            self._queue.add(observed.key)
 
-    def on_delete(self, seen: ObjectMetadata) -> None:
+    def on_delete(self, observed: ObjectMetadata) -> None:
         """An object was deleted."""
-        if self._is_protected(seen.resource):
-            self._waiting.pop(_reference(*seen.key), None)
+        if self._is_protected(observed.resource):
+            self._waiting.pop(_reference(*observed.key), None)
 
     def _is_protected(self, resource: Resource) -> bool:
         kind = self._kind
@@ -169,9 +169,9 @@ class ProtectionController:
         return obj
 
     def _without_finalizer(self, obj: Tree) -> Tree:
-        left = [one for one in finalizers_of(obj) if one != self._kind.finalizer]
-        if left:
-            metadata_of(obj)["finalizers"] = left
+        remaining_finalizers = [item for item in finalizers_of(obj) if item != self._kind.finalizer]
+        if remaining_finalizers:
+            metadata_of(obj)["finalizers"] = remaining_finalizers
         else:
             metadata_of(obj).pop("finalizers", None)
         return obj

@@ -30,7 +30,7 @@ def managers(obj: Any) -> list[str]:
     ],
 )
 def test_field_managers(api, collection, name, manager):
-    """What a server creates has the field managers that Kubernetes gives it."""
+    """Objects that a server creates have the field managers of Kubernetes."""
     obj = wait_until(api, collection, name, lambda obj: obj is not None)
     assert managers(obj)[0] == manager
 
@@ -44,11 +44,11 @@ def test_system_namespaces() -> None:
             client = running.app.server.client(APISERVER, user_agent="kube-apiserver")
             namespaces = client.resource("v1", "namespaces")
             await namespaces.create({"kind": "Namespace", "metadata": {"name": "other"}})
-            found = []
+            entries = []
             for name in ("default", "other"):
                 entry = (await namespaces.get(name))["metadata"]["managedFields"][0]
-                found.append({**entry, "time": ""})
-            return found
+                entries.append({**entry, "time": ""})
+            return entries
 
     first, second = asyncio.run(run())
     assert first == second

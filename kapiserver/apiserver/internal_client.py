@@ -7,6 +7,7 @@ What is no object (logs, connections, component statuses) is served over HTTP al
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -45,6 +46,9 @@ from kapiserver.storage.event_stream import InitialEventsEnd
 from kapiserver.storage.query import ListResult
 from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_fanout import VisibleEvent
+
+RETRY_SECONDS = 1.0
+"""Until `follow` calls again after an error that may pass, such as a store without an answer."""
 
 Parameters: TypeAlias = Mapping[str, Any]
 
@@ -331,7 +335,12 @@ class InternalResource(ResourceClient):
         return {**list_head(target, listing), "items": items}
 
     async def _pause(self) -> None:
-        raise AssertionError("no connection can fail")
+        passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self._server.clock.call_later(RETRY_SECONDS, lambda: passed.set_result(None))
+        try:
+            await passed
+        finally:
+            timer.cancel()
 
 
 def _check_is_object(target: Target) -> None:

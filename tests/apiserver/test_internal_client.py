@@ -13,6 +13,7 @@ from kapiserver.apiserver.authentication.user import ANONYMOUS, User, service_ac
 from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import ServiceUnavailable
 from kapiserver.apiserver.internal_client import InternalClient
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.app import serve
@@ -119,6 +120,29 @@ def test_trees_belong_to_the_caller() -> None:
         assert (await maps.shared.list())["items"][0] is shared
 
     run(test)
+
+
+class FailsOnce(ReadOnly):
+    """Is not available for its first list."""
+
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        decision = await super().authorize(user, info)
+        if [asked.verb for _, asked in self.asked] == ["list"]:
+            raise ServiceUnavailable("try again")
+        return decision
+
+
+def test_follow_tries_again() -> None:
+    """`follow` calls again after an error that may pass."""
+    authorizer = FailsOnce()
+
+    async def test(server: Server) -> None:
+        namespaces = server.client(ROBOT).resource("v1", "namespaces")
+        event = await asyncio.wait_for(anext(namespaces.follow()), 60)
+        assert event.type == "ADDED"
+
+    run(test, authorizer=authorizer)
+    assert [info.verb for _, info in authorizer.asked] == ["list", "list"]
 
 
 def test_watch_ends_with_the_server() -> None:

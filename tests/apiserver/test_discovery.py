@@ -1,4 +1,4 @@
-"""What the server says that it serves."""
+"""Discovery: groups, versions and resources."""
 
 import pytest
 
@@ -24,29 +24,29 @@ HASHES = {  # as a real cluster shows them
 
 def test_versions(api) -> None:
     """/api lists the versions of the core group, without an apiVersion of its own."""
-    found = api.get("/api").json
-    assert list(found) == ["kind", "versions", "serverAddressByClientCIDRs"]
-    assert (found["kind"], found["versions"]) == ("APIVersions", ["v1"])
+    versions = api.get("/api").json
+    assert list(versions) == ["kind", "versions", "serverAddressByClientCIDRs"]
+    assert (versions["kind"], versions["versions"]) == ("APIVersions", ["v1"])
 
 
 def test_groups(api) -> None:
-    """/apis lists all groups but the core one, /apis/G is one of them."""
-    found = api.get("/apis").json
-    assert (found["kind"], found["apiVersion"]) == ("APIGroupList", "v1")
-    names = [group["name"] for group in found["groups"]]
+    """/apis lists all groups except the core group; /apis/GROUP is one of them."""
+    groups = api.get("/apis").json
+    assert (groups["kind"], groups["apiVersion"]) == ("APIGroupList", "v1")
+    names = [group["name"] for group in groups["groups"]]
     assert {"apps", "autoscaling", "coordination.k8s.io"} <= set(names)
     assert "" not in names
-    (autoscaling,) = [group for group in found["groups"] if group["name"] == "autoscaling"]
+    (autoscaling,) = [group for group in groups["groups"] if group["name"] == "autoscaling"]
     assert autoscaling["preferredVersion"] == {"groupVersion": "autoscaling/v2", "version": "v2"}
-    one = api.get("/apis/autoscaling").json
-    assert one == {"kind": "APIGroup", "apiVersion": "v1"} | autoscaling
+    group_ = api.get("/apis/autoscaling").json
+    assert group_ == {"kind": "APIGroup", "apiVersion": "v1"} | autoscaling
 
 
 def test_core_resources(api) -> None:
     """/api/v1 lists resources and subresources."""
-    found = api.get("/api/v1").json
-    assert list(found) == ["kind", "groupVersion", "resources"]
-    by_name = {one["name"]: one for one in found["resources"]}
+    resource_list = api.get("/api/v1").json
+    assert list(resource_list) == ["kind", "groupVersion", "resources"]
+    by_name = {resource["name"]: resource for resource in resource_list["resources"]}
     assert by_name["pods"] == {
         "name": "pods",
         "singularName": "pod",
@@ -67,30 +67,34 @@ def test_core_resources(api) -> None:
     }
 
 
-def test_subresources_of_another_kind(api) -> None:
-    """A subresource whose body is another group's kind says which."""
-    found = api.get("/apis/apps/v1").json
-    assert (found["apiVersion"], found["groupVersion"]) == ("v1", "apps/v1")
-    (scale,) = [one for one in found["resources"] if one["name"] == "deployments/scale"]
+def test_subresource_with_kind_of_another_group(api) -> None:
+    """A subresource whose kind belongs to another group names the group and the version."""
+    resource_list = api.get("/apis/apps/v1").json
+    assert (resource_list["apiVersion"], resource_list["groupVersion"]) == ("v1", "apps/v1")
+    (scale,) = [
+        resource
+        for resource in resource_list["resources"]
+        if resource["name"] == "deployments/scale"
+    ]
     assert (scale["group"], scale["version"], scale["kind"]) == ("autoscaling", "v1", "Scale")
 
 
 @pytest.mark.parametrize("version", ["v2", "v2beta1"])
 @pytest.mark.parametrize("path", ["/api", "/apis"])
 def test_aggregated(api, path: str, version: str) -> None:
-    """One request tells all, and costs nothing when nothing changed."""
+    """Aggregated discovery returns everything in one response, and 304 if nothing changed."""
     accept = AGGREGATED.format(version)
     response = api.get(path, accept=accept)
     assert response.status == 200
     assert response.headers["Content-Type"] == accept
     assert response.headers["Vary"] == "Accept"
-    found = response.json
-    assert found["kind"] == "APIGroupDiscoveryList"
-    assert found["apiVersion"] == f"apidiscovery.k8s.io/{version}"
-    groups = {one["metadata"].get("name", ""): one["versions"] for one in found["items"]}
+    discovery = response.json
+    assert discovery["kind"] == "APIGroupDiscoveryList"
+    assert discovery["apiVersion"] == f"apidiscovery.k8s.io/{version}"
+    groups = {item["metadata"].get("name", ""): item["versions"] for item in discovery["items"]}
     assert ("" in groups) == (path == "/api")
-    again = api.get(path, accept=accept, headers={"If-None-Match": response.headers["ETag"]})
-    assert (again.status, again.body) == (304, b"")
+    unchanged = api.get(path, accept=accept, headers={"If-None-Match": response.headers["ETag"]})
+    assert (unchanged.status, unchanged.body) == (304, b"")
 
 
 @pytest.mark.parametrize("version", ["v2", "v2beta1"])
@@ -100,57 +104,62 @@ def test_aggregated(api, path: str, version: str) -> None:
 )
 @pytest.mark.parametrize("path", ["/api", "/apis"])
 def test_aggregated_encodings(api, path: str, media: str, version: str) -> None:
-    """Every encoding tells the same, under a hash of its own."""
+    """Every encoding has the same content and an ETag."""
     accept = AGGREGATED.format(version).replace("application/json", media)
     response = api.get(path, accept=accept)
     assert (response.status, response.headers["Content-Type"]) == (200, accept)
     codecs = CodecFactory(Scheme())
-    found = codecs.universal_deserializer.decode(response.body).object
+    discovery = codecs.universal_deserializer.decode(response.body).object
     plain = api.get(path, accept=AGGREGATED.format(version))
-    told = codecs.universal_deserializer.decode(plain.body).object
-    assert found["items"] == told["items"]
-    assert (found["kind"], found["apiVersion"]) == (told["kind"], told["apiVersion"])
-    again = api.get(path, accept=accept, headers={"If-None-Match": response.headers["ETag"]})
-    assert again.status == 304
-    assert again.headers["ETag"] == response.headers["ETag"]
+    json_discovery = codecs.universal_deserializer.decode(plain.body).object
+    assert discovery["items"] == json_discovery["items"]
+    assert (discovery["kind"], discovery["apiVersion"]) == (
+        json_discovery["kind"],
+        json_discovery["apiVersion"],
+    )
+    unchanged = api.get(path, accept=accept, headers={"If-None-Match": response.headers["ETag"]})
+    assert unchanged.status == 304
+    assert unchanged.headers["ETag"] == response.headers["ETag"]
 
 
-def test_address(api) -> None:
-    """/api says where a client reaches the server: where this one did."""
+def test_server_address(api) -> None:
+    """/api names the address at which the client reached the server."""
     (address,) = api.get("/api").json["serverAddressByClientCIDRs"]
     assert address == {"clientCIDR": "0.0.0.0/0", "serverAddress": f"127.0.0.1:{api.port}"}
 
 
-def test_every_resource_is_told_in_both_forms(api) -> None:
-    """The lists of versions and the aggregated form name the same resources, verbs and kinds."""
+def test_both_forms_list_the_same_resources(api) -> None:
+    """Resource lists and aggregated discovery have the same resources, verbs and kinds."""
     for root in ("/api", "/apis"):
         for group in api.get(root, accept=KUBECTL).json["items"]:
             name = group["metadata"].get("name", "")
             for version in group["versions"]:
                 path = f"/apis/{name}/{version['version']}" if name else "/api/v1"
-                listed = {one["name"]: one for one in api.get(path).json["resources"]}
-                told = {}
-                for one in version["resources"]:
-                    told[one["resource"]] = one
-                    told |= {
-                        f"{one['resource']}/{below['subresource']}": below
-                        for below in one.get("subresources", [])
+                listed = {item["name"]: item for item in api.get(path).json["resources"]}
+                aggregated = {}
+                for resource in version["resources"]:
+                    aggregated[resource["resource"]] = resource
+                    aggregated |= {
+                        f"{resource['resource']}/{below['subresource']}": below
+                        for below in resource.get("subresources", [])
                     }
-                assert listed.keys() == told.keys()
-                for key, one in told.items():
-                    assert one["verbs"] == listed[key]["verbs"]
-                    assert one["responseKind"]["kind"] == listed[key]["kind"]
+                assert listed.keys() == aggregated.keys()
+                for key, entry in aggregated.items():
+                    assert entry["verbs"] == listed[key]["verbs"]
+                    assert entry["responseKind"]["kind"] == listed[key]["kind"]
                     if "/" not in key:
-                        assert one["singularResource"] == listed[key]["singularName"] != ""
+                        assert entry["singularResource"] == listed[key]["singularName"] != ""
 
 
 def test_aggregated_resources(api) -> None:
     """A resource has its scope, verbs and subresources."""
-    found = api.get("/apis", accept=KUBECTL).json
-    (apps,) = [one for one in found["items"] if one["metadata"]["name"] == "apps"]
+    discovery = api.get("/apis", accept=KUBECTL).json
+    (apps,) = [item for item in discovery["items"] if item["metadata"]["name"] == "apps"]
     (version,) = apps["versions"]
     assert (version["version"], version["freshness"]) == ("v1", "Current")
-    (deployments,) = [one for one in version["resources"] if one["resource"] == "deployments"]
+    (deployments,) = [
+        resource for resource in version["resources"] if resource["resource"] == "deployments"
+    ]
     assert deployments["scope"] == "Namespaced"
     assert deployments["singularResource"] == "deployment"
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
@@ -170,14 +179,14 @@ def test_aggregated_resources(api) -> None:
 )
 @pytest.mark.parametrize("path", ["/apis", "/apis/apps", "/apis/apps/v1"])
 def test_other_encodings(api, path: str, accept: str, prefix: bytes) -> None:
-    """The documents are objects and come in every encoding."""
+    """Discovery documents come in every encoding."""
     response = api.get(path, accept=accept)
     assert (response.status, response.headers["Content-Type"]) == (200, accept)
     assert response.body.startswith(prefix)
 
 
 def test_without_cbor(make_server) -> None:
-    """Where the gate of CBOR is off, no document comes so."""
+    """Without the feature gate, discovery is not served in CBOR."""
     gates = parse_feature_gates("CBORServingAndStorage=false")
     api = make_server(feature_gates=gates).api
     aggregated = AGGREGATED.format("v2").replace("json", "cbor")
@@ -188,7 +197,7 @@ def test_without_cbor(make_server) -> None:
 
 
 def test_not_acceptable(api) -> None:
-    """What nobody offers is 406."""
+    """An unknown media type is a 406."""
     response = api.get("/apis", accept="image/png")
     assert (response.status, response.json["reason"]) == (406, "NotAcceptable")
 
@@ -210,7 +219,7 @@ def test_not_acceptable(api) -> None:
     ],
 )
 def test_unknown_paths(api, path: str, status: int, text: str | None) -> None:
-    """An unknown group is a page that is not there, an unknown resource a Status."""
+    """An unknown group is a plain 404; an unknown resource is a Status."""
     response = api.get(path)
     assert response.status == status
     if text is not None:
@@ -238,7 +247,7 @@ def test_unknown_paths(api, path: str, status: int, text: str | None) -> None:
     ],
 )
 def test_unsupported_verbs(api, method: str, path: str) -> None:
-    """A verb that a path does not take is 405."""
+    """A verb that the path does not support is a 405."""
     response = api(method, path)
     assert response.status == 405
     assert response.json["reason"] == "MethodNotAllowed"
@@ -246,11 +255,11 @@ def test_unsupported_verbs(api, method: str, path: str) -> None:
 
 
 def test_storage_version_hashes() -> None:
-    """Hashes are those that a real cluster shows."""
+    """Storage version hashes equal those of a real cluster."""
     scheme = Scheme()
-    found = {
+    resource_hashes = {
         (resource.group, resource.name): storage_version_hash(resource)
         for group in scheme.groups
         for resource in scheme.resources(group.name)
     }
-    assert HASHES.items() <= found.items()
+    assert HASHES.items() <= resource_hashes.items()

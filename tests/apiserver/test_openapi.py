@@ -1,4 +1,4 @@
-"""The OpenAPI documents: what kubectl validates and explains with."""
+"""The OpenAPI documents, which kubectl uses to validate and to explain."""
 
 import asyncio
 import json
@@ -31,45 +31,45 @@ def core(documents: dict) -> dict:
     return documents["api/v1"]
 
 
-def test_every_version_has_one(documents: dict) -> None:
-    """The index names a document for every group-version."""
+def test_index_of_documents(documents: dict) -> None:
+    """The index lists a document for every group-version."""
     assert set(GROUP_VERSIONS) <= documents.keys()
-    assert {one["openapi"] for one in documents.values()} == {"3.0.0"}
+    assert {document["openapi"] for document in documents.values()} == {"3.0.0"}
 
 
-def test_a_hashed_url_is_kept_for_ever(api) -> None:
-    """A URL with the hash of its content may be kept; the same content is 304."""
+def test_hashed_url_is_cacheable(api) -> None:
+    """A URL with the content's hash is immutable; a matching ETag gives 304."""
     url = api.get("/openapi/v3").json["paths"]["api/v1"]["serverRelativeURL"]
     response = api.get(url)
     assert "immutable" in response.headers["Cache-Control"]
-    again = api.get("/openapi/v3/api/v1", headers={"If-None-Match": response.headers["ETag"]})
-    assert again.status == 304
+    unchanged = api.get("/openapi/v3/api/v1", headers={"If-None-Match": response.headers["ETag"]})
+    assert unchanged.status == 304
 
 
-def test_references_lead_somewhere(documents: dict) -> None:
-    """Every $ref of a document names a schema of the same document."""
+def test_references_resolve(documents: dict) -> None:
+    """Every $ref names a schema of the same document."""
     for path, document in documents.items():
-        found = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
-        assert found <= document["components"]["schemas"].keys(), path
+        references = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
+        assert references <= document["components"]["schemas"].keys(), path
 
 
-def test_operations_are_told_apart(documents: dict) -> None:
-    """No two operations share an id, and each knows its kind."""
+def test_operation_ids_are_unique(documents: dict) -> None:
+    """Operation ids are unique, and operations on objects have their kind."""
     for document in documents.values():
-        found = [
+        operations = [
             operation
             for path in document["paths"].values()
             for method, operation in path.items()
             if method in OPERATIONS
         ]
-        ids = [operation["operationId"] for operation in found]
+        ids = [operation["operationId"] for operation in operations]
         assert len(ids) == len(set(ids))
-        about_objects = [one for one in found if "x-kubernetes-action" in one]
-        assert all("x-kubernetes-group-version-kind" in one for one in about_objects)
+        about_objects = [item for item in operations if "x-kubernetes-action" in item]
+        assert all("x-kubernetes-group-version-kind" in item for item in about_objects)
 
 
 def test_operation_ids(core: dict) -> None:
-    """Operations are named as generated clients know them."""
+    """Operation ids are those that generated clients use."""
     paths = core["paths"]
     collection = paths["/api/v1/namespaces/{namespace}/pods"]
     item = paths["/api/v1/namespaces/{namespace}/pods/{name}"]
@@ -82,12 +82,12 @@ def test_operation_ids(core: dict) -> None:
 
 
 @pytest.mark.parametrize("name", ["fieldValidation", "dryRun"])
-def test_what_kubectl_looks_for(documents: dict, name: str) -> None:
-    """Every PATCH takes fieldValidation and dryRun: kubectl looks for them by kind."""
+def test_patch_parameters_for_kubectl(documents: dict, name: str) -> None:
+    """Every PATCH has the parameters fieldValidation and dryRun, which kubectl looks up by kind."""
     for document in documents.values():
         for path in document["paths"].values():
             if "patch" in path and path["patch"]["x-kubernetes-action"] == "patch":
-                assert name in [one["name"] for one in path["patch"]["parameters"]]
+                assert name in [parameter["name"] for parameter in path["patch"]["parameters"]]
 
 
 @pytest.mark.parametrize(
@@ -118,26 +118,26 @@ def test_what_kubectl_looks_for(documents: dict, name: str) -> None:
 def test_operations(
     documents: dict, document: str, path: str, method: str, id: str, parameters: str
 ) -> None:
-    """Each path has its operations, named as kube-apiserver names them, with its parameters."""
+    """Each path has its operations with kube-apiserver's ids and parameters."""
     item = documents[document]["paths"][path]
     assert item[method]["operationId"] == id
-    found = item.get("parameters", []) + item[method].get("parameters", [])
-    assert sorted(one["name"] for one in found) == parameters.split()
+    all_parameters = item.get("parameters", []) + item[method].get("parameters", [])
+    assert sorted(parameter["name"] for parameter in all_parameters) == parameters.split()
 
 
 def test_kinds(core: dict) -> None:
-    """A kind's schema says which kind it is."""
+    """The schema of a kind has its group, version and kind."""
     pod = core["components"]["schemas"]["io.k8s.api.core.v1.Pod"]
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     assert pod["x-kubernetes-group-version-kind"] == [kind]
     assert list(pod["properties"]) == ["apiVersion", "kind", "metadata", "spec", "status"]
     options = core["components"]["schemas"]["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"]
-    groups = {one["group"] for one in options["x-kubernetes-group-version-kind"]}
+    groups = {item["group"] for item in options["x-kubernetes-group-version-kind"]}
     assert {"", "apps", "autoscaling"} <= groups
 
 
 def test_lists(core: dict) -> None:
-    """A list says how it merges."""
+    """The schema of a list field has its merge strategy."""
     spec = core["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]
     assert {key: value for key, value in spec["volumes"].items() if key.startswith("x-")} == {
         "x-kubernetes-list-map-keys": ["name"],
@@ -147,20 +147,20 @@ def test_lists(core: dict) -> None:
     }
 
 
-def test_leaves(core: dict) -> None:
-    """Quantities, times and the like are values with a schema of their own."""
+def test_scalar_types(core: dict) -> None:
+    """Quantities, times and similar types have a schema of their own."""
     schemas = core["components"]["schemas"]
     assert schemas["io.k8s.apimachinery.pkg.apis.meta.v1.Time"]["format"] == "date-time"
     assert "oneOf" in schemas["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]
 
 
-def test_version_two(api) -> None:
-    """One Swagger document has it all; every $ref leads somewhere."""
+def test_v2(api) -> None:
+    """The v2 document contains all definitions, and every $ref resolves."""
     document = api.get("/openapi/v2").json
     assert document["swagger"] == "2.0"
-    found = set(re.findall(r'"#/definitions/([^"]+)"', json.dumps(document)))
-    assert found <= document["definitions"].keys()
-    assert "io.k8s.api.apps.v1.Deployment" in found
+    references = set(re.findall(r'"#/definitions/([^"]+)"', json.dumps(document)))
+    assert references <= document["definitions"].keys()
+    assert "io.k8s.api.apps.v1.Deployment" in references
     integer_or_string = document["definitions"]["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]
     assert integer_or_string["format"] == "int-or-string"
     assert '"oneOf": [' not in json.dumps(document)
@@ -168,7 +168,7 @@ def test_version_two(api) -> None:
 
 @pytest.mark.parametrize("path", ["/openapi", "/openapi/v4", "/openapi/v3/apis/nothing/v1"])
 def test_unknown_documents(api, path: str) -> None:
-    """There is no other document."""
+    """Unknown OpenAPI paths are a 404."""
     assert api.get(path).status == 404
 
 
@@ -176,7 +176,7 @@ PROTOBUF = "application/com.github.proto-openapi.spec.{}{}v1.0+protobuf"
 
 
 def test_negotiation(api) -> None:
-    """The documents come as JSON and Protobuf; who takes nothing of that is told so."""
+    """The documents come as JSON and as Protobuf; other media types are a 406."""
     assert api.get("/openapi/v2", accept="application/x-other").status == 406
     assert api.get("/openapi/v2", accept="application/x-other, */*").status == 200
     for mark in "@.":
@@ -187,35 +187,37 @@ def test_negotiation(api) -> None:
 
 
 def test_protobuf(api) -> None:
-    """Google's runtime reads the same document out of the message."""
+    """The v2 document in Protobuf, decoded by Google's runtime, equals the JSON document."""
     message = api.get("/openapi/v2", accept=PROTOBUF.format("v2", "@")).body
     assert gnostic.decode(message, gnostic.V2) == api.get("/openapi/v2").json
 
 
 @pytest.mark.parametrize("path", ["apis/apps/v1", "apis/apiextensions.k8s.io/v1", "version"])
 def test_protobuf_v3(api, documents: dict, path: str) -> None:
-    """The same of v3, but for defaults that are objects, for which its messages have no room."""
+    """So do the v3 documents, except for defaults that are objects, which the messages cannot
+    hold."""
     message = api.get(f"/openapi/v3/{path}", accept=PROTOBUF.format("v3", ".")).body
     assert gnostic.decode(message, gnostic.V3) == _without_objects(documents[path])
 
 
 def _without_objects(tree: Any) -> Any:
     if isinstance(tree, list):
-        return [_without_objects(one) for one in tree]
+        return [_without_objects(item) for item in tree]
     if not isinstance(tree, dict):
         return tree
     return {
-        key: _without_objects(one) for key, one in tree.items() if (key, one) != ("default", {})
+        key: _without_objects(value)
+        for key, value in tree.items()
+        if (key, value) != ("default", {})
     }
 
 
 def test_hashes_and_dates(api) -> None:
-    """A hash that is known, or a date that is not past, is answered with 304; a URL with another
-    hash leads to the right one."""
+    """A matching ETag or a current date gives 304; a URL with an outdated hash redirects."""
     response = api.get("/openapi/v2")
     for name, header in (("If-None-Match", "ETag"), ("If-Modified-Since", "Last-Modified")):
-        again = api.get("/openapi/v2", headers={name: response.headers[header]})
-        assert (again.status, again.body) == (304, b"")
+        unchanged = api.get("/openapi/v2", headers={name: response.headers[header]})
+        assert (unchanged.status, unchanged.body) == (304, b"")
     url = api.get("/openapi/v3").json["paths"]["version"]["serverRelativeURL"]
     assert "Expires" in api.get(url).headers
     moved = api.get("/openapi/v3/version?hash=0123")
@@ -232,52 +234,52 @@ def test_hashes_and_dates(api) -> None:
     ],
 )
 def test_valid_v3(documents: dict, path: str) -> None:
-    """A public validator finds nothing wrong. Defaults are left out: as kube-apiserver's, `{}`
-    stands for a struct of which some fields are required."""
+    """A public validator accepts the documents. Defaults are removed first: as in kube-apiserver,
+    `{}` is the default of structs with required fields."""
 
     def bare(tree: Any) -> Any:
         if isinstance(tree, list):
-            return [bare(one) for one in tree]
+            return [bare(item) for item in tree]
         if not isinstance(tree, dict):
             return tree
-        return {key: bare(one) for key, one in tree.items() if key != "default"}
+        return {key: bare(value) for key, value in tree.items() if key != "default"}
 
     OpenAPIV30SpecValidator(bare(documents[path])).validate()
 
 
 @pytest.mark.slow
 def test_valid_v2(api) -> None:
-    """A public validator finds nothing wrong in the document of all."""
+    """A public validator accepts the v2 document."""
     OpenAPIV2SpecValidator(api.get("/openapi/v2").json).validate()
 
 
 def test_without_cbor(make_server) -> None:
-    """Where the gate of CBOR is off, the documents do not speak of it."""
+    """Without the feature gate, the documents do not mention CBOR."""
     api = make_server(feature_gates=parse_feature_gates("CBORServingAndStorage=false")).api
     for path in ("/openapi/v2", "/openapi/v3/apis/apps/v1"):
         assert b"/cbor" not in api.get(path).body
         assert b"+cbor" not in api.get(path).body
 
 
-def test_made_once() -> None:
-    """A document that several wait for is made once, and comes although one of them left."""
+def test_concurrent_requests_build_once() -> None:
+    """Concurrent requests build a document once, even if one of them is cancelled."""
 
     async def run() -> None:
         documents = OpenAPIDocuments(Scheme(), lambda: 0.0)
-        first, second = (asyncio.ensure_future(documents.v2()) for _ in range(2))
+        cancelled, request = (asyncio.ensure_future(documents.v2()) for _ in range(2))
         await asyncio.sleep(0)
-        first.cancel()
-        document = await second
+        cancelled.cancel()
+        document = await request
         assert await documents.v2() is document
 
     asyncio.run(run())
 
 
 def test_golden_files() -> None:
-    """What the API says of itself changes on purpose alone: write the files anew with
-    `python -m tests.apiserver.openapi_digest`, and read their diff."""
-    golden = {one.name: one.read_text() for one in openapi_digest.FOLDER.glob("*.txt")}
-    found = openapi_digest.digests()
-    assert golden.keys() == found.keys()
-    for name, text in found.items():
+    """The documents equal the golden files. Rewrite the files with `python -m
+    tests.apiserver.openapi_digest` and read the diff."""
+    golden = {file.name: file.read_text() for file in openapi_digest.FOLDER.glob("*.txt")}
+    digests = openapi_digest.digests()
+    assert golden.keys() == digests.keys()
+    for name, text in digests.items():
         assert text.splitlines() == golden[name].splitlines(), name

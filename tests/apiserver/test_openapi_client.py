@@ -26,12 +26,12 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _of_client() -> dict[tuple[str, str], tuple[str, list[str]]]:
-    """(method, path) to the function's name and its parameters."""
+def _client_operations() -> dict[tuple[str, str], tuple[str, list[str]]]:
+    """A mapping of (method, path) to the name and the parameters of the function."""
     spec = find_spec("kubernetes")
     assert spec is not None
     assert spec.origin is not None
-    found = {}
+    operations = {}
     for file in (Path(spec.origin).parent / "client" / "api").glob("*_api.py"):
         if file.name == OF_OTHERS:
             continue
@@ -41,39 +41,66 @@ def _of_client() -> dict[tuple[str, str], tuple[str, list[str]]]:
             assert path
             assert method
             parameters = sorted([*_QUERY.findall(body), *_IN_PATH.findall(body)])
-            found[method[1], path[1]] = (name.replace("_", ""), parameters)
-    return found
+            operations[method[1], path[1]] = (name.replace("_", ""), parameters)
+    return operations
 
 
-def _of_document(document: dict) -> dict[tuple[str, str], tuple[str, str, list[str]]]:
-    """(method, path) to the operation's id, tag and parameters."""
+def _document_operations(document: dict) -> dict[tuple[str, str], tuple[str, str, list[str]]]:
+    """A mapping of (method, path) to the id, the tag and the parameters of the operation."""
     shared = document["parameters"]
-    found = {}
+    operations = {}
     for path, item in document["paths"].items():
         if "/watch/" in path:
             continue  # the client's makers leave them out
         common = item.get("parameters", [])
-        for method, one in item.items():
+        for method, operation in item.items():
             if method == "parameters":
                 continue
-            every = [*common, *one.get("parameters", [])]
-            named = [shared[two["$ref"].rpartition("/")[2]] if "$ref" in two else two
-                     for two in every]  # fmt: skip
-            parameters = sorted(two["name"] for two in named if two["in"] != "body")
-            tag = one["tags"][0].replace("_", "").lower()
-            found[method.upper(), path] = (one["operationId"].lower(), tag, parameters)
-    return found
+            references = [*common, *operation.get("parameters", [])]
+            resolved = [
+                shared[reference["$ref"].rpartition("/")[2]] if "$ref" in reference else reference
+                for reference in references
+            ]
+            parameters = sorted([*_QUERY.findall(body), *_IN_PATH.findall(body)])
+            operations[method[1], path[1]] = (name.replace("_", ""), parameters)
+    return operations
+
+
+def _document_operations(document: dict) -> dict[tuple[str, str], tuple[str, str, list[str]]]:
+    """(method, path) to the operation's id, tag and parameters."""
+    shared = document["parameters"]
+    operations = {}
+    for path, item in document["paths"].items():
+        if "/watch/" in path:
+            continue  # the client's makers leave them out
+        common = item.get("parameters", [])
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            references = [*common, *operation.get("parameters", [])]
+            resolved = [shared[reference["$ref"].rpartition("/")[2]] if "$ref" in reference else reference
+                     for reference in references]  # fmt: skip
+            parameters = sorted(
+                parameter["name"] for parameter in resolved if parameter["in"] != "body"
+            )
+            tag = operation["tags"][0].replace("_", "").lower()
+            operations[method.upper(), path] = (operation["operationId"].lower(), tag, parameters)
+    return operations
 
 
 def test_functions_are_operations() -> None:
-    """All of them, and no operation but those."""
+    """The client and the document have the same operations."""
     document = asyncio.run(OpenAPIDocuments(Scheme(), lambda: 0.0).v2())
-    theirs = {key: one for key, one in _of_client().items() if key[1] not in NOT_SERVED}
-    ours = _of_document(json.loads(document.json))
-    assert len(theirs) > 900
-    assert theirs.keys() == ours.keys()
-    for key, (name, parameters) in theirs.items():
-        id_, tag, found = ours[key]
+    client_operations = {
+        key: operation
+        for key, operation in _client_operations().items()
+        if key[1] not in NOT_SERVED
+    }
+    document_operations = _document_operations(json.loads(document.json))
+    assert len(client_operations) > 900
+    assert client_operations.keys() == document_operations.keys()
+    for key, (name, parameters) in client_operations.items():
+        id_, tag, document_parameters = document_operations[key]
         # The client's classes are named after the tag: most functions do not repeat it.
         assert name in (id_, id_.replace(tag, "", 1)), key
-        assert found == parameters, key
+        assert document_parameters == parameters, key

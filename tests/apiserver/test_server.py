@@ -1,4 +1,4 @@
-"""A whole server over HTTPS: credentials, users, bootstrap, the end."""
+"""A whole server over HTTPS: certificates, users, bootstrap and shutdown."""
 
 import asyncio
 import json
@@ -44,7 +44,8 @@ def _run(config: Config, test: Callable[[RunningServer], Awaitable[None]]) -> No
 
 
 def test_https(tmp_path: Path) -> None:
-    """The server shows a certificate of its own CA; the kubeconfig knows both ends."""
+    """The server certificate is signed by the server's CA; the kubeconfig contains the CA and the
+    client certificate."""
 
     async def check(running: RunningServer) -> None:
         assert running.kubeconfig is not None
@@ -54,15 +55,16 @@ def test_https(tmp_path: Path) -> None:
             assert await fetch("GET", "/readyz") == (200, "ok")
             status, body = await fetch("GET", "/version")
             assert status == 200
-            found = json.loads(body)
-            assert (found["major"], found["minor"]) == ("1", "37")
-            assert found["gitVersion"] == "v1.37.0+kapiserver"
+            server_version = json.loads(body)
+            assert (server_version["major"], server_version["minor"]) == ("1", "37")
+            assert server_version["gitVersion"] == "v1.37.0+kapiserver"
 
     _run(Config(cert_dir=tmp_path), check)
 
 
-def test_users(tmp_path: Path) -> None:
-    """Without a certificate one is anonymous, or who one's token says, or nobody."""
+def test_authentication(tmp_path: Path) -> None:
+    """The user comes from the client certificate or the token. With anonymous authentication off,
+    no credentials or a wrong token are a 401."""
     (tmp_path / "tokens").write_text("good,ann,1\n")
 
     async def check(running: RunningServer) -> None:
@@ -78,7 +80,7 @@ def test_users(tmp_path: Path) -> None:
 
 
 def test_anonymous(tmp_path: Path) -> None:
-    """Who shows nothing learns how the server is, and nothing of what is in it."""
+    """The anonymous user may read health and version, but no objects."""
 
     async def check(running: RunningServer) -> None:
         async with _client(running, admin=False) as fetch:
@@ -91,8 +93,8 @@ def test_anonymous(tmp_path: Path) -> None:
     _run(Config(cert_dir=tmp_path), check)
 
 
-async def _seen(running: RunningServer, path: str, wanted: Callable[[dict], bool]) -> dict:
-    """The object of that path, as soon as a watch shows it as wanted."""
+async def _wait_for(running: RunningServer, path: str, condition: Callable[[dict], bool]) -> dict:
+    """Watch until the object at the path meets the condition; return the object."""
     collection, _, name = path.rpartition("/")
     query = {"watch": "1", "fieldSelector": f"metadata.name={name}"}
     async with (
@@ -102,55 +104,62 @@ async def _seen(running: RunningServer, path: str, wanted: Callable[[dict], bool
     ):
         async for line in response.content:
             event = json.loads(line)
-            if event["type"] != "DELETED" and wanted(event["object"]):
+            if event["type"] != "DELETED" and condition(event["object"]):
                 return event["object"]
     raise AssertionError("the watch ended")
 
 
-def _any(found: dict) -> bool:
+def _exists(obj: dict) -> bool:
     return True
 
 
 def test_bootstrap(tmp_path: Path) -> None:
-    """The system namespaces are there, and each namespace has its account and its CA."""
+    """The system namespaces exist, and each namespace has a default service account and the CA
+    config map."""
 
     async def check(running: RunningServer) -> None:
         assert running.ca_file is not None
         async with _client(running) as fetch:
             status, body = await fetch("GET", "/api/v1/namespaces")
-            names = [one["metadata"]["name"] for one in json.loads(body)["items"]]
+            names = [item["metadata"]["name"] for item in json.loads(body)["items"]]
             assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
             status, _ = await fetch("POST", "/api/v1/namespaces", {"metadata": {"name": "mine"}})
             assert status == 201
             for name in (*names, "mine"):
                 root = f"/api/v1/namespaces/{name}"
-                await _seen(running, f"{root}/serviceaccounts/default", _any)
-                found = await _seen(running, f"{root}/configmaps/kube-root-ca.crt", _any)
-                assert found["data"] == {"ca.crt": running.ca_file.read_text()}
+                await _wait_for(running, f"{root}/serviceaccounts/default", _exists)
+                config_map = await _wait_for(
+                    running, f"{root}/configmaps/kube-root-ca.crt", _exists
+                )
+                assert config_map["data"] == {"ca.crt": running.ca_file.read_text()}
 
     _run(Config(cert_dir=tmp_path, insecure_port=0), check)
 
 
-def test_what_is_deleted_comes_back(tmp_path: Path) -> None:
-    """The default account and the CA are made again, and the CA is put right."""
+def test_deleted_objects_are_recreated(tmp_path: Path) -> None:
+    """A deleted default service account or CA config map is created again, and a changed config map
+    is restored."""
 
     async def check(running: RunningServer) -> None:
         async with _client(running) as fetch:
             root = "/api/v1/namespaces/default"
             for path in (f"{root}/serviceaccounts/default", f"{root}/configmaps/kube-root-ca.crt"):
-                uid = (await _seen(running, path, _any))["metadata"]["uid"]
+                uid = (await _wait_for(running, path, _exists))["metadata"]["uid"]
                 assert (await fetch("DELETE", path))[0] == 200
-                again = await _seen(running, path, lambda one: one["metadata"]["uid"] != uid)  # noqa: B023
-            right, again["data"] = again["data"], {"ca.crt": "wrong"}
-            assert (await fetch("PUT", path, again))[0] == 200
-            await _seen(running, path, lambda one: one["data"] == right)
+                recreated = await _wait_for(
+                    running,
+                    path,
+                    lambda obj: obj["metadata"]["uid"] != uid,  # noqa: B023
+                )
+            data, recreated["data"] = recreated["data"], {"ca.crt": "wrong"}
+            assert (await fetch("PUT", path, recreated))[0] == 200
+            await _wait_for(running, path, lambda obj: obj["data"] == data)
 
     _run(Config(cert_dir=tmp_path, insecure_port=0), check)
 
 
-def test_a_namespace_that_cannot_be_read() -> None:
-    """The others get their accounts all the same, and however many they are, what is to be tried
-    again waits for one timer."""
+def test_undecodable_namespace() -> None:
+    """Other namespaces get their service accounts, and all retries share one timer."""
     clock = ManualClock()
 
     async def check() -> None:
@@ -160,22 +169,24 @@ def test_a_namespace_that_cannot_be_read() -> None:
             url = running.url + "/api/v1/namespaces"
             async with aiohttp.ClientSession() as session:
                 for number in range(5):
-                    async with session.post(url, json={"metadata": {"name": f"n{number}"}}) as made:
-                        assert made.status == 201
+                    async with session.post(
+                        url, json={"metadata": {"name": f"n{number}"}}
+                    ) as response:
+                        assert response.status == 201
                     key = f"/registry/serviceaccounts/n{number}/default"
                     async with asyncio.timeout(60):
                         while (await kv.get(key)).item is None:
                             pass
-            waiting = [one.callback for one in clock.timers if not one.cancelled]
-            owners = [getattr(one, "__self__", None) for one in waiting]
-            ours = [one for one in owners if isinstance(one, asyncio.Event)]
-            assert len(ours) == len({id(one) for one in ours})
+            callbacks = [timer.callback for timer in clock.timers if not timer.cancelled]
+            owners = [getattr(callback, "__self__", None) for callback in callbacks]
+            events = [owner for owner in owners if isinstance(owner, asyncio.Event)]
+            assert len(events) == len({id(event) for event in events})
 
     asyncio.run(check())
 
 
 def test_drain(tmp_path: Path) -> None:
-    """When the server ends, watches end cleanly and it is soon over."""
+    """On shutdown, watches end with a complete response, and the server stops within seconds."""
 
     async def check() -> bytes:
         serving = serve(Config(cert_dir=tmp_path, secure_port=None, insecure_port=0))
@@ -183,13 +194,15 @@ def test_drain(tmp_path: Path) -> None:
         async with aiohttp.ClientSession(running.url) as session:
             path = "/api/v1/namespaces?watch=1&resourceVersion=0"
             async with session.get(path) as response:
-                first = await response.content.readline()
-                assert json.loads(first)["type"] == "ADDED"
-                ended = asyncio.ensure_future(serving.__aexit__(None, None, None))
-                rest = await response.content.read()  # fails where the stream does not end well
-                await ended
+                line = await response.content.readline()
+                assert json.loads(line)["type"] == "ADDED"
+                shutdown = asyncio.ensure_future(serving.__aexit__(None, None, None))
+                remaining = (
+                    await response.content.read()
+                )  # fails where the stream does not end well
+                await shutdown
         assert running.app.server.health.draining
-        return rest
+        return remaining
 
     async def in_time() -> None:
         async with asyncio.timeout(5):
@@ -199,7 +212,7 @@ def test_drain(tmp_path: Path) -> None:
 
 
 def test_port_taken() -> None:
-    """A port that is taken is an error, and leaves nothing behind."""
+    """A port in use is an error."""
 
     async def twice() -> None:
         async with serve(Config(secure_port=None, insecure_port=0)) as running:
@@ -211,20 +224,20 @@ def test_port_taken() -> None:
     asyncio.run(twice())
 
 
-def test_many_in_one_process() -> None:
-    """Servers share nothing."""
+def test_two_servers_in_one_process() -> None:
+    """Servers in one process share no state."""
 
-    async def two() -> None:
+    async def serve_two() -> None:
         config = Config(secure_port=None, insecure_port=0)
         async with (
-            serve(config) as one,
-            serve(config) as other,
+            serve(config) as server,
+            serve(config) as other_server,
             aiohttp.ClientSession() as session,
         ):
             body = {"metadata": {"name": "mine"}}
-            made = await session.post(f"{one.url}/api/v1/namespaces", json=body)
-            assert made.status == 201
-            missing = await session.get(f"{other.url}/api/v1/namespaces/mine")
+            created = await session.post(f"{server.url}/api/v1/namespaces", json=body)
+            assert created.status == 201
+            missing = await session.get(f"{other_server.url}/api/v1/namespaces/mine")
             assert missing.status == 404
 
-    asyncio.run(two())
+    asyncio.run(serve_two())

@@ -28,14 +28,14 @@ def service(name="s", **spec):
 
 
 def addresses(api):
-    found = api.get("/apis/networking.k8s.io/v1/ipaddresses").json["items"]
-    return {one["metadata"]["name"]: one["spec"]["parentRef"] for one in found}
+    items = api.get("/apis/networking.k8s.io/v1/ipaddresses").json["items"]
+    return {item["metadata"]["name"]: item["spec"]["parentRef"] for item in items}
 
 
-def eventually(ask, wanted):
-    """What a loop of the server does in its own time; at most half a minute."""
+def eventually(request, condition):
+    """Repeat a request until the response meets a condition, for at most 30 seconds."""
     end = time.monotonic() + 30
-    while not wanted(response := ask()):
+    while not condition(response := request()):
         assert time.monotonic() < end, response.body
     return response
 
@@ -46,7 +46,8 @@ def services(core):
 
 
 def test_address(api, services, namespace):
-    """A service gets an address of the range, and an IPAddress says so until it is gone."""
+    """A service gets an address of the range and an IPAddress object, which are released when the
+    service is deleted."""
     spec = api.post(services, service()).json["spec"]
     assert spec["clusterIP"].startswith("10.0.0.")
     assert spec["clusterIPs"] == [spec["clusterIP"]]
@@ -58,7 +59,7 @@ def test_address(api, services, namespace):
 
 
 def test_static_address(api, services):
-    """An address that was asked for is given once, and only from the range."""
+    """A requested address is allocated once and must lie in the range."""
     assert api.post(services, service("a", clusterIP="10.0.0.3")).status == 201
     response = api.post(services, service("b", clusterIP="10.0.0.3"))
     assert response.status == 422
@@ -66,15 +67,15 @@ def test_static_address(api, services):
         'Service "b" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.3"]: failed to allocate '
         "IP 10.0.0.3: provided IP is already allocated"
     )
-    for wrong in ("10.1.0.3", "10.0.0.0", "10.0.0.255"):
-        response = api.post(services, service("b", clusterIP=wrong))
+    for address in ("10.1.0.3", "10.0.0.0", "10.0.0.255"):
+        response = api.post(services, service("b", clusterIP=address))
         assert response.message.endswith("the provided network does not match the current range")
     api.delete(f"{services}/a")
     assert api.post(services, service("b", clusterIP="10.0.0.3")).status == 201
 
 
 def test_no_address(api, services):
-    """Headless and external services have none."""
+    """Headless and ExternalName services get no address."""
     assert api.post(services, service("h", clusterIP="None")).json["spec"]["clusterIPs"] == ["None"]
     spec = api.post(services, service("e", type="ExternalName", externalName="a.b")).json["spec"]
     assert "clusterIP" not in spec
@@ -110,22 +111,22 @@ def test_no_address(api, services):
         ),
     ],
 )
-def test_families(api, services, spec, message):
-    """Families and addresses must fit each other and the cluster."""
+def test_ip_families(api, services, spec, message):
+    """IP families and addresses must match each other and the cluster."""
     response = api.post(services, service(**spec))
     assert response.status == 422
     assert response.message == f'Service "s" is invalid: {message}'
 
 
 def test_node_ports(api, services):
-    """Node ports are given where the type has them, kept over updates and released."""
+    """Node ports are allocated for types that need them, kept on updates and released."""
     spec = api.post(services, service("a", type="NodePort")).json["spec"]
     port = spec["ports"][0]["nodePort"]
     assert 30000 <= port <= 32767
-    kept = api.put(f"{services}/a", service("a", type="NodePort")).json["spec"]
-    assert (kept["ports"][0]["nodePort"], kept["clusterIP"]) == (port, spec["clusterIP"])
-    wanted = {"name": "http", "port": 80, "nodePort": port}
-    response = api.post(services, service("b", type="NodePort", ports=[wanted]))
+    updated = api.put(f"{services}/a", service("a", type="NodePort")).json["spec"]
+    assert (updated["ports"][0]["nodePort"], updated["clusterIP"]) == (port, spec["clusterIP"])
+    service_port = {"name": "http", "port": 80, "nodePort": port}
+    response = api.post(services, service("b", type="NodePort", ports=[service_port]))
     assert response.message == (
         f'Service "b" is invalid: spec.ports[0].nodePort: Invalid value: {port}: provided port is '
         "already allocated"
@@ -133,24 +134,24 @@ def test_node_ports(api, services):
     plain = api.patch(f"{services}/a", {"spec": {"type": "ClusterIP"}}).json["spec"]
     assert "nodePort" not in plain["ports"][0]
     assert "externalTrafficPolicy" not in plain
-    assert api.post(services, service("b", type="NodePort", ports=[wanted])).status == 201
-    wanted["nodePort"] = 80
-    response = api.post(services, service("c", type="NodePort", ports=[wanted]))
+    assert api.post(services, service("b", type="NodePort", ports=[service_port])).status == 201
+    service_port["nodePort"] = 80
+    response = api.post(services, service("c", type="NodePort", ports=[service_port]))
     assert response.message.endswith(
         "provided port is not in the valid range. The range of valid ports is 30000-32767"
     )
 
 
 def test_one_port_two_protocols(api, services):
-    """One port in two protocols has one node port."""
+    """A port with two protocols gets one node port."""
     ports = [{"name": n, "port": 53, "protocol": n.upper()} for n in ("tcp", "udp")]
     spec = api.post(services, service(type="NodePort", ports=ports)).json["spec"]
-    assert len({one["nodePort"] for one in spec["ports"]}) == 1
+    assert len({port["nodePort"] for port in spec["ports"]}) == 1
 
 
 def test_load_balancer(api, services):
-    """A local load balancer has a port for health checks, which is free again when it is local no
-    more; one without node ports has none."""
+    """A load balancer with externalTrafficPolicy Local has a health check node port, which is
+    released when the policy changes; without allocateLoadBalancerNodePorts it has no node ports."""
     spec = api.post(services, service("a", type="LoadBalancer", externalTrafficPolicy="Local"))
     port = spec.json["spec"]["healthCheckNodePort"]
     assert port >= 30000
@@ -164,7 +165,8 @@ def test_load_balancer(api, services):
 
 @pytest.mark.parametrize("policy", ["SingleStack", "PreferDualStack"])
 def test_type_changes(api, services, policy):
-    """A service that becomes external gives its address back, and gets one when it returns."""
+    """A service that becomes ExternalName releases its address, and gets an address when it changes
+    back."""
     address = api.post(services, service(ipFamilyPolicy=policy)).json["spec"]["clusterIP"]
     change = {"spec": {"type": "ExternalName", "externalName": "a.b"}}
     assert "clusterIP" not in api.patch(f"{services}/s", change).json["spec"]
@@ -175,13 +177,13 @@ def test_type_changes(api, services, policy):
 
 
 def test_ports_of_external_services(api, services):
-    """A node port that an external service names is not its own: it is refused where another has
-    it, and stays taken when the external one goes."""
+    """An ExternalName service does not own the node ports it names: a port of another service is
+    refused, and deleting the ExternalName service releases no port."""
     body = service("a", type="NodePort", ports=[{"port": 80, "nodePort": 30777}])
     assert api.post(services, body).status == 201
     for name in ("b", "c"):
-        named = [{"port": 80, "nodePort": 30777}]
-        body = service(name, type="ExternalName", externalName="a.b", ports=named)
+        ports = [{"port": 80, "nodePort": 30777}]
+        body = service(name, type="ExternalName", externalName="a.b", ports=ports)
         assert api.post(services, body).json["spec"]["ports"][0]["nodePort"] == 30777
     change = {"spec": {"type": "NodePort", "externalName": None}}
     response = api.patch(f"{services}/b", change)
@@ -190,31 +192,33 @@ def test_ports_of_external_services(api, services):
     assert api.patch(f"{services}/b", change).status == 422
 
 
-def test_nothing_is_kept_of_what_failed(api, services):
-    """Neither a dry run nor a service that breaks a rule takes anything."""
-    eventually(lambda: api.get(KUBERNETES), lambda one: one.status == 200)  # takes one by itself
-    before = addresses(api)
+def test_failed_requests_allocate_nothing(api, services):
+    """Dry runs and invalid services allocate nothing."""
+    eventually(
+        lambda: api.get(KUBERNETES), lambda response: response.status == 200
+    )  # allocates an address too
+    addresses_before = addresses(api)
     dry = api.post(f"{services}?dryRun=All", service("d", type="NodePort")).json["spec"]
     assert dry["clusterIP"]
     assert dry["ports"][0]["nodePort"]
     assert api.post(services, service("b", sessionAffinity="x")).status == 422
     body = service("c", type="NodePort", ports=[{"port": 80, "nodePort": 1}])
     assert api.post(services, body).status == 422
-    assert addresses(api).keys() == before.keys()
+    assert addresses(api).keys() == addresses_before.keys()
 
 
-def test_many_at_once(api, services):
-    """Services made at the same time have addresses and ports of their own."""
+def test_concurrent_services(api, services):
+    """Services created concurrently get distinct addresses and node ports."""
 
     def make(number):
         return api.post(services, service(f"s{number}", type="NodePort")).json["spec"]
 
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(make, range(40)))
-    assert len({spec["clusterIP"] for spec in made}) == 40
-    assert len({spec["ports"][0]["nodePort"] for spec in made}) == 40
+        specs = list(pool.map(make, range(40)))
+    assert len({spec["clusterIP"] for spec in specs}) == 40
+    assert len({spec["ports"][0]["nodePort"] for spec in specs}) == 40
     assert api.delete(services).status == 200
-    assert not {spec["clusterIP"] for spec in made} & addresses(api).keys()
+    assert not {spec["clusterIP"] for spec in specs} & addresses(api).keys()
 
 
 CHANGES = [
@@ -229,16 +233,15 @@ CHANGES = [
     {"ports": [{"port": 53, "name": "a"}, {"port": 53, "name": "b", "protocol": "UDP"}]},
     {"healthCheckNodePort": 30003}, {"sessionAffinity": "x"},
 ]  # fmt: skip
-"""Of the spec of a service; some of them do not go with what it is."""
+"""Changes of a service's spec; some are invalid for some types."""
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_any_changes(make_server, seed):
-    """After any changes, accepted or refused, exactly the addresses and ports of services are
-    allocated."""
+def test_allocations_match_services(make_server, seed):
+    """After random changes, the allocated addresses and ports are exactly those of the services."""
     own = make_server(service_cluster_ip_range="10.0.0.0/24,fd00::/120")
     services, chance = "/api/v1/namespaces/default/services", random.Random(seed)
-    eventually(lambda: own.api.get(KUBERNETES), lambda one: one.status == 200)
+    eventually(lambda: own.api.get(KUBERNETES), lambda response: response.status == 200)
 
     async def leaked():
         repair = AllocationRepair(own._running.app.server)
@@ -259,14 +262,14 @@ def test_any_changes(make_server, seed):
         statuses.add(response.status)
         if number % 8:
             continue
-        specs = [one["spec"] for one in own.api.get("/api/v1/services").json["items"]]
-        held = [ip for spec in specs for ip in spec.get("clusterIPs", ()) if ip != "None"]
-        assert sorted(held) == sorted(addresses(own.api)), (number, change)
+        specs = [item["spec"] for item in own.api.get("/api/v1/services").json["items"]]
+        cluster_ips = [ip for spec in specs for ip in spec.get("clusterIPs", ()) if ip != "None"]
+        assert sorted(cluster_ips) == sorted(addresses(own.api)), (number, change)
         ports = [
             port
             for spec in specs
             if spec["type"] in ("NodePort", "LoadBalancer")
-            for port in {one.get("nodePort") for one in spec["ports"]}
+            for port in {service_port.get("nodePort") for service_port in spec["ports"]}
             | {spec.get("healthCheckNodePort")}
             if port
         ]
@@ -279,31 +282,32 @@ KUBERNETES = "/api/v1/namespaces/default/services/kubernetes"
 
 
 def test_kubernetes(api):
-    """The service `kubernetes` is the range's first address, with endpoints, and comes back."""
-    response = eventually(lambda: api.get(KUBERNETES), lambda one: one.status == 200)
+    """The service `kubernetes` has the first address of the range and endpoints; it is created
+    again after its deletion."""
+    response = eventually(lambda: api.get(KUBERNETES), lambda response_: response_.status == 200)
     assert response.json["spec"]["clusterIP"] == "10.0.0.1"
     assert response.json["spec"]["ports"][0]["port"] == 443
     cidr = api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes").json
     assert cidr["spec"]["cidrs"] == ["10.0.0.0/24"]
     assert cidr["status"]["conditions"][0]["status"] == "True"
     path = KUBERNETES.replace("services", "endpoints")
-    found = eventually(lambda: api.get(path), lambda one: one.status == 200).json
+    endpoints = eventually(lambda: api.get(path), lambda response_: response_.status == 200).json
     listed = api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices").json["items"]
-    assert found["subsets"][0]["ports"][0]["port"] == api.port
-    ours = [one for one in listed if one["metadata"]["name"] == "kubernetes"]
-    assert ours[0]["endpoints"][0]["addresses"] == [found["subsets"][0]["addresses"][0]["ip"]]
+    assert endpoints["subsets"][0]["ports"][0]["port"] == api.port
+    slices = [item for item in listed if item["metadata"]["name"] == "kubernetes"]
+    assert slices[0]["endpoints"][0]["addresses"] == [endpoints["subsets"][0]["addresses"][0]["ip"]]
     uid = response.json["metadata"]["uid"]
     api.delete(KUBERNETES)
-    back = eventually(
+    recreated = eventually(
         lambda: api.get(KUBERNETES),
-        lambda one: one.status == 200 and one.json["metadata"]["uid"] != uid,
+        lambda response_: response_.status == 200 and response_.json["metadata"]["uid"] != uid,
     )
-    assert back.json["spec"]["clusterIP"] == "10.0.0.1"
+    assert recreated.json["spec"]["clusterIP"] == "10.0.0.1"
 
 
 def test_dual_stack_and_repair():
-    """A dual-stack service gets an address of each family; what no service has in two runs is
-    released, and no sooner."""
+    """A dual-stack service gets an address of each family. An allocation without a service is
+    released after two repair runs."""
 
     async def run():
         ranges = "10.9.0.0/28,fd00::/112"
@@ -324,7 +328,7 @@ def test_dual_stack_and_repair():
             }  # fmt: skip
             spec = (await services.create(tree)).entry.tree()["spec"]
             assert spec["ipFamilies"] == ["IPv4", "IPv6"]
-            assert [":" in one for one in spec["clusterIPs"]] == [False, True]
+            assert [":" in address for address in spec["clusterIPs"]] == [False, True]
             leaked = await allocation.addresses.allocate_next("IPv4", tree, dry_run=False)
             await allocation.ports.update(lambda ports: ports.allocate(30001))
             repair = AllocationRepair(server)
@@ -353,19 +357,19 @@ def test_dual_stack_and_repair():
         ("fd00::/123", 31), ("fd00::/120", 255),
     ],
 )  # fmt: skip
-def test_addresses_of_a_range(text, count):
-    """Whatever its size, each address of a range is had once, and none beside it."""
+def test_candidate_addresses(text, count):
+    """Each address of a range is a candidate once, for ranges of any size."""
     (network,) = service_ranges(text)
-    found = list(candidate_addresses(network, random.Random(7)))
-    assert len(found) == len(set(found)) == count
-    assert all(has_address(network, address) for address in found)
+    candidates = list(candidate_addresses(network, random.Random(7)))
+    assert len(candidates) == len(set(candidates)) == count
+    assert all(has_address(network, address) for address in candidates)
 
 
-def test_a_store_that_is_away(caplog):
-    """However often the loop tries again while the store is away, it wakes itself by one timer."""
+def test_retries_share_one_timer(caplog):
+    """While the store is unavailable, the retries of the loop use one timer."""
 
-    def tries():
-        return sum("service kubernetes" in one.getMessage() for one in caplog.records)
+    def count_failures():
+        return sum("service kubernetes" in record.getMessage() for record in caplog.records)
 
     async def run(member):
         clock = ManualClock()
@@ -374,11 +378,11 @@ def test_a_store_that_is_away(caplog):
             member.kill()
             for number in range(1, 6):
                 clock.advance(10 if number == 1 else 1)
-                while tries() < number:  # noqa: ASYNC110
+                while count_failures() < number:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
-                waiting = [one.callback for one in clock.timers if not one.cancelled]
-                owners = [getattr(one, "__self__", None) for one in waiting]
-                assert sum(isinstance(one, KubernetesService) for one in owners) == 1
+                callbacks = [timer.callback for timer in clock.timers if not timer.cancelled]
+                owners = [getattr(callback, "__self__", None) for callback in callbacks]
+                assert sum(isinstance(owner, KubernetesService) for owner in owners) == 1
 
     member = Member()
     try:

@@ -46,11 +46,10 @@ def case(request: Any, api: Api, apps: str) -> tuple[str, dict[str, Any], str]:
 
 
 def test_every_verb(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
-    """create, get, list, watch, update, apply, scale, delete and deletecollection in CBOR do what
-    they do in JSON."""
+    """Every verb works in CBOR as in JSON."""
     path, obj, field = case
-    spoken = {"type": CBOR, "accept": CBOR}
-    created = api.post(path, written(obj), **spoken)
+    cbor_both = {"type": CBOR, "accept": CBOR}
+    created = api.post(path, written(obj), **cbor_both)
     assert created.status == 201
     tree = read(created)
     assert tree == api.get(f"{path}/x").json == read(api.get(f"{path}/x", accept=CBOR))
@@ -67,7 +66,7 @@ def test_every_verb(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
 
         assert event() == {"type": "ADDED", "object": tree}
         tree["spec"][field] = 2
-        updated = read(api.put(f"{path}/x", written(tree), **spoken))
+        updated = read(api.put(f"{path}/x", written(tree), **cbor_both))
         assert updated["spec"][field] == 2
         assert event() == {"type": "MODIFIED", "object": updated}
     config = {**obj, "spec": {**obj["spec"], field: 3}}
@@ -79,32 +78,32 @@ def test_every_verb(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
     scale = read(api.get(f"{path}/x/scale", accept=CBOR))
     assert (scale["kind"], scale["spec"]) == ("Scale", {"replicas": 3})
     scale["spec"]["replicas"] = 4
-    assert read(api.put(f"{path}/x/scale", written(scale), **spoken))["spec"] == {"replicas": 4}
+    assert read(api.put(f"{path}/x/scale", written(scale), **cbor_both))["spec"] == {"replicas": 4}
     options = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
-    assert api.delete(f"{path}/x", written(options), **spoken).status == 200
+    assert api.delete(f"{path}/x", written(options), **cbor_both).status == 200
     assert api.get(f"{path}/x").status == 200
     options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "no"}}
-    refused = api.delete(f"{path}/x", written(options), **spoken)
-    assert (refused.status, read(refused)["reason"]) == (409, "Conflict")
+    conflict = api.delete(f"{path}/x", written(options), **cbor_both)
+    assert (conflict.status, read(conflict)["reason"]) == (409, "Conflict")
     options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-    assert api.delete(path, written(options), **spoken).status == 200
-    gone = api.get(f"{path}/x", accept=CBOR)
-    assert (gone.status, read(gone)["kind"], read(gone)["code"]) == (404, "Status", 404)
+    assert api.delete(path, written(options), **cbor_both).status == 200
+    missing = api.get(f"{path}/x", accept=CBOR)
+    assert (missing.status, read(missing)["kind"], read(missing)["code"]) == (404, "Status", 404)
 
 
 def test_tables(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
-    """Tables and metadata alone come in CBOR and say what they say in JSON."""
+    """Tables and PartialObjectMetadataLists in CBOR equal those in JSON."""
     path, obj, _ = case
     api.post(path, obj)
     for form in ("Table;v=v1", "PartialObjectMetadataList;v=v1"):
-        told = api.get(path, accept=f"{CBOR};g=meta.k8s.io;as={form}")
+        response = api.get(path, accept=f"{CBOR};g=meta.k8s.io;as={form}")
         plain = api.get(path, accept=f"{JSON};g=meta.k8s.io;as={form}").json
-        found = cbor.decode_value(told.body)
-        assert found["kind"] == form.partition(";")[0]
-        for one in (found, plain):
-            for row in one.get("rows", ()):
+        table = cbor.decode_value(response.body)
+        assert table["kind"] == form.partition(";")[0]
+        for tree in (table, plain):
+            for row in tree.get("rows", ()):
                 row["cells"] = row["cells"][:1]  # ages go on
-        assert found == plain
+        assert table == plain
 
 
 def test_patches_that_are_json(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
@@ -142,15 +141,15 @@ def test_values_with_two_forms(api: Api, core: str) -> None:
     """Numbers stay numbers and text text where both may be; quantities become canonical."""
     ports = [{"name": "a", "port": 1, "targetPort": 8}, {"name": "b", "port": 2, "targetPort": "h"}]
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}
-    sent = written({**service, "spec": {"ports": ports}})
-    made = read(api.post(f"{core}/services", sent, type=CBOR, accept=CBOR))
-    assert [port["targetPort"] for port in made["spec"]["ports"]] == [8, "h"]
+    body = written({**service, "spec": {"ports": ports}})
+    created = read(api.post(f"{core}/services", body, type=CBOR, accept=CBOR))
+    assert [port["targetPort"] for port in created["spec"]["ports"]] == [8, "h"]
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "x"}}
     hard = {"cpu": 2, "memory": "1024Mi", "pods": "1e1"}
-    sent = written({**quota, "spec": {"hard": hard}})
-    made = read(api.post(f"{core}/resourcequotas", sent, type=CBOR, accept=CBOR))
-    assert made["spec"]["hard"] == {"cpu": "2", "memory": "1Gi", "pods": "10"}
-    assert made["metadata"]["creationTimestamp"].endswith("Z")
+    body = written({**quota, "spec": {"hard": hard}})
+    created = read(api.post(f"{core}/resourcequotas", body, type=CBOR, accept=CBOR))
+    assert created["spec"]["hard"] == {"cpu": "2", "memory": "1Gi", "pods": "10"}
+    assert created["metadata"]["creationTimestamp"].endswith("Z")
 
 
 def test_numbers(api: Api) -> None:
@@ -192,14 +191,14 @@ def test_tables_and_metadata_come_in_slices(api: Api, core: str, count: int) -> 
     ):
         path = f"{core}/configmaps?includeObject=Object&labelSelector=long=yes"
         response = api.get(path, accept=f"{CBOR};{form}")
-        found, plain = read(response), api.get(path, accept=f"{JSON};{form}").json
+        decoded, plain = read(response), api.get(path, accept=f"{JSON};{form}").json
         assert (response.headers["Content-Length"] is None) == (count == 30)
-        for one in (found, plain):
-            one["metadata"].pop("resourceVersion")  # of the store as a whole
-            for row in one.get("rows", ()):
+        for tree in (decoded, plain):
+            tree["metadata"].pop("resourceVersion")  # of the store as a whole
+            for row in tree.get("rows", ()):
                 row["cells"].pop()  # its age
-        assert found == plain
-        assert len(found.get("rows", found.get("items"))) == count
+        assert decoded == plain
+        assert len(decoded.get("rows", decoded.get("items"))) == count
 
 
 ODD = "a\udcff"
@@ -280,13 +279,13 @@ def test_errors_about_bytes_that_are_no_text(api: Api, accept: str) -> None:
 
 
 def test_preference(api: Api, core: str) -> None:
-    """A client gets what it likes best of what there is: Protobuf, CBOR, JSON."""
+    """The client gets the best of the media types that it accepts and the server offers."""
     path = establish(api, definition())
     accept = f"{PROTOBUF},{CBOR};q=0.9,{JSON};q=0.8"
-    for where, wanted in ((f"{core}/pods", PROTOBUF), (path, CBOR)):
-        assert api.get(where, accept=accept).headers["Content-Type"] == wanted
-    less = f"{CBOR};q=0.5,{JSON};q=0.8"
-    assert api.get(path, accept=less).headers["Content-Type"] == JSON
+    for url, media_type in ((f"{core}/pods", PROTOBUF), (path, CBOR)):
+        assert api.get(url, accept=accept).headers["Content-Type"] == media_type
+    json_first = f"{CBOR};q=0.5,{JSON};q=0.8"
+    assert api.get(path, accept=json_first).headers["Content-Type"] == JSON
     assert api.get(path, accept="*/*").headers["Content-Type"] == JSON
 
 
@@ -335,8 +334,11 @@ def test_without_the_gate_nothing_answers_cbor(
         assert response.status == 406
         assert response.headers["Content-Type"] == JSON
         assert response.message == f"only the following media types are accepted: {ACCEPTED}"
-    both = ungated.get(path, accept=f"{CBOR},{JSON};q=0.1")
-    assert (both.status, both.headers["Content-Type"]) == (ungated.get(path).status, JSON)
+    response_to_both = ungated.get(path, accept=f"{CBOR},{JSON};q=0.1")
+    assert (response_to_both.status, response_to_both.headers["Content-Type"]) == (
+        ungated.get(path).status,
+        JSON,
+    )
 
 
 @pytest.mark.parametrize("kind", ["maps", "widgets"])
@@ -353,14 +355,14 @@ def test_without_the_gate_watches_and_bodies_are_no_cbor(
             "application/vnd.kubernetes.protobuf;stream=watch"
         )
     body = written({"kind": "DeleteOptions", "apiVersion": "v1"})
-    taken = ACCEPTED if kind == "maps" else "application/json, application/yaml"
+    accepted = ACCEPTED if kind == "maps" else "application/json, application/yaml"
     for response in (
         ungated.post(path, body, type=CBOR),
         ungated.put(f"{path}/x", body, type=CBOR),
         ungated.delete(f"{path}/x", body, type=CBOR),
         ungated.delete(path, body, type=CBOR),
     ):
-        assert (response.status, response.message) == (415, TAKEN + taken)
+        assert (response.status, response.message) == (415, TAKEN + accepted)
     strategic = "application/strategic-merge-patch+json, " if kind == "maps" else ""
     for name in ("apply-patch", "strategic-merge-patch", "merge-patch", "json-patch"):
         response = ungated.patch(f"{path}/x?fieldManager=me", body, f"application/{name}+cbor")
@@ -370,19 +372,19 @@ def test_without_the_gate_watches_and_bodies_are_no_cbor(
 
 def _reversed(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _reversed(one) for name, one in reversed(value.items())}
-    return [_reversed(one) for one in value] if isinstance(value, list) else value
+        return {name: _reversed(item) for name, item in reversed(value.items())}
+    return [_reversed(item) for item in value] if isinstance(value, list) else value
 
 
 def test_order_of_names(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
-    """No order of names means anything: an update that differs in it alone changes nothing, since
-    what is stored has an order; answers are in another one, on which nobody may rely."""
+    """An update that differs only in the order of its keys changes nothing. Stored objects have
+    sorted keys; the order of keys in responses is not defined."""
     path, obj, _ = case
-    first = api.post(path, written(obj), type=CBOR, accept=CBOR)
-    assert first.body != written(read(first))
+    created = api.post(path, written(obj), type=CBOR, accept=CBOR)
+    assert created.body != written(read(created))
     tree = api.get(f"{path}/x").json
-    turned = cbor.SELF_DESCRIBED_TAG + cbor.encode_value_unsorted(_reversed(tree))
-    assert turned != written(tree)
-    again = read(api.put(f"{path}/x", turned, type=CBOR, accept=CBOR))
-    assert again["metadata"]["resourceVersion"] == tree["metadata"]["resourceVersion"]
-    assert again == tree
+    reversed_body = cbor.SELF_DESCRIBED_TAG + cbor.encode_value_unsorted(_reversed(tree))
+    assert reversed_body != written(tree)
+    updated = read(api.put(f"{path}/x", reversed_body, type=CBOR, accept=CBOR))
+    assert updated["metadata"]["resourceVersion"] == tree["metadata"]["resourceVersion"]
+    assert updated == tree

@@ -61,10 +61,10 @@ def fill(api: Api, count: int = 10) -> None:
 
 
 def names(response: Response) -> list[str]:
-    """Of the objects in a list, without what each namespace has by itself."""
+    """The names of the ConfigMaps in a list, without kube-root-ca.crt."""
     assert response.status == 200, response.body
-    every = [item["metadata"]["name"] for item in response.json["items"]]
-    return [name for name in every if name != "kube-root-ca.crt"]
+    all_names = [item["metadata"]["name"] for item in response.json["items"]]
+    return [name for name in all_names if name != "kube-root-ca.crt"]
 
 
 def page(api: Api, query: str = "", token: str = "", **options: object) -> Response:
@@ -82,30 +82,32 @@ def version_of(response: Response) -> str:
     return response.json["metadata"]["resourceVersion"]
 
 
-def test_a_walk_through_a_list(place: Place) -> None:
-    """Pages hold at most `limit` items, all of one version; the token is there if and only if
-    more follows, and together they are the whole list. A page without a limit is the rest."""
+def test_all_pages(place: Place) -> None:
+    """A page has at most `limit` items and the version of the first page. It has a token if and
+    only if more items follow, and all pages together are the whole list."""
     api = place.start().api
     fill(api)
     whole = page(api)
     assert token_of(whole) == ""
     for limit in (1, 3, 5, 10, 11):
-        token, seen, versions = "", [], set()
+        token, found_names, versions = "", [], set()
         while True:
             response = page(api, f"limit={limit}", token)
             assert len(names(response)) <= limit
-            seen += names(response)
+            found_names += names(response)
             versions.add(version_of(response))
             token = token_of(response)
             if not token:
                 break
             assert len(names(response)) == limit
-        assert seen == names(whole)
+        assert found_names == names(whole)
         assert len(versions) == 1
-    rest = page(api, "", token_of(page(api, "limit=4")))
-    assert (names(rest), token_of(rest)) == (names(whole)[4:], "")
-    other = page(api, "limit=2", token_of(page(api, "limit=4")))  # another limit is the client's
-    assert names(other) == names(whole)[4:6]
+    remaining = page(api, "", token_of(page(api, "limit=4")))
+    assert (names(remaining), token_of(remaining)) == (names(whole)[4:], "")
+    second_page = page(
+        api, "limit=2", token_of(page(api, "limit=4"))
+    )  # another limit is the client's
+    assert names(second_page) == names(whole)[4:6]
 
 
 def test_pages_stay_consistent_while_writers_run(place: Place) -> None:
@@ -198,7 +200,7 @@ CHANGED = [
 ]
 
 
-def test_another_list_with_the_token(place: Place) -> None:
+def test_token_of_another_list(place: Place) -> None:
     """Other selectors, another namespace or resource: 400; so is a version beside the token,
     unless it is 0."""
     api = place.start().api
@@ -240,34 +242,34 @@ def test_tokens_are_sealed(place: Place) -> None:
 def test_tokens_outlive_servers(place: Place) -> None:
     """A token is good on another server of the store and after all were restarted, at the version
     of the first page."""
-    one = place.start()
-    fill(one.api, 6)
-    first = page(one.api, "limit=2")
-    one.api.delete(f"{MAPS}/m03")
-    one.api.post(MAPS, {"metadata": {"name": "m02x"}})
+    server = place.start()
+    fill(server.api, 6)
+    first_page = page(server.api, "limit=2")
+    server.api.delete(f"{MAPS}/m03")
+    server.api.post(MAPS, {"metadata": {"name": "m02x"}})
     if not place.shared:
-        one.end()
-    other = place.start()
-    second = page(other.api, "limit=2", token_of(first))
-    assert (names(second), version_of(second)) == (["m02", "m03"], version_of(first))
-    one.end()
-    other.end()
-    third = page(place.start().api, "limit=2", token_of(second))
-    assert (names(third), version_of(third)) == (["m04", "m05"], version_of(first))
+        server.end()
+    other_server = place.start()
+    second_page = page(other_server.api, "limit=2", token_of(first_page))
+    assert (names(second_page), version_of(second_page)) == (["m02", "m03"], version_of(first_page))
+    server.end()
+    other_server.end()
+    third = page(place.start().api, "limit=2", token_of(second_page))
+    assert (names(third), version_of(third)) == (["m04", "m05"], version_of(first_page))
 
 
 def test_expired_tokens(place: Place) -> None:
     """When the store has forgotten the version, the answer is 410 with a token that goes on, from
     the same place and without consistency."""
-    one = place.start()
-    fill(one.api, 6)
-    first = page(one.api, "limit=2")
-    one.api.delete(f"{MAPS}/m03")
-    one.api.post(MAPS, {"metadata": {"name": "m02x"}})
-    one.compact()
-    one.end()
+    server = place.start()
+    fill(server.api, 6)
+    first_page = page(server.api, "limit=2")
+    server.api.delete(f"{MAPS}/m03")
+    server.api.post(MAPS, {"metadata": {"name": "m02x"}})
+    server.compact()
+    server.end()
     api = place.start().api
-    expired = page(api, "limit=2", token_of(first))
+    expired = page(api, "limit=2", token_of(first_page))
     assert expired.status == 410
     status = expired.json
     assert (status["kind"], status["reason"], status["code"]) == ("Status", "Expired", 410)
@@ -278,12 +280,12 @@ def test_expired_tokens(place: Place) -> None:
         "results in an inconsistent list - objects that were created, modified, or deleted "
         "between the time the first chunk was returned and now may show up in the list."
     )
-    again = page(api, "limit=3", status["metadata"]["continue"])
-    assert names(again) == ["m02", "m02x", "m04"]
-    assert int(version_of(again)) > int(version_of(first))
-    last = page(api, "limit=3", token_of(again))
-    assert (names(last), version_of(last)) == (["m05"], version_of(again))
-    exact = page(api, f"resourceVersion={version_of(first)}&resourceVersionMatch=Exact")
+    next_page = page(api, "limit=3", status["metadata"]["continue"])
+    assert names(next_page) == ["m02", "m02x", "m04"]
+    assert int(version_of(next_page)) > int(version_of(first_page))
+    last = page(api, "limit=3", token_of(next_page))
+    assert (names(last), version_of(last)) == (["m05"], version_of(next_page))
+    exact = page(api, f"resourceVersion={version_of(first_page)}&resourceVersionMatch=Exact")
     assert (exact.status, exact.json["reason"]) == (410, "Expired")
     assert "continue" not in exact.json["metadata"]
 
@@ -322,20 +324,20 @@ def test_matches_that_are_allowed(place: Place) -> None:
     fill(api, 4)
     old = version_of(page(api))
     api.delete(f"{MAPS}/m00")
-    now = ["m01", "m02", "m03"]
+    current_names = ["m01", "m02", "m03"]
     for query, expected in (
-        (f"resourceVersion={old}&resourceVersionMatch=Exact", ["m00", *now]),
-        (f"resourceVersion={old}&resourceVersionMatch=NotOlderThan", now),
-        (f"resourceVersion={old}&resourceVersionMatch=NotOlderThan&limit=9", now),
-        (f"resourceVersion={old}", now),
-        (f"resourceVersion={old}&limit=9", ["m00", *now]),
-        ("resourceVersion=0", now),
-        ("resourceVersion=0&resourceVersionMatch=NotOlderThan", now),
+        (f"resourceVersion={old}&resourceVersionMatch=Exact", ["m00", *current_names]),
+        (f"resourceVersion={old}&resourceVersionMatch=NotOlderThan", current_names),
+        (f"resourceVersion={old}&resourceVersionMatch=NotOlderThan&limit=9", current_names),
+        (f"resourceVersion={old}", current_names),
+        (f"resourceVersion={old}&limit=9", ["m00", *current_names]),
+        ("resourceVersion=0", current_names),
+        ("resourceVersion=0&resourceVersionMatch=NotOlderThan", current_names),
     ):
         assert names(page(api, query)) == expected, query
-    first = page(api, f"resourceVersion={old}&resourceVersionMatch=Exact&limit=1")
-    assert (names(first), version_of(first)) == (["m00"], old)
-    assert names(page(api, "limit=2", token_of(first))) == ["m01", "m02"]
+    first_page = page(api, f"resourceVersion={old}&resourceVersionMatch=Exact&limit=1")
+    assert (names(first_page), version_of(first_page)) == (["m00"], old)
+    assert names(page(api, "limit=2", token_of(first_page))) == ["m01", "m02"]
 
 
 def test_chunking_turned_off(place: Place) -> None:
@@ -359,16 +361,16 @@ def test_pages_across_namespaces(place: Place) -> None:
         for name in ("x", "y", "z"):
             path = f"/api/v1/namespaces/{namespace}/secrets"
             assert api.post(path, {"metadata": {"name": name}}).status == 201
-    seen, token = [], ""
+    secrets, token = [], ""
     while True:
         response = api.get(f"/api/v1/secrets?limit=4&continue={urllib.parse.quote(token)}")
-        seen += [
+        secrets += [
             (i["metadata"]["namespace"], i["metadata"]["name"]) for i in response.json["items"]
         ]
         token = token_of(response)
         if not token:
             break
-    assert seen == [(namespace, name) for namespace in "ab" for name in "xyz"]
+    assert secrets == [(namespace, name) for namespace in "ab" for name in "xyz"]
 
 
 @pytest.mark.parametrize(

@@ -97,12 +97,12 @@ def test_sizes(size: int, pieces: int) -> None:
         pieces = max(1, size // 7)
     sliced = [whole[at : at + pieces] for at in range(0, size, pieces)] if pieces else []
     response = compress(Response(body=iter(sliced) if pieces else whole))
-    found = [response.body] if isinstance(response.body, bytes) else list(response.body)
+    chunks = [response.body] if isinstance(response.body, bytes) else list(response.body)
     if size <= THRESHOLD:
-        assert b"".join(found) == whole
+        assert b"".join(chunks) == whole
         assert not response.headers
     else:
-        assert gzip.decompress(b"".join(found)) == whole
+        assert gzip.decompress(b"".join(chunks)) == whole
 
 
 def test_the_loop_is_never_held() -> None:

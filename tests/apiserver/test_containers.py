@@ -30,7 +30,9 @@ def test_every_service_is_checked(services: dict) -> None:
 def test_volumes_are_declared(services: dict) -> None:
     """Every named volume that a service mounts is declared."""
     whole = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-    mounted = {one.split(":")[0] for service in services.values() for one in service["volumes"]}
+    mounted = {
+        volume.split(":")[0] for service in services.values() for volume in service["volumes"]
+    }
     assert mounted == set(whole["volumes"])
 
 

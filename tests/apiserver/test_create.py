@@ -82,9 +82,9 @@ def test_round_trip(api, core, media):
     api.post(f"{core}/configmaps", config_map(data={"k": "v"}))
     response = api.get(f"{core}/configmaps/x", accept=media)
     assert response.headers["Content-Type"] == media
-    again = api.put(f"{core}/configmaps/x", response.body, type=media, accept=media)
-    assert again.status == 200, again.body
-    assert again.body == response.body
+    updated = api.put(f"{core}/configmaps/x", response.body, type=media, accept=media)
+    assert updated.status == 200, updated.body
+    assert updated.body == response.body
 
 
 def test_unknown_fields_warn(api, core):
@@ -190,6 +190,6 @@ def test_autoscaling_versions(api, namespace):
     response = api.post(base.format("v1"), body)
     assert response.status == 201, response.body
     assert response.json["apiVersion"] == "autoscaling/v1"
-    found = api.get(base.format("v2") + "/h").json
-    assert found["apiVersion"] == "autoscaling/v2"
-    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 50
+    autoscaler = api.get(base.format("v2") + "/h").json
+    assert autoscaler["apiVersion"] == "autoscaling/v2"
+    assert autoscaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 50

@@ -34,8 +34,8 @@ def test_admin_access(api, namespace):
     }
     assert api("POST", f"{resource}/resourceclaims", plain).status == 201
     claim = api("GET", f"{resource}/resourceclaims/p").json
-    given = {"request": "r", "driver": "d", "pool": "p", "device": "x", "adminAccess": True}
-    claim["status"] = {"allocation": {"devices": {"results": [given]}}}
+    device = {"request": "r", "driver": "d", "pool": "p", "device": "x", "adminAccess": True}
+    claim["status"] = {"allocation": {"devices": {"results": [device]}}}
     response = api("PUT", f"{resource}/resourceclaims/p/status", claim)
     assert response.message.endswith(f"status.allocation.devices.results[0].adminAccess: {REFUSED}")
 

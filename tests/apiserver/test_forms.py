@@ -50,7 +50,7 @@ def _status(media: MediaType, kind: str, *, is_list: bool) -> int:
     return 200
 
 
-@pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda one: one.extension)
+@pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda media_type: media_type.extension)
 @pytest.mark.parametrize("kind", CONVERSIONS)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("is_list", [False, True], ids=["get", "list"])
@@ -64,25 +64,25 @@ def test_answers(
     if response.status == 406:
         assert _decoded(media, response.body)["reason"] == "NotAcceptable"
         return
-    (told,) = parse_accept(response.headers["Content-Type"])
-    assert told.name == media.name
-    found = _decoded(media, response.body)
+    (content_type,) = parse_accept(response.headers["Content-Type"])
+    assert content_type.name == media.name
+    decoded = _decoded(media, response.body)
     if kind:
-        assert (found["kind"], found["apiVersion"]) == (kind, f"meta.k8s.io/{version}")
+        assert (decoded["kind"], decoded["apiVersion"]) == (kind, f"meta.k8s.io/{version}")
     else:
-        assert found["kind"] == ("ConfigMapList" if is_list else "ConfigMap")
+        assert decoded["kind"] == ("ConfigMapList" if is_list else "ConfigMap")
     if kind == "Table":
-        (row,) = found["rows"]
+        (row,) = decoded["rows"]
         assert row["cells"][0] == "x"
         assert row["object"]["metadata"]["labels"] == {"a": "b"}
-        assert {one["priority"] for one in found["columnDefinitions"]} >= {0}
+        assert {column["priority"] for column in decoded["columnDefinitions"]} >= {0}
         return
-    (one,) = [found] if not is_list else found["items"]
-    assert one["metadata"]["labels"] == {"a": "b"}
-    assert ("data" in one) == (not kind)
+    (item,) = [decoded] if not is_list else decoded["items"]
+    assert item["metadata"]["labels"] == {"a": "b"}
+    assert ("data" in item) == (not kind)
 
 
-@pytest.mark.parametrize("media", [JSON, YAML, CBOR], ids=lambda one: one.extension)
+@pytest.mark.parametrize("media", [JSON, YAML, CBOR], ids=lambda media_type: media_type.extension)
 @pytest.mark.parametrize("include", INCLUDES)
 @pytest.mark.parametrize("is_list", [False, True], ids=["get", "list"])
 def test_rows_include(api, objects: str, media: MediaType, include: str, is_list: bool) -> None:
@@ -97,7 +97,7 @@ def test_rows_include(api, objects: str, media: MediaType, include: str, is_list
         assert row["object"]["data"] == {"k": "v"}
 
 
-@pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda one: one.extension)
+@pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda media_type: media_type.extension)
 @pytest.mark.parametrize(
     ("kind", "include"),
     [("", ""), (METADATA, ""), ("Table", ""), ("Table", "Object"), ("Table", "None")],
@@ -135,18 +135,21 @@ def test_events(api, objects: str, media: MediaType, kind: str, include: str) ->
 
 def _first_event(media: MediaType, body: bytes) -> Any:
     if media is PROTOBUF:
-        head, mark, rest = body.partition(b"k8s\0")
-        return {"type": "ADDED" if b"ADDED" in head else "", "object": _decoded(media, mark + rest)}
+        head, mark, payload = body.partition(b"k8s\0")
+        return {
+            "type": "ADDED" if b"ADDED" in head else "",
+            "object": _decoded(media, mark + payload),
+        }
     return json.loads(body) if media is JSON else _texts(cbor2.loads(body))
 
 
 def _texts(value: Any) -> Any:
-    """CBOR's byte strings as texts."""
+    """Decode CBOR's byte strings as text."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, Mapping):
-        return {_texts(key): _texts(one) for key, one in value.items()}
-    return [_texts(one) for one in value] if isinstance(value, list | tuple) else value
+        return {_texts(key): _texts(item) for key, item in value.items()}
+    return [_texts(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 WIDE = {
@@ -158,7 +161,7 @@ WIDE = {
 
 @pytest.mark.parametrize("resource", WIDE)
 def test_wide_columns(api, resource: str) -> None:
-    """What `kubectl get -o wide` adds has a priority above zero."""
+    """The columns that `kubectl get -o wide` adds have a priority above zero."""
     accept = _accept(JSON, "Table", "v1")
     columns = api.get(f"/api/v1/{resource}", accept=accept).json["columnDefinitions"]
-    assert [one["name"] for one in columns if one["priority"] > 0] == WIDE[resource]
+    assert [column["name"] for column in columns if column["priority"] > 0] == WIDE[resource]

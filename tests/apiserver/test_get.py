@@ -135,7 +135,7 @@ def test_head(api, path):
     response = api("HEAD", "/livez")
     assert (response.status, response.body) == (200, b"")
     assert int(response.headers["Content-Length"]) == len(api.get("/livez").body)
-    for one in (path, path.rpartition("/")[0], "/version", "/api", "/apis/apps/v1"):
-        response = api("HEAD", one)
-        assert (response.status, response.body) == (405, b""), one
+    for url in (path, path.rpartition("/")[0], "/version", "/api", "/apis/apps/v1"):
+        response = api("HEAD", url)
+        assert (response.status, response.body) == (405, b""), url
     assert api("HEAD", "/api/v1/nothing").status == 404

@@ -90,10 +90,10 @@ def test_fields_have_a_manager() -> None:
     async def test(server: Server) -> None:
         client = server.client(ROBOT, user_agent="robot/v1")
         maps = client.resource("v1", "configmaps", namespace="kube-system")
-        made = await maps.create({"metadata": {"name": "a"}, "data": {"x": "1"}})
+        created = await maps.create({"metadata": {"name": "a"}, "data": {"x": "1"}})
         changed = await maps.patch("a", {"data": {"y": "1"}}, fieldManager="other")
-        assert [one["manager"] for one in made["metadata"]["managedFields"]] == ["robot"]
-        managers = {one["manager"] for one in changed["metadata"]["managedFields"]}
+        assert [entry["manager"] for entry in created["metadata"]["managedFields"]] == ["robot"]
+        managers = {entry["manager"] for entry in changed["metadata"]["managedFields"]}
         assert managers == {"robot", "other"}
 
     run(test)
@@ -105,9 +105,9 @@ def test_trees_belong_to_the_caller() -> None:
 
     async def test(server: Server) -> None:
         maps = config_maps(server)
-        given = {"metadata": {"name": "a"}, "data": {"x": "1"}}
-        made = await maps.create(given)
-        made["data"]["x"] = given["data"]["x"] = "2"  # type: ignore[index]
+        body = {"metadata": {"name": "a"}, "data": {"x": "1"}}
+        created = await maps.create(body)
+        created["data"]["x"] = body["data"]["x"] = "2"  # type: ignore[index]
         read = await maps.get("a")
         assert read["data"] == {"x": "1"}
         read["data"]["x"] = "3"

@@ -20,10 +20,10 @@ def names(response):
 def test_empty(api, core):
     """An empty list has items all the same."""
     response = api.get(f"{core}/configmaps")
-    found = response.json
-    version = found["metadata"].pop("resourceVersion")
+    config_maps = response.json
+    version = config_maps["metadata"].pop("resourceVersion")
     assert int(version) > 0
-    assert found == {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []}
+    assert config_maps == {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {}, "items": []}
 
 
 def test_items(api, maps):
@@ -54,16 +54,16 @@ def test_selectors(api, maps, query, expected):
 
 def test_pages(api, maps):
     """limit and continue walk through a list that stands still."""
-    first = api.get(f"{maps}?limit=2")
-    assert names(first) == ["m0", "m1"]
-    assert first.json["metadata"]["remainingItemCount"] == 3
+    first_page = api.get(f"{maps}?limit=2")
+    assert names(first_page) == ["m0", "m1"]
+    assert first_page.json["metadata"]["remainingItemCount"] == 3
     api.post(maps, {"metadata": {"name": "m1a"}})
-    token = first.json["metadata"]["continue"]
-    second = api.get(f"{maps}?limit=2&continue={token}")
-    assert names(second) == ["m2", "m3"]
-    version = second.json["metadata"]["resourceVersion"]
-    assert version == first.json["metadata"]["resourceVersion"]
-    third = api.get(f"{maps}?limit=2&continue={second.json['metadata']['continue']}")
+    token = first_page.json["metadata"]["continue"]
+    second_page = api.get(f"{maps}?limit=2&continue={token}")
+    assert names(second_page) == ["m2", "m3"]
+    version = second_page.json["metadata"]["resourceVersion"]
+    assert version == first_page.json["metadata"]["resourceVersion"]
+    third = api.get(f"{maps}?limit=2&continue={second_page.json['metadata']['continue']}")
     assert names(third) == ["m4"]
     assert list(third.json["metadata"]) == ["resourceVersion"]
 
@@ -109,10 +109,15 @@ def test_metadata_list(api, maps):
     """as=PartialObjectMetadataList answers with the items' metadata."""
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     response = api.get(f"{maps}?limit=2", accept=accept)
-    found = response.json
-    assert (found["kind"], found["apiVersion"]) == ("PartialObjectMetadataList", "meta.k8s.io/v1")
-    assert found["metadata"]["continue"]
-    assert [list(item) for item in found["items"]] == [["kind", "apiVersion", "metadata"]] * 2
+    metadata_list = response.json
+    assert (metadata_list["kind"], metadata_list["apiVersion"]) == (
+        "PartialObjectMetadataList",
+        "meta.k8s.io/v1",
+    )
+    assert metadata_list["metadata"]["continue"]
+    assert [list(item) for item in metadata_list["items"]] == [
+        ["kind", "apiVersion", "metadata"]
+    ] * 2
 
 
 def test_list_is_no_object(api, maps):

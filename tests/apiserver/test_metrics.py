@@ -22,7 +22,11 @@ def _scrape(api: Any, accept: str = "*/*") -> Samples:
 
 
 def _value(samples: Samples, metric: str, /, **labels: str) -> float:
-    return sum(value for found, value in samples.get(metric, ()) if labels.items() <= found.items())
+    return sum(
+        value
+        for sample_labels, value in samples.get(metric, ())
+        if labels.items() <= sample_labels.items()
+    )
 
 
 def test_requests(make_server: Callable[..., Any]) -> None:

@@ -58,28 +58,9 @@ def _document_operations(document: dict) -> dict[tuple[str, str], tuple[str, str
                 continue
             references = [*common, *operation.get("parameters", [])]
             resolved = [
-                shared[reference["$ref"].rpartition("/")[2]] if "$ref" in reference else reference
-                for reference in references
+                shared[ref["$ref"].rpartition("/")[2]] if "$ref" in ref else ref
+                for ref in references
             ]
-            parameters = sorted([*_QUERY.findall(body), *_IN_PATH.findall(body)])
-            operations[method[1], path[1]] = (name.replace("_", ""), parameters)
-    return operations
-
-
-def _document_operations(document: dict) -> dict[tuple[str, str], tuple[str, str, list[str]]]:
-    """(method, path) to the operation's id, tag and parameters."""
-    shared = document["parameters"]
-    operations = {}
-    for path, item in document["paths"].items():
-        if "/watch/" in path:
-            continue  # the client's makers leave them out
-        common = item.get("parameters", [])
-        for method, operation in item.items():
-            if method == "parameters":
-                continue
-            references = [*common, *operation.get("parameters", [])]
-            resolved = [shared[reference["$ref"].rpartition("/")[2]] if "$ref" in reference else reference
-                     for reference in references]  # fmt: skip
             parameters = sorted(
                 parameter["name"] for parameter in resolved if parameter["in"] != "body"
             )

@@ -85,17 +85,17 @@ CREATED = {
 def entries(obj: dict[str, Any]) -> dict[tuple[str, str], Any]:
     """The managedFields of an object by manager and subresource."""
     return {
-        (one["manager"], one.get("subresource", "")): one["fieldsV1"]
-        for one in obj["metadata"]["managedFields"]
+        (entry["manager"], entry.get("subresource", "")): entry["fieldsV1"]
+        for entry in obj["metadata"]["managedFields"]
     }
 
 
 @pytest.mark.parametrize(("path", "body", "fields"), CREATED.values(), ids=CREATED)
 def test_created(api, namespace, path, body, fields) -> None:
     """Who creates an object owns what it said and what was filled in, not what was allocated."""
-    made = api.post(f"{path.format(namespace)}?fieldManager=kubectl-create", body)
-    assert made.status == 201, made.body
-    assert entries(made.json) == {("kubectl-create", ""): yaml.safe_load(fields)}
+    created = api.post(f"{path.format(namespace)}?fieldManager=kubectl-create", body)
+    assert created.status == 201, created.body
+    assert entries(created.json) == {("kubectl-create", ""): yaml.safe_load(fields)}
 
 
 def test_changed(api, apps) -> None:
@@ -108,7 +108,7 @@ def test_changed(api, apps) -> None:
     condition = {"type": "Available", "status": "True"}
     status = {"status": {"observedGeneration": 2, "conditions": [condition]}}
     api.patch(f"{path}/status?fieldManager=controller", status)
-    found = entries(api.get(path).json)
+    owners = entries(api.get(path).json)
     rest = yaml.safe_load(OF_DEPLOYMENT)
     del rest["f:spec"]["f:replicas"]
     conditions = {
@@ -121,7 +121,7 @@ def test_changed(api, apps) -> None:
             "f:type": {},
         },
     }
-    assert found == {
+    assert owners == {
         ("kubectl-create", ""): rest,
         ("kubectl", "scale"): {"f:spec": {"f:replicas": {}}},
         ("kubectl-label", ""): {"f:metadata": {"f:labels": {"f:new": {}}}},
@@ -134,13 +134,13 @@ def test_changed(api, apps) -> None:
 def test_reset(api, core) -> None:
     """One empty entry forgets all owners; an empty list, or none, changes nothing."""
     path = f"{core}/configmaps/a"
-    made = api.post(
+    created = api.post(
         f"{core}/configmaps?fieldManager=me", {"metadata": {"name": "a"}, "data": {"k": "1"}}
     )
-    kept = made.json["metadata"]["managedFields"]
-    for sent in ([], None):
-        response = api.patch(path, {"metadata": {"managedFields": sent}})
-        assert response.json["metadata"]["managedFields"] == kept
+    managed_fields = created.json["metadata"]["managedFields"]
+    for value in ([], None):
+        response = api.patch(path, {"metadata": {"managedFields": value}})
+        assert response.json["metadata"]["managedFields"] == managed_fields
     response = api.patch(path, {"metadata": {"managedFields": [{}]}})
     assert response.status == 200
     assert "managedFields" not in response.json["metadata"]

@@ -81,18 +81,20 @@ CHECKS = [
 
 @pytest.mark.parametrize(("pod", "level", "messages"), CHECKS)
 def test_checks(pod, level, messages):
-    """Each check says what is wrong in the words of Kubernetes."""
-    assert [str(one) for one in violations(pod, level, LATEST)] == messages
+    """Each check reports violations with Kubernetes' messages."""
+    assert [str(violation) for violation in violations(pod, level, LATEST)] == messages
 
 
 def test_versions():
-    """A level is what it was in the version asked for."""
-    assert [one.reason for one in violations(pod(), "restricted", 7)] == ["runAsNonRoot != true"]
+    """A level pinned to a version has the checks of that version."""
+    assert [violation.reason for violation in violations(pod(), "restricted", 7)] == [
+        "runAsNonRoot != true"
+    ]
 
 
 @pytest.fixture
 def secured(api, namespace):
-    """Label the namespace; the answer."""
+    """A function that labels the namespace and returns the response."""
 
     def call(labels):
         return api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
@@ -101,11 +103,11 @@ def secured(api, namespace):
 
 
 def test_enforce(api, core, secured):
-    """A pod that does not meet the level is refused."""
+    """A pod that violates the enforced level is forbidden."""
     assert secured({ENFORCE: "restricted"}).status == 200
-    refused = api.post(f"{core}/pods", pod())
-    assert refused.status == 403
-    assert refused.message == (
+    response = api.post(f"{core}/pods", pod())
+    assert response.status == 403
+    assert response.message == (
         f'pods "p" is forbidden: violates PodSecurity "restricted:latest": {PLAIN}'
     )
     assert api.post(f"{core}/pods", pod(context=GOOD)).status == 201
@@ -120,16 +122,16 @@ def test_enforced_is_warned_of(api, core, apps, secured):
     secured({ENFORCE: "restricted", f"{ENFORCE}-version": "v1.30"})
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    made = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})
+    created = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})
     text = f'would violate PodSecurity "restricted:v1.30": {PLAIN}'.replace('"', '\\"')
-    assert made.warnings == [f'299 - "{text}"']
+    assert created.warnings == [f'299 - "{text}"']
     secured({ENFORCE: "privileged"})
     assert not api.post(f"{core}/pods", pod()).warnings
     secured({ENFORCE: "restricted"})
     assert api.patch(f"{core}/pods/p", {"metadata": {"labels": {"a": "b"}}}).status == 200
     image = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
-    refused = api.patch(f"{core}/pods/p", image, "strategic")
-    assert "violates PodSecurity" in refused.message
+    response = api.patch(f"{core}/pods/p", image, "strategic")
+    assert "violates PodSecurity" in response.message
 
 
 def test_warn(api, core, apps, secured):
@@ -141,26 +143,26 @@ def test_warn(api, core, apps, secured):
     assert response.warnings == [f'299 - "{text}"']
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    made = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})
-    assert made.status == 201
-    assert made.warnings == [f'299 - "{text}"']
+    created = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})
+    assert created.status == 201
+    assert created.warnings == [f'299 - "{text}"']
 
 
 def test_labels(api, core, namespace, secured):
     """Labels that make no sense are refused; pods there that a new level would not take are
     told."""
-    refused = secured({ENFORCE: "strict", f"{ENFORCE}-version": "v2"})
-    assert refused.status == 422
-    assert refused.message == (
+    response = secured({ENFORCE: "strict", f"{ENFORCE}-version": "v2"})
+    assert response.status == 422
+    assert response.message == (
         f'Namespace "{namespace}" is invalid: [metadata.labels[{ENFORCE}]: Invalid value: '
         '"strict": must be one of privileged, baseline, restricted, '
         f'metadata.labels[{ENFORCE}-version]: Invalid value: "v2": must be "latest" or "v1.x"]'
     )
     for name in "ab":
         api.post(f"{core}/pods", pod(name))
-    told = secured({ENFORCE: "restricted"})
-    assert told.status == 200
-    assert told.warnings == [
+    labelled = secured({ENFORCE: "restricted"})
+    assert labelled.status == 200
+    assert labelled.warnings == [
         f'299 - "existing pods in namespace \\"{namespace}\\" violate the new PodSecurity enforce '
         'level \\"restricted:latest\\""',
         f'299 - "a (and 1 other pod): {REASONS}"',
@@ -169,14 +171,14 @@ def test_labels(api, core, namespace, secured):
 
 def test_pods_of_a_controller(api, core, namespace, secured):
     """Existing pods are told of by what is wrong with them."""
-    made = api.post(f"{core}/configmaps", {"metadata": {"name": "owner"}}).json["metadata"]
-    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": made["uid"]}
+    config_map = api.post(f"{core}/configmaps", {"metadata": {"name": "owner"}}).json["metadata"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": config_map["uid"]}
     for name in ("b", "a"):
-        one = pod(name, hostNetwork=True)
-        one["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-        assert api.post(f"{core}/pods", one).status == 201
+        body = pod(name, hostNetwork=True)
+        body["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        assert api.post(f"{core}/pods", body).status == 201
     api.post(f"{core}/pods", pod("c"))
-    told = secured({ENFORCE: "baseline"})
-    assert [one.split('"')[1] for one in told.warnings[1:]] == [
+    labelled = secured({ENFORCE: "baseline"})
+    assert [body.split('"')[1] for body in labelled.warnings[1:]] == [
         "a (and 1 other pod): host namespaces"
     ]

@@ -74,12 +74,12 @@ def test_binding(api, path):
     assert response.json == {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     }  # fmt: skip
-    found = api.get(path).json
-    assert found["spec"]["nodeName"] == "n"
-    assert found["metadata"]["annotations"] == {"a": "b"}
-    assert found["metadata"]["generation"] == 1
-    assert "nominatedNodeName" not in found["status"]
-    condition = found["status"]["conditions"][0]
+    bound = api.get(path).json
+    assert bound["spec"]["nodeName"] == "n"
+    assert bound["metadata"]["annotations"] == {"a": "b"}
+    assert bound["metadata"]["generation"] == 1
+    assert "nominatedNodeName" not in bound["status"]
+    condition = bound["status"]["conditions"][0]
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
     assert condition["lastTransitionTime"]
 
@@ -130,9 +130,9 @@ def test_eviction_as_it_was(api, path):
 def test_eviction_without_budget(api, running):
     """Where no budget is, the pod is deleted gracefully and says why."""
     assert api.post(f"{running}/eviction", EVICTION).status == 201
-    found = api.get(running).json
-    assert found["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert found["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
+    pod_ = api.get(running).json
+    assert pod_["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert pod_["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
 
 
 def test_budget(api, running, budgets):
@@ -190,10 +190,10 @@ def test_resize(api, core):
         changed["spec"]["containers"][0] |= {"resources": resources, "image": "other"}
         return api.put(f"{path}/resize", changed)
 
-    found = resize(requests={"cpu": "1500m"}, limits={"cpu": "2"}).json
-    assert found["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1500m"}
-    assert found["spec"]["containers"][0]["image"] == "i"
-    assert found["metadata"]["generation"] == 2
+    resized = resize(requests={"cpu": "1500m"}, limits={"cpu": "2"}).json
+    assert resized["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1500m"}
+    assert resized["spec"]["containers"][0]["image"] == "i"
+    assert resized["metadata"]["generation"] == 2
     same = {"cpu": "2", "memory": "1Gi"}
     assert resize(requests=same, limits=same).message == (
         'Pod "r" is invalid: spec: Invalid value: "Burstable": Pod QOS Class may not change as a '
@@ -256,8 +256,8 @@ def test_options_of_logs(api, path, query, status, message):
     """What is asked of a log is checked before anything is asked of the pod."""
     response = api.get(f"{path}/log?{query}")
     prefix = 'PodLogOptions "p" is invalid: ' if status == 422 else ""
-    told = response.message if status != 200 else ""
-    assert (response.status, told) == (status, prefix + message)
+    error = response.message if status != 200 else ""
+    assert (response.status, error) == (status, prefix + message)
 
 
 def test_several_containers(api, core):

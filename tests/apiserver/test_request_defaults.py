@@ -41,10 +41,10 @@ CASES = [
 def test_moments(resource, new, old, path, expected):
     """A change is dated, and what stays keeps its date."""
     REQUEST_DEFAULTS[resource](new, old, User(name="u"), NOW)
-    found = new
+    value = new
     for name in path:
-        found = found[name]
-    assert found == expected
+        value = value[name]
+    assert value == expected
 
 
 def test_devices():
@@ -52,7 +52,7 @@ def test_devices():
     devices = [{"taints": [dict(TAINT), {**TAINT, "timeAdded": THEN}]}]
     new = {"spec": {"devices": devices}}
     REQUEST_DEFAULTS["resourceslices.resource.k8s.io"](new, None, User(name="u"), NOW)
-    assert [one["timeAdded"] for one in devices[0]["taints"]] == [NOW, THEN]
+    assert [taint["timeAdded"] for taint in devices[0]["taints"]] == [NOW, THEN]
 
 
 def test_every_stamp_is_used():

@@ -68,8 +68,8 @@ def test_access_refused(api, kind: str, spec: Any, metadata: Any, words: str) ->
     """A question that makes no sense is 422 in kube-apiserver's words, without a kind."""
     response = ask(api, kind, spec, metadata=metadata)
     assert response.status == 422
-    told = re.sub(r',"managedFields":\[.*\](?=\}: must be empty)', "", response.message)
-    assert told == f'.authorization.k8s.io "" is invalid: {words}'
+    text = re.sub(r',"managedFields":\[.*\](?=\}: must be empty)', "", response.message)
+    assert text == f'.authorization.k8s.io "" is invalid: {words}'
 
 
 def test_local_access_refused(api) -> None:
@@ -165,8 +165,8 @@ def test_component_statuses(api) -> None:
     assert item["metadata"]["name"] == "etcd-0"
     assert item["conditions"] == [{"type": "Healthy", "status": "True", "message": "ok"}]
     assert api.get("/api/v1/componentstatuses/etcd-0").json["conditions"] == item["conditions"]
-    none = api.get("/api/v1/componentstatuses?fieldSelector=metadata.name%3Dx").json
-    assert none["items"] == []
+    empty = api.get("/api/v1/componentstatuses?fieldSelector=metadata.name%3Dx").json
+    assert empty["items"] == []
     (row,) = api.get("/api/v1/componentstatuses", accept=TABLE).json["rows"]
     assert row["cells"] == ["etcd-0", "Healthy", "ok", ""]
     response = api.get("/api/v1/componentstatuses/x")

@@ -75,14 +75,14 @@ def test_flag() -> None:
 
 
 def _names(api, path: str) -> set[str]:
-    return {one["name"] for one in api.get(path).json["resources"]}
+    return {resource["name"] for resource in api.get(path).json["resources"]}
 
 
 def test_discovery_and_paths(own_server: Server) -> None:
     """What is off is nowhere: not in discovery, not in OpenAPI, and its paths are 404."""
     api = own_server.api
     groups = {group["name"]: group for group in api.get("/apis").json["groups"]}
-    assert [one["version"] for one in groups["resource.k8s.io"]["versions"]] == ["v1"]
+    assert [version["version"] for version in groups["resource.k8s.io"]["versions"]] == ["v1"]
     assert "lifecycle.k8s.io" not in groups
     assert "resourcepoolstatusrequests" not in _names(api, "/apis/resource.k8s.io/v1")
     assert "leasecandidates" not in _names(api, "/apis/coordination.k8s.io/v1")
@@ -113,8 +113,8 @@ def test_a_server_with_more_and_less() -> None:
             "devices": [{"name": "gpu", "basic": {"attributes": {"a": {"int": 1}}}}],
         }  # fmt: skip
         slice_ = {"apiVersion": "resource.k8s.io/v1beta1", "kind": "ResourceSlice", "spec": spec}
-        made = api.post(path.format("v1beta1"), {**slice_, "metadata": {"name": "s"}})
-        assert made.json["spec"]["devices"] == spec["devices"], made.json
+        created = api.post(path.format("v1beta1"), {**slice_, "metadata": {"name": "s"}})
+        assert created.json["spec"]["devices"] == spec["devices"], created.json
         stable = api.get(path.format("v1") + "/s").json
         assert stable["apiVersion"] == "resource.k8s.io/v1"
         assert stable["spec"]["devices"] == [{"name": "gpu", "attributes": {"a": {"int": 1}}}]
@@ -172,7 +172,9 @@ def test_everything_can_be_listed() -> None:
     try:
         api = server.api
         groups = api.get("/apis").json["groups"]
-        versions = [f"/apis/{one['groupVersion']}" for group in groups for one in group["versions"]]
+        versions = [
+            f"/apis/{version['groupVersion']}" for group in groups for version in group["versions"]
+        ]
         assert len(versions) == 35
         for path in ("/api/v1", *versions):
             for resource in api.get(path).json["resources"]:

@@ -47,11 +47,11 @@ def test_token(api, account, namespace):
     assert body["kind"] == "TokenRequest"
     assert body["spec"] == {"audiences": ["me"], "expirationSeconds": 3600, "boundObjectRef": None}
     key = jwt.PyJWK(api.get("/openid/v1/jwks").json["keys"][0])
-    found = jwt.decode(body["status"]["token"], key, audience="me", issuer=ISSUER)
-    assert found["sub"] == f"system:serviceaccount:{namespace}:robot"
-    assert found["exp"] - found["iat"] == 3600
+    token_claims = jwt.decode(body["status"]["token"], key, audience="me", issuer=ISSUER)
+    assert token_claims["sub"] == f"system:serviceaccount:{namespace}:robot"
+    assert token_claims["exp"] - token_claims["iat"] == 3600
     uid = api.get(account).json["metadata"]["uid"]
-    assert found["kubernetes.io"] == {
+    assert token_claims["kubernetes.io"] == {
         "namespace": namespace, "serviceaccount": {"name": "robot", "uid": uid},
     }  # fmt: skip
 
@@ -66,19 +66,19 @@ def test_review(api, account, namespace):
         path = "/apis/authentication.k8s.io/v1/tokenreviews"
         return api.post(path, body).json["status"]
 
-    found = review("you", "they")
-    assert found["authenticated"] is True
-    assert found["audiences"] == ["you"]
-    assert found["user"]["username"] == f"system:serviceaccount:{namespace}:robot"
+    status = review("you", "they")
+    assert status["authenticated"] is True
+    assert status["audiences"] == ["you"]
+    assert status["user"]["username"] == f"system:serviceaccount:{namespace}:robot"
     assert "authenticated" not in review()
     assert "authenticated" not in review("they")
 
 
 def test_openid(api):
     """The issuer describes itself."""
-    found = api.get("/.well-known/openid-configuration").json
-    assert found["issuer"] == ISSUER
-    assert found["jwks_uri"].endswith("/openid/v1/jwks")
+    configuration = api.get("/.well-known/openid-configuration").json
+    assert configuration["issuer"] == ISSUER
+    assert configuration["jwks_uri"].endswith("/openid/v1/jwks")
     assert api.get("/openid/v2").status == 404
 
 

@@ -45,8 +45,10 @@ def test_pages(api, pods):
     table = api.get(f"{pods}?limit=2", accept=TABLE).json
     assert len(table["rows"]) == 2
     assert table["metadata"]["remainingItemCount"] == 1
-    rest = api.get(f"{pods}?limit=2&continue={table['metadata']['continue']}", accept=TABLE).json
-    assert [row["cells"][0] for row in rest["rows"]] == ["c"]
+    second_page = api.get(
+        f"{pods}?limit=2&continue={table['metadata']['continue']}", accept=TABLE
+    ).json
+    assert [row["cells"][0] for row in second_page["rows"]] == ["c"]
 
 
 def test_empty(api, core):
@@ -64,8 +66,8 @@ def test_empty(api, core):
 def test_include(api, pods, include, shown):
     """includeObject says what stands beside the cells."""
     table = api.get(f"{pods}?includeObject={include}", accept=TABLE).json
-    found = table["rows"][0]["object"]
-    assert (found and found["kind"]) == shown
+    included = table["rows"][0]["object"]
+    assert (included and included["kind"]) == shown
 
 
 def test_bad_include(api, pods):

@@ -50,34 +50,34 @@ def test_expired_ca(tmp_path: Path) -> None:
 
 def test_names(tmp_path: Path) -> None:
     """The server's certificate holds all its names, and is made anew for another address."""
-    made = tls.ensure_certificates(Config(), tmp_path)
-    names = _names(made.serving.certificate)
+    certificates = tls.ensure_certificates(Config(), tmp_path)
+    names = _names(certificates.serving.certificate)
     assert {"localhost", "kubernetes.default.svc", "127.0.0.1", "::1", "10.0.0.1"} <= names
     tls.ensure_certificates(Config(bind_address="10.1.2.3"), tmp_path)
-    assert "10.1.2.3" in _names(made.serving.certificate)
+    assert "10.1.2.3" in _names(certificates.serving.certificate)
 
 
 def _names(path: Path) -> set[str]:
     certificate = x509.load_pem_x509_certificate(path.read_bytes())
-    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return {str(one.value) for one in found}
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {str(name.value) for name in names}
 
 
 def test_contexts(tmp_path: Path) -> None:
     """What was made loads into TLS on both ends."""
-    made = tls.ensure_certificates(Config(), tmp_path)
-    assert made.server_context().verify_mode is ssl.CERT_OPTIONAL
-    client = ssl.create_default_context(cafile=str(made.ca))
-    client.load_cert_chain(made.admin.certificate, made.admin.key)
+    certificates = tls.ensure_certificates(Config(), tmp_path)
+    assert certificates.server_context().verify_mode is ssl.CERT_OPTIONAL
+    client = ssl.create_default_context(cafile=str(certificates.ca))
+    client.load_cert_chain(certificates.admin.certificate, certificates.admin.key)
 
 
 def test_kubeconfig(tmp_path: Path) -> None:
     """The kubeconfig is for its owner alone, and never replaces a file that the user wrote."""
-    made = tls.ensure_certificates(Config(), tmp_path)
+    certificates = tls.ensure_certificates(Config(), tmp_path)
     path = tmp_path / "sub" / "kubeconfig"
     for _ in range(2):
-        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", credentials=made)
+        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", credentials=certificates)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(kubeconfig.ForeignKubeconfig):
-        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", credentials=made)
+        kubeconfig.write_kubeconfig(path, url="https://127.0.0.1:1", credentials=certificates)

@@ -152,9 +152,9 @@ def test_scale(api, deployment):
     response = api.put(f"{deployment}/scale", scale)
     assert response.status == 200, response.body
     assert response.json["spec"] == {"replicas": 5}
-    found = api.get(deployment).json
-    assert found["spec"]["replicas"] == 5
-    assert found["metadata"]["generation"] == 2
+    current = api.get(deployment).json
+    assert current["spec"]["replicas"] == 5
+    assert current["metadata"]["generation"] == 2
 
 
 def test_scale_conflict(api, deployment):

@@ -1,9 +1,9 @@
-"""The APIServices that say which group-versions this server answers for itself.
+"""Register the group-versions that this server serves as local APIServices.
 
-Those of built-in groups are made a while after the start, once; those of custom kinds come, stay
-and go with the definitions. What somebody else manages (a group-version of another server) is left
-alone. Mirrors the autoregister controller of k8s.io/kube-aggregator and the crdregistration
-controller of Kubernetes, with the priorities of its aggregator.
+Those of built-in groups are created once, shortly after the start; those of custom kinds are
+created and deleted with their definitions. APIServices that others manage (of aggregated servers)
+stay as they are. Mirrors the autoregister controller of k8s.io/kube-aggregator and the
+crdregistration controller of Kubernetes, with the priorities of its aggregator.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ PRIORITIES: Mapping[str, tuple[int, Mapping[str, int]]] = {
     "storagemigration.k8s.io": (15800, {"v1": 15, "v1beta1": 9}),
     "lifecycle.k8s.io": (15700, {"v1alpha1": 9}),
 }
-"""Of a group among groups, and of each version in it; what is not here is not registered."""
+"""The priority of each group, and of its versions; other groups are not registered."""
 
 
 class APIServiceRegistration:
@@ -136,14 +136,14 @@ class APIServiceRegistration:
         ):
             self._queue.add(name)
 
-    # What changes.
+    # Changes.
 
     def _on_definitions_changed(self, names: Sequence[str]) -> None:
         for version in self._update_served(names):
             self._queue.add(name_of(version))
 
     def _update_served(self, names: Sequence[str]) -> frozenset[GroupVersion]:
-        """Take note of what definitions serve; the group-versions that this is about."""
+        """Update the versions that definitions serve. Return the group-versions that changed."""
         about: frozenset[GroupVersion] = frozenset()
         for name in names:
             head = self._custom.summaries.get(name)
@@ -161,7 +161,7 @@ class APIServiceRegistration:
         if self._present_at_start is not None:
             self._queue.add(change.last.key.name)
 
-    # What is to be.
+    # Reconciling.
 
     @functools.cached_property
     def _built_in(self) -> frozenset[GroupVersion]:
@@ -212,12 +212,12 @@ class APIServiceRegistration:
 
 
 def name_of(version: GroupVersion) -> str:
-    """The name of the APIService of a group-version."""
+    """Return the name of the APIService of a group-version."""
     return f"{version.version}.{version.group}"
 
 
 def api_service(version: GroupVersion, priority: tuple[int, int], management: str) -> Tree:
-    """The APIService of a group-version that this server answers for."""
+    """Return the APIService of a group-version that this server serves."""
     return {
         "kind": "APIService",
         "apiVersion": str(REGISTRATION),

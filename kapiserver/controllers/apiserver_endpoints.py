@@ -1,4 +1,4 @@
-"""Where the servers of a cluster are, as leases, Endpoints and EndpointSlices. Pure.
+"""The addresses of a cluster's servers as leases, Endpoints and EndpointSlices. Pure.
 
 Mirrors pkg/controlplane/reconcilers of kube-apiserver.
 """
@@ -23,7 +23,7 @@ _OF_SERVICE = {"kubernetes.io/service-name": "kubernetes"}
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServerAddress:
-    """Where a server is reached."""
+    """An address at which a server is reached."""
 
     port: int
     address: str
@@ -32,7 +32,7 @@ class ServerAddress:
         return f"{self.address}:{self.port}"
 
     def lease(self, codecs: CodecFactory) -> bytes:
-        """What is stored below `masterleases`: Endpoints of one address and port."""
+        """Return the value of the lease below `masterleases`: Endpoints of one address and port."""
         subset = {"addresses": [{"ip": self.address}], "ports": [_port(self.port)]}
         tree: Tree = {
             "kind": "Endpoints",
@@ -44,7 +44,8 @@ class ServerAddress:
 
 
 def address_of_lease(codecs: CodecFactory, value: bytes) -> ServerAddress | None:
-    """The place that a lease says; kube-apiserver's own say no port, which then is 6443."""
+    """Return the address in a lease, or None if it cannot be decoded. Leases of kube-apiserver have
+    no port; it is 6443 then."""
     try:
         subset = (decode_from_storage(codecs, value).get("subsets") or [{}])[0]
     except CodecError:

@@ -1,4 +1,4 @@
-"""Objects that every cluster has before its first request: the system namespaces.
+"""Create the system namespaces, which every cluster has before its first request.
 
 Mirrors kube-apiserver's system namespaces controller.
 """
@@ -20,8 +20,8 @@ SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 _MANAGED_FIELDS: Tree = {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/metadata.name": {}}}}
-"""What kube-apiserver manages of a namespace that it created. Written out, since the first requests
-need these namespaces, and computing it would load the machinery of writes before them."""
+"""The fields that kube-apiserver manages of a namespace that it created. A literal, because these
+namespaces are created before the first request, and the code that computes it is loaded later."""
 
 
 async def create_system_namespaces(server: Server) -> None:
@@ -53,5 +53,5 @@ async def _create(server: Server, name: str) -> None:
 
 
 def decoded(server: Server, tree: Tree) -> Tree:
-    """Return a tree that is as a client would write it in canonical form, defaulted."""
+    """Return an object, as a client would write it, in canonical form and defaulted."""
     return server.codecs.universal_decoder().decode(orjson.dumps(tree)).object

@@ -205,7 +205,7 @@ def _has_finalizer(head: Tree) -> bool:
     return FINALIZER in finalizers_of(head)
 
 
-# What the status says: pure.
+# The status: pure.
 
 _NAMES = (
     ("plural", "PluralConflict", "resources"),
@@ -217,7 +217,7 @@ _NAMES = (
 
 
 def _is_up_to_date(head: Tree) -> bool:
-    """Whether the status says all there is to say."""
+    """Return whether the status needs no write."""
     return (
         head["spec"]["names"] == head["status"]["acceptedNames"]
         and is_true(head, "NamesAccepted")
@@ -228,7 +228,8 @@ def _is_up_to_date(head: Tree) -> bool:
 
 
 def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
-    """The status of a definition, where the others of its group have accepted these names."""
+    """Return the status of a definition; `others` are the names that the other definitions of its
+    group have accepted."""
     requested: Tree = obj["spec"]["names"]
     accepted: Tree = obj["status"]["acceptedNames"]
     names_in_use = {
@@ -293,7 +294,8 @@ _CONFORMANT = "KubernetesAPIApprovalPolicyConformant"
 
 
 def _approval(obj: Tree) -> tuple[str, str, str] | None:
-    """Status, reason and message of the condition about a protected group; None for others."""
+    """Return status, reason and message of the condition about a protected group, or None for other
+    groups."""
     matches = approval_of(obj)
     if matches is None:
         return None
@@ -310,7 +312,8 @@ _NON_STRUCTURAL = "NonStructuralSchema"
 
 
 def _may_be_non_structural(obj: Tree) -> bool:
-    """Whether a schema may be one that nobody could write any more: a definition of old times."""
+    """Return whether the definition may have a non-structural schema, as those converted from
+    v1beta1 do."""
     return bool(obj["spec"].get("preserveUnknownFields")) or (
         condition(obj, _NON_STRUCTURAL) is not None
     )

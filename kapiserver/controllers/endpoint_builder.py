@@ -1,4 +1,4 @@
-"""What Endpoints and EndpointSlices of a service say of the pods it selects. Pure.
+"""Build the Endpoints and EndpointSlices of a service from the pods it selects. Pure.
 
 Mirrors pkg/controller/endpoint, k8s.io/endpointslice and pkg/controller/endpointslicemirroring.
 """
@@ -21,7 +21,7 @@ from kapiserver.api.accessors import (
 from kapiserver.api.types import Tree
 
 SLICE_MAX = 100
-"""Endpoints in one slice."""
+"""The maximum number of endpoints in one slice."""
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
@@ -31,23 +31,23 @@ _TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 def family_of(address: str) -> str:
-    """IPv4 or IPv6."""
+    """Return the family of an address: IPv4 or IPv6."""
     return "IPv6" if ":" in address else "IPv4"
 
 
 def is_headless(spec: Tree) -> bool:
-    """Whether a service has no address of its own."""
+    """Return whether a service has no cluster IP."""
     return spec.get("clusterIP") == "None"
 
 
 def selects_pods(service: Tree) -> bool:
-    """Whether a service has endpoints that are made of pods."""
+    """Return whether the endpoints of a service are built from pods."""
     spec = service.get("spec") or {}
     return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
 
 
 def selected(service: Tree, pods: Iterable[Tree]) -> list[Tree]:
-    """The pods behind a service that have addresses, in order."""
+    """Return the running pods of a service that have addresses, sorted by name."""
     selector = service["spec"]["selector"].items()
     result = [
         pod
@@ -72,7 +72,8 @@ def _address(pod: Tree, family: str) -> str | None:
 
 
 def _port(pod: Tree, port: Tree) -> int | None:
-    """The number of a service's port at a pod; None: the pod has no port of that name."""
+    """Return the number of a service's port at a pod, or None if the pod has no port of that
+    name."""
     target = port.get("targetPort") or port.get("port")
     if isinstance(target, int):
         return target
@@ -85,7 +86,8 @@ def _port(pod: Tree, port: Tree) -> int | None:
 
 
 def _ports(pod: Tree, service: Tree) -> list[Tree] | None:
-    """The ports of a service as a pod has them; None: there are none, and it is not headless."""
+    """Return the ports of a service at a pod, or None if there are none and the service is not
+    headless."""
     result = []
     for port in value_at(service, "spec", "ports") or ():
         number = _port(pod, port)
@@ -117,7 +119,7 @@ def _about(pod: Tree, service: Tree) -> Tree:
 
 
 def subsets(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
-    """The subsets of a service's Endpoints, one for each pod."""
+    """Return the subsets of a service's Endpoints, one for each pod."""
     result = []
     all_ready = bool(value_at(service, "spec", "publishNotReadyAddresses"))
     for pod in pods:
@@ -133,7 +135,7 @@ def subsets(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
 
 
 def labels(service: Tree) -> dict[str, str]:
-    """The labels that what is made for a service has of it."""
+    """Return the labels that the Endpoints and slices of a service take from it."""
     result = {key: value for key, value in labels_of(service).items() if key != _HEADLESS}
     if is_headless(service.get("spec") or {}):
         result[_HEADLESS] = ""
@@ -141,7 +143,8 @@ def labels(service: Tree) -> dict[str, str]:
 
 
 def slices(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
-    """The slices of a service: for each family and each set of ports, at least one a family."""
+    """Return the slices of a service by address family and set of ports, at least one for each
+    family."""
     all_ready = bool(value_at(service, "spec", "publishNotReadyAddresses"))
     result = []
     for family in _families(service):
@@ -176,14 +179,14 @@ def _slice(family: str, ports: list[Tree], endpoints: list[Tree]) -> Tree:
 
 
 def is_mirrored(endpoints: Tree, service: Tree) -> bool:
-    """Whether Endpoints that somebody else wrote become slices."""
+    """Return whether Endpoints written by others are mirrored as slices."""
     skipped = labels_of(endpoints).get(SKIP_MIRROR) == "true"
     leader = _LEADER in annotations_of(endpoints)
     return not skipped and not leader and not value_at(service, "spec", "selector")
 
 
 def mirrored(endpoints: Tree) -> list[Tree]:
-    """The slices that say the same as Endpoints."""
+    """Return the slices that mirror Endpoints."""
     result = []
     for subset in endpoints.get("subsets") or ():
         ports = [{"name": "", **port} for port in subset.get("ports") or ()]
@@ -207,13 +210,13 @@ def mirrored(endpoints: Tree) -> list[Tree]:
 
 
 def mirrored_annotations(endpoints: Tree) -> dict[str, str]:
-    """Those of Endpoints that their slices have too."""
+    """Return the annotations of Endpoints that their slices get."""
     own = ("kubectl.kubernetes.io/last-applied-configuration", _TRIGGER)
     return {key: value for key, value in annotations_of(endpoints).items() if key not in own}
 
 
 def owned_by(owner: Tree, kind: str) -> Tree:
-    """A reference to what something was made for."""
+    """Return an owner reference to the object for which another is written."""
     return {
         "apiVersion": "v1",
         "kind": kind,

@@ -1,7 +1,6 @@
-"""The flow schemas and priority levels that every cluster has, made a while after the start.
+"""Create the flow schemas and priority levels that every cluster has, shortly after the start.
 
-They say how kube-apiserver would share itself out; here they can be read and changed. Mirrors
-pkg/apis/flowcontrol/bootstrap.
+Mirrors pkg/apis/flowcontrol/bootstrap.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The service `kubernetes`, its endpoints, and the ranges that services get addresses from.
 
-Every server of a store says where it is with a lease that it renews; the endpoints are all that
-have one. A store in a file or in memory has one server, which needs no lease. Mirrors
+Every server of a shared store registers its address with a lease and renews it; the endpoints are
+the addresses with a lease. A store in a file or in memory has one server, which needs no lease.
+Mirrors
 kube-apiserver's kubernetesservice and defaultservicecidr controllers and its lease reconciler.
 """
 
@@ -46,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class KubernetesService:
-    """The loop; `start` it once, `stop` it once.
+    """The control loop; `start` it once, `stop` it once.
 
     server_address  where clients in the cluster reach this server; None: nowhere
     """
@@ -72,7 +73,7 @@ class KubernetesService:
         self._task = asyncio.create_task(self._run(), name="kubernetes-service")
 
     async def stop(self) -> None:
-        """End; of several servers this one leaves the endpoints."""
+        """End, and remove this server from the endpoints if others share the store."""
         self._stopping = True
         self._subscriptions.cancel()
         self._changed.set()
@@ -173,7 +174,7 @@ class KubernetesService:
     # Where servers are.
 
     async def _server_addresses(self) -> list[ServerAddress]:
-        """All servers, this one with a lease that lasts again."""
+        """Return the addresses of all servers, after renewing the lease of this one."""
         if not self._shared:
             return [self._place] if self._place is not None else []
         if self._place is not None:
@@ -220,7 +221,7 @@ class KubernetesService:
                 await delete_object(objects, entry.key.name)
 
     async def _keep_object(self, version: GroupVersion, resource: str, desired: Tree) -> None:
-        """Create an object, or restore what it should say."""
+        """Create an object, or restore its content."""
         name = name_of(desired)
         store = self._server.stores.by_name(version, resource)
         objects = self._context.resource(str(version), resource, namespace=NAMESPACE)
@@ -244,7 +245,7 @@ def _object(version: GroupVersion, kind: str, metadata: Tree, spec: Tree) -> Tre
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """An address that no packet is sent to: asking for the way there tells our own."""
+    """A remote address. No packet is sent to it: the route there tells the local address."""
 
     family: socket.AddressFamily
     address: str
@@ -254,8 +255,8 @@ _PROBES = (_Probe(socket.AF_INET, "192.0.2.1"), _Probe(socket.AF_INET6, "2001:db
 
 
 def reached_at(bind_address: str) -> str:
-    """The address of this machine for others: the one bound to unless that is the loopback or all
-    of them; "" where it has none."""
+    """Return the address at which others reach this machine, or "" if there is none: the bind
+    address unless that is the loopback or a wildcard."""
     if bind_address not in ("", "0.0.0.0", "::", "::1") and not bind_address.startswith("127."):
         return bind_address
     for probe in _PROBES:

@@ -1,4 +1,4 @@
-"""The two priority classes that every cluster has. Mirrors pkg/registry/scheduling/rest."""
+"""Create the two priority classes that every cluster has. Mirrors pkg/registry/scheduling/rest."""
 
 from __future__ import annotations
 

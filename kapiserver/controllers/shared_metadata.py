@@ -38,7 +38,7 @@ class SharedMetadata:
         self._handlers.append(handler)
 
     def start(self) -> None:
-        """Begin in a task, where there are handlers."""
+        """Start in a task, if there are handlers."""
         if self._handlers:
             self._server.custom_resources.listeners.append(self._on_definitions_changed)
             self._task = asyncio.create_task(self._run(), name="metadata-informer")
@@ -98,7 +98,7 @@ class SharedMetadata:
             handler.on_reset()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
-        """An object is there, or changed."""
+        """An object was created or changed."""
         for handler in self._handlers:
             handler.on_upsert(observed)
 

@@ -21,6 +21,7 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.event_recorder import EventRecorder
 from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.writing import UPDATE_ATTEMPTS
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.kv import Revision
@@ -349,7 +350,9 @@ class GarbageCollector:
         nothing."""
         store = self._server.stores.get(observed.resource)
         objects = self._context.served_resource(observed.resource, namespace=observed.key.namespace)
-        while objects is not None:
+        if objects is None:
+            return
+        for _ in range(UPDATE_ATTEMPTS):
             try:
                 entry = await store.get(observed.key)
                 metadata = store.codec.ownership_metadata(entry.path, entry.value)

@@ -35,7 +35,7 @@ from kapiserver.apiserver.endpoints.options import (
 from kapiserver.apiserver.endpoints.subresources import SUBRESOURCES
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.endpoints.watch_frames import bookmark_metadata
-from kapiserver.apiserver.errors import MethodNotAllowed, status_of
+from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, status_of
 from kapiserver.apiserver.request_info import RequestInfo, name_selected
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
@@ -310,6 +310,8 @@ class InternalResource(ResourceClient):
     def _delete_options(self, options: Tree | None, parameters: Parameters) -> Tree:
         if options is None:
             return parse_options(self._server, _query(parameters), "DeleteOptions")
+        if options.get("kind", "DeleteOptions") != "DeleteOptions":
+            raise BadRequest("decoded object cannot be converted to DeleteOptions")
         # Not decoded: code of ours has made them, and garbage collection deletes many objects.
         check_options(options, "DeleteOptions")
         return options

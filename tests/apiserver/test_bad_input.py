@@ -1,4 +1,4 @@
-"""Bad input of all sorts: always a proper Status, never a 500, and the server lives."""
+"""Invalid input: the response is a Status, never a 500, and the server goes on."""
 
 import itertools
 import json
@@ -22,20 +22,20 @@ def maps(core):
 
 @pytest.fixture(autouse=True)
 def alive(api):
-    """Whatever a test did, the server answers after it."""
+    """The server still answers after each test."""
     yield
     assert api.get("/api/v1/namespaces/default").status == 200
 
 
 def refused(response, *codes):
-    """The answer is a Status of one of these codes."""
+    """Assert that the response is a Status with one of these codes."""
     assert response.status in codes, (response.status, response.body)
-    found = response.json
-    assert (found["kind"], found["apiVersion"], found["status"]) == ("Status", "v1", "Failure")
-    assert found["code"] == response.status
-    assert found["message"]
-    assert found["reason"]
-    return found["message"]
+    status = response.json
+    assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
+    assert status["code"] == response.status
+    assert status["message"]
+    assert status["reason"]
+    return status["message"]
 
 
 MALFORMED = [
@@ -95,13 +95,13 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("media", "body"), MALFORMED)
 def test_malformed(api, maps, media, body):
-    """A body that is no ConfigMap is 400, in each encoding; one without a name 422."""
+    """A body that is no ConfigMap is a 400 in each encoding; one without a name is a 422."""
     refused(api.post(maps, body, type=media), 400, 422)
     refused(api.put(f"{maps}/x", body, type=media), 400)
 
 
 def test_bytes_for_text(api, maps):
-    """A CBOR byte string that is not UTF-8 is 400 in a declared object, and said to be."""
+    """A CBOR byte string that is not UTF-8 is a 400 in an object of a built-in kind."""
     api.post(maps, {"metadata": {"name": "text"}})
     body = b"\xd9\xd9\xf7\xa2\x48metadata\xa1\x44name\x44text\x44data\xa1\x41k\x41\xff"
     for send, path in ((api.post, maps), (api.put, f"{maps}/text")):
@@ -110,7 +110,7 @@ def test_bytes_for_text(api, maps):
 
 
 def test_too_many_values(api, maps):
-    """A body of very many empty values is refused, whatever reads it."""
+    """A body with very many empty values is an error."""
     many = b'{"metadata":{"name":"x","finalizers":[' + b"{}," * 400_000 + b"{}]}}"
     patches = ("application/merge-patch+json", "application/json-patch+json")
     for media in (JSON, YAML):
@@ -122,7 +122,7 @@ def test_too_many_values(api, maps):
 
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
 def test_noise(api, maps, media):
-    """Random bytes, and good bodies with random bytes in them, never get through as an error."""
+    """Random bytes, and valid bodies with random changes, cause no 5xx."""
     noise = random.Random(7)
     api.post(maps, {"metadata": {"name": "good"}, "data": {"k": "v"}})
     good = api.get(f"{maps}/good", accept=media).body
@@ -140,7 +140,7 @@ def test_noise(api, maps, media):
 
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
 def test_truncated(api, maps, media):
-    """Every beginning of a good body is refused or an object, never an error."""
+    """A truncated body is an object or a client error, never a 5xx."""
     api.post(maps, {"metadata": {"name": "good"}, "data": {"k": "v"}})
     good = api.get(f"{maps}/good", accept=media).body
     for length in range(0, len(good), 7):
@@ -163,15 +163,15 @@ DEEP = 100_000
         (CBOR, b"\xa1\x41a" * DEEP + b"\x00"),
         (PROTOBUF, b"k8s\0" + b"\x0a\x7f" * DEEP),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_deep(api, maps, media, body):
-    """Deep nesting is refused."""
+    """Deeply nested bodies are errors."""
     refused(api.post(maps, body, type=media), 400, 413)
 
 
 def test_deep_patches(api, maps):
-    """Deeply nested patches are refused, too."""
+    """Deeply nested patches are errors."""
     api.post(maps, {"metadata": {"name": "x"}})
     deep = b'{"data":' + b'{"a":' * 3000 + b"1" + b"}" * 3000 + b"}"
     for kind in ("merge", "strategic"):
@@ -197,7 +197,7 @@ def test_huge_numbers(api, core, number):
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_large_bodies(api, maps, media, method):
-    """10 MB are too much for every verb."""
+    """A body of 10 MB is too large for every verb."""
     api.post(maps, {"metadata": {"name": "x"}})
     path = maps if method == "POST" else f"{maps}/x"
     type_ = "application/merge-patch+json" if method == "PATCH" else media
@@ -210,7 +210,7 @@ def test_large_bodies(api, maps, media, method):
 
 @pytest.mark.parametrize("type_", ["text/plain", "nonsense", "application/json/x", ";", "é"])
 def test_unknown_media(api, maps, type_):
-    """A body in an encoding that nobody reads is 415."""
+    """An unknown Content-Type is a 415."""
     message = refused(api.post(maps, b"{}", type=type_), 415)
     assert message.startswith(
         "the body of the request was in an unknown format - accepted media types include: "
@@ -225,7 +225,7 @@ SELECTORS = ["(", "a in", "a in (", "a=b=c", "=", "!", "a,,b", "a notin x", "x" 
 @pytest.mark.parametrize("selector", SELECTORS)
 @pytest.mark.parametrize("verb", ["list", "watch", "deletecollection"])
 def test_selectors(api, maps, selector, verb):
-    """A selector that makes no sense is 400."""
+    """An invalid selector is a 400."""
     from urllib.parse import quote
 
     query = f"labelSelector={quote(selector)}" + ("&watch=1&timeoutSeconds=1" * (verb == "watch"))
@@ -245,7 +245,7 @@ QUERIES = ["limit=x", "limit=99999999999999999999", "limit=-1", "timeoutSeconds=
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries(api, maps, query):
-    """Options that make no sense are refused or ignored, never an error."""
+    """Invalid query options are client errors or ignored, never a 5xx."""
     response = api.get(f"{maps}?{query}")
     assert response.status < 500 or response.status == 504
     if response.status != 200:
@@ -263,14 +263,14 @@ PATHS = ["/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/a%2Fb/confi
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 def test_paths(api, path, method):
-    """Odd paths are answered, never an error."""
+    """Unusual paths cause no 5xx."""
     response = api(method, path, {} if method in ("POST", "PUT", "PATCH") else None)
     assert response.status < 500, response.body
 
 
 @pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECTX", "LINK"])
 def test_methods(api, maps, method):
-    """Methods that mean nothing here are 405."""
+    """An unsupported method is a 405."""
     assert api(method, maps).status in (400, 404, 405)
 
 
@@ -279,7 +279,7 @@ NAMES = ["", ".", "..", "A", "a_b", "-a", "a" * 254, "a/b", "%", "\n", "é"]
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names(api, maps, name):
-    """Names that are none are 422."""
+    """An invalid name is a 422."""
     refused(api.post(maps, {"metadata": {"name": name}}), 422)
 
 
@@ -291,7 +291,7 @@ def test_options_of_writes(api, maps):
 
 
 def raw(port, data):
-    """What the server answers to bytes after which the client says nothing more."""
+    """Send bytes, close the sending side and return the response."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
@@ -302,7 +302,7 @@ def raw(port, data):
 
 
 def test_truncated_request(api, maps):
-    """A body that ends too early changes nothing."""
+    """A body that ends early changes nothing."""
     head = (
         f"POST {maps} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         "Content-Length: 1000\r\n\r\n"
@@ -313,7 +313,7 @@ def test_truncated_request(api, maps):
 
 
 def test_truncated_chunks(api, maps):
-    """Chunks that end too early, or are none, change nothing."""
+    """Chunks that end early or are malformed change nothing."""
     head = (
         f"POST {maps} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
         "Transfer-Encoding: chunked\r\n\r\n"
@@ -325,7 +325,7 @@ def test_truncated_chunks(api, maps):
 
 
 def test_no_http(api):
-    """What is no HTTP is told so."""
+    """Bytes that are not HTTP get a plain 400."""
     for data in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 1000, b"x" * 300_000):
         try:
             response = raw(api.port, data)
@@ -335,7 +335,7 @@ def test_no_http(api):
 
 
 def test_combinations(api, maps):
-    """Accept and Content-Type of all sorts together, in every verb."""
+    """All combinations of Accept, Content-Type and verb cause no 5xx."""
     accepts = [
         "",
         "*/*",

@@ -1,4 +1,4 @@
-"""gzip of large answers."""
+"""gzip compression of large responses."""
 
 import asyncio
 import gzip
@@ -58,8 +58,8 @@ def _is_compressed(response: Response) -> bool:
     ("encoding", "expected"),
     [("gzip", True), ("deflate, gzip", True), ("gzip;q=1", False), ("", False), ("br", False)],
 )
-def test_who_takes_it(encoding: str, expected: bool) -> None:
-    """A client that names gzip gets a large answer so."""
+def test_accept_encoding(encoding: str, expected: bool) -> None:
+    """A large response is compressed if the client accepts gzip."""
     response = _get("/openapi/v2", encoding=encoding)
     assert _is_compressed(response) == expected
     plain = gzip.decompress(response.body) if expected else response.body
@@ -67,8 +67,8 @@ def test_who_takes_it(encoding: str, expected: bool) -> None:
     assert (("Vary", "Accept-Encoding") in response.headers) == expected
 
 
-def test_small_answers() -> None:
-    """A small answer goes out as it is."""
+def test_small_responses() -> None:
+    """A small response is not compressed."""
     response = _get("/version")
     assert not _is_compressed(response)
     assert response.body.startswith(b"{")
@@ -76,14 +76,14 @@ def test_small_answers() -> None:
 
 @pytest.mark.parametrize("remote", ["127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1", ""])
 def test_loopback(remote: str) -> None:
-    """For a client on this machine it costs more than it gains."""
+    """Responses to clients on the same machine are not compressed."""
     assert not is_remote(remote)
     assert is_remote(REMOTE)
     assert is_remote("fd00::1")
 
 
 def test_gate() -> None:
-    """The feature gate turns it off."""
+    """The feature gate turns compression off."""
     gates = parse_feature_gates("APIResponseCompression=false")
     assert not _is_compressed(_get("/openapi/v2", feature_gates=gates))
 
@@ -91,7 +91,7 @@ def test_gate() -> None:
 @pytest.mark.parametrize("size", [0, 1, THRESHOLD, THRESHOLD + 1, 5 * SLICE + 3])
 @pytest.mark.parametrize("pieces", [0, 1, 64, SLICE, 10 * SLICE])
 def test_sizes(size: int, pieces: int) -> None:
-    """Whatever the slices, all of the body comes out."""
+    """The decompressed body is complete, whatever the sizes of its slices."""
     whole = (b"0123456789abcdef" * (size // 16 + 1))[:size]
     if pieces == 1:
         pieces = max(1, size // 7)
@@ -105,8 +105,8 @@ def test_sizes(size: int, pieces: int) -> None:
         assert gzip.decompress(b"".join(chunks)) == whole
 
 
-def test_the_loop_is_never_held() -> None:
-    """One piece of a long answer takes less than 20 ms of the processor."""
+def test_compression_yields() -> None:
+    """Compressing one piece of a long response takes less than 20 ms of CPU time."""
     text = b"".join(b'{"name":"pod-%d","uid":"%d"},' % (n, n * 7919) for n in range(100_000))
     response = compress(Response(body=text))
     assert not isinstance(response.body, bytes)

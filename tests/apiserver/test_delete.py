@@ -10,7 +10,7 @@ def path(api, core):
 
 
 def test_gone(api, path):
-    """What is gone is answered with a Status that names it."""
+    """A deletion returns a Status that names the object."""
     uid = api.get(path).json["metadata"]["uid"]
     response = api.delete(path)
     assert response.status == 200
@@ -26,7 +26,7 @@ def test_gone(api, path):
 
 
 def test_pod(api, core):
-    """A pod that was scheduled nowhere is answered with itself."""
+    """Deleting an unscheduled pod returns the pod."""
     body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     api.post(f"{core}/pods", body)
     response = api.delete(f"{core}/pods/p", {"gracePeriodSeconds": 0})
@@ -36,7 +36,7 @@ def test_pod(api, core):
 
 
 def test_finalizers(api, core):
-    """An object with finalizers stays, marked, until they are gone."""
+    """An object with finalizers is marked as deleted and stays until they are removed."""
     body = {"metadata": {"name": "x", "finalizers": ["example.com/hold"]}}
     assert api.post(f"{core}/configmaps", body).status == 201
     response = api.delete(f"{core}/configmaps/x")
@@ -49,7 +49,7 @@ def test_finalizers(api, core):
 
 
 def test_accepted(api, core):
-    """orphanDependents=false of what stays is 202."""
+    """A delete with orphanDependents=false of an object that stays is a 202."""
     body = {"metadata": {"name": "x", "finalizers": ["example.com/hold"]}}
     api.post(f"{core}/configmaps", body)
     response = api.delete(f"{core}/configmaps/x", {"orphanDependents": False})
@@ -74,7 +74,7 @@ def test_propagation(api, core):
     ],
 )  # fmt: skip
 def test_preconditions(api, path, preconditions, words):
-    """A delete of something else is 409."""
+    """A delete with the wrong uid or resourceVersion is a 409."""
     response = api.delete(path, {"preconditions": preconditions})
     assert response.status == 409
     assert words in response.message
@@ -87,14 +87,14 @@ MEDIA = ["application/json", "application/yaml", "application/vnd.kubernetes.pro
 @pytest.mark.parametrize("media", MEDIA)
 @pytest.mark.parametrize("version", ["v1", "meta.k8s.io/v1"])
 def test_options(api, path, media, version):
-    """DeleteOptions come in every encoding, in the core version or in meta's."""
+    """DeleteOptions are accepted in every encoding, in version v1 and meta.k8s.io/v1."""
     from kapiserver.api.scheme import Scheme
     from kapiserver.codecs.codec_factory import CodecFactory
 
     codecs = CodecFactory(Scheme())
-    (found,) = [one for one in codecs.media_types if one.name == media]
+    (media_type,) = [candidate for candidate in codecs.media_types if candidate.name == media]
     options = {"kind": "DeleteOptions", "apiVersion": version, "dryRun": ["All"]}
-    response = api.delete(path, codecs.serializer_for(found).encode(options), type=media)
+    response = api.delete(path, codecs.serializer_for(media_type).encode(options), type=media)
     assert response.status == 200, response.body
     assert api.get(path).status == 200
 
@@ -107,7 +107,7 @@ def test_dry_run(api, path):
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
 def test_immortal(api, name):
-    """Some namespaces are not deleted."""
+    """System namespaces cannot be deleted."""
     response = api.delete(f"/api/v1/namespaces/{name}")
     assert response.status == 403
     assert (
@@ -118,7 +118,7 @@ def test_immortal(api, name):
 
 @pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
 def test_classes_of_the_system(api, name):
-    """The system's priority classes stay."""
+    """System priority classes cannot be deleted."""
     response = api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
     assert (response.status, response.message) == (
         403,
@@ -138,13 +138,13 @@ def test_classes_of_the_system(api, name):
     ],
 )
 def test_pods_of_jobs(api, namespace, below, query, warned):
-    """Who deletes a job without a word about its pods is told that they stay."""
+    """A delete of a job without a propagation policy warns that its pods are preserved."""
     jobs = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     spec = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
     api.post(jobs, {"metadata": {"name": "j"}, "spec": {"template": {"spec": spec}}})
     response = api.delete(f"{jobs}{below}{query}")
-    told = [text for text in response.warnings if "child pods are preserved" in text]
-    assert (response.status, len(told)) == (200, warned)
+    job_warnings = [text for text in response.warnings if "child pods are preserved" in text]
+    assert (response.status, len(job_warnings)) == (200, warned)
 
 
 REFUSED = [
@@ -161,7 +161,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("body", "status", "message"), REFUSED)
 def test_refused(api, path, body, status, message):
-    """Options that make no sense delete nothing."""
+    """Invalid options are errors and delete nothing."""
     response = api.delete(path, body)
     assert response.status == status, response.body
     assert message is None or message in response.message
@@ -169,7 +169,7 @@ def test_refused(api, path, body, status, message):
 
 
 def test_collection(api, core):
-    """A collection is deleted by its selectors and answered as a list."""
+    """A collection is deleted by selector and returned as a list."""
     for number in range(4):
         body = {"metadata": {"name": f"m{number}", "labels": {"odd": str(number % 2)}}}
         api.post(f"{core}/configmaps", body)
@@ -177,13 +177,13 @@ def test_collection(api, core):
     assert response.status == 200
     assert response.json["kind"] == "ConfigMapList"
     assert [item["metadata"]["name"] for item in response.json["items"]] == ["m1", "m3"]
-    left = api.get(f"{core}/configmaps").json["items"]
-    assert [item["metadata"]["name"] for item in left] == ["m0", "m2"]
+    remaining = api.get(f"{core}/configmaps").json["items"]
+    assert [item["metadata"]["name"] for item in remaining] == ["m0", "m2"]
     assert api.delete(f"{core}/configmaps").status == 200
     assert api.get(f"{core}/configmaps").json["items"] == []
 
 
 def test_no_collection_of_all(api):
-    """Collections of namespaced objects are deleted within a namespace."""
+    """Namespaced objects cannot be deleted across namespaces."""
     assert api.delete("/api/v1/configmaps").status == 405
     assert api.delete("/api/v1/namespaces").status == 405

@@ -155,9 +155,9 @@ def test_slices() -> None:
     chunked = _send(_get("/slices"))
     assert b"Transfer-Encoding: chunked\r\n" in chunked
     assert chunked.endswith(b"\r\n\r\na\r\naaaaaaaaaa\r\n14\r\n" + b"b" * 20 + b"\r\n0\r\n\r\n")
-    known = _send(_get("/known"))
-    assert b"Content-Length: 30\r\n" in known
-    assert known.endswith(b"a" * 10 + b"b" * 20)
+    response = _send(_get("/known"))
+    assert b"Content-Length: 30\r\n" in response
+    assert response.endswith(b"a" * 10 + b"b" * 20)
     old = _send(b"GET /slices HTTP/1.0\r\n\r\n")
     assert b"Transfer-Encoding" not in old
     assert old.endswith(b"a" * 10 + b"b" * 20)

@@ -107,8 +107,8 @@ def test_version_of_the_url(api, namespace):
     patch = {"spec": {"targetCPUUtilizationPercentage": 66}}
     response = api.patch(base.format("v1") + "/h", patch, "strategic")
     assert response.status == 200, response.body
-    found = api.get(base.format("v2") + "/h").json
-    assert found["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 66
+    autoscaler = api.get(base.format("v2") + "/h").json
+    assert autoscaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 66
 
 
 def test_nothing_to_do(api, path):
@@ -127,7 +127,7 @@ def test_dry_run(api, path):
 
 
 def test_conditional(api, path):
-    """A patch with a version holds for that version alone."""
+    """A patch with a resourceVersion is a conflict if the object has another one."""
     response = api.patch(path, {"metadata": {"resourceVersion": "1"}, "data": {"k": "w"}})
     assert response.status == 409
     version = api.get(path).json["metadata"]["resourceVersion"]
@@ -146,7 +146,7 @@ def test_unknown_fields(api, path):
 
 
 def test_strict_spelling(api, path):
-    """What is wrong with the patch's own spelling is a strict error, too."""
+    """Duplicate and unknown fields in the patch document itself are strict errors too."""
     response = api.patch(path, b'{"data":{"k":"a","k":"b"}}')
     assert response.json["data"]["k"] == "b"
     assert response.warnings == ['299 - "duplicate field \\"data.k\\""']
@@ -164,7 +164,7 @@ def test_strict_spelling(api, path):
 
 
 def test_unsupported(api, path):
-    """Another kind of patch is 415 and names those there are."""
+    """Another type of patch is a 415 that lists the supported types."""
     for type_ in ("application/json", "text/plain", ""):
         response = api.patch(path, {}, type_)
         assert response.status == 415
@@ -177,7 +177,7 @@ def test_unsupported(api, path):
 
 
 def test_missing(api, core):
-    """A patch of what is not there is 404, of a kind that a PUT creates too."""
+    """A patch of a missing object is a 404, even for kinds that a PUT may create."""
     for kind, plural in itertools.product(PATCHES, ("configmaps", "services", "events")):
         response = api.patch(f"{core}/{plural}/none", [] if kind == "json" else {}, kind)
         assert (response.status, response.json["message"]) == (404, f'{plural} "none" not found')
@@ -216,7 +216,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("change", "reason"),
     [
         ({"kind": "Secret"}, "converting (v1.Secret) to (core.ConfigMap): unknown conversion"),
         ({"kind": "Odd"}, 'no kind "Odd" is registered for version "v1" in scheme '
@@ -224,11 +224,11 @@ REFUSED = [
         ({"apiVersion": "a/b/c"}, "unexpected GroupVersion string: a/b/c"),
     ],
 )  # fmt: skip
-def test_other_kinds(api, path, said, reason):
-    """What comes out of a merge must be of the kind; a strategic merge is, whatever it says."""
-    response = api.patch(path, said, "merge")
+def test_other_kinds(api, path, change, reason):
+    """A merge patch cannot change kind or apiVersion; a strategic merge patch ignores them."""
+    response = api.patch(path, change, "merge")
     assert (response.status, response.message.rpartition('}": ')[2]) == (422, reason)
-    response = api.patch(path, said, "strategic")
+    response = api.patch(path, change, "strategic")
     assert (response.status, response.json["kind"], response.json["apiVersion"]) == (
         200,
         "ConfigMap",
@@ -238,7 +238,7 @@ def test_other_kinds(api, path, said, reason):
 
 @pytest.mark.parametrize(("kind", "body", "status", "message"), REFUSED)
 def test_refused(api, path, kind, body, status, message):
-    """A patch that makes no sense or does not fit changes nothing."""
+    """An invalid or inapplicable patch is an error and changes nothing."""
     before = api.get(path).body
     response = api.patch(path, body, kind)
     assert response.status == status, response.body
@@ -254,7 +254,7 @@ def test_forced(api, path):
 
 
 def test_together(api, path):
-    """Patches without a version that meet are all applied."""
+    """Concurrent patches without a resourceVersion are all applied."""
     with ThreadPoolExecutor(8) as pool:
         bodies = [{"data": {f"key{number}": "v"}} for number in range(40)]
         answers = list(pool.map(lambda body: api.patch(path, body), bodies))

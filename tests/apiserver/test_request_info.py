@@ -55,8 +55,8 @@ def test_resource_requests(
 ) -> None:
     """Method and path name the verb and the object, as in kube-apiserver."""
     info = _parse(method, target)
-    found = (info.verb, info.version, info.namespace, info.resource, info.name, info.subresource)
-    assert found == (verb, version, namespace, resource, name, subresource)
+    parts = (info.verb, info.version, info.namespace, info.resource, info.name, info.subresource)
+    assert parts == (verb, version, namespace, resource, name, subresource)
     assert info.is_resource_request
 
 

@@ -35,10 +35,14 @@ ON = [
 
 @pytest.mark.parametrize(("text", "on"), ON, ids=[text for text, _ in ON])
 def test_versions(text: str, on: set[GroupVersion]) -> None:
-    """Levels come first, then versions, then resources; what is said last of a key holds."""
+    """The precedence is levels, then versions, then resources; the last value of a key wins."""
     serves = resource_filter(parse_runtime_config(text))
-    found = {one for one in (CORE, STABLE, BETA, ALPHA) if serves(one, "things")}
-    assert found == on if on else STABLE not in found
+    served = {
+        group_version
+        for group_version in (CORE, STABLE, BETA, ALPHA)
+        if serves(group_version, "things")
+    }
+    assert served == on if on else STABLE not in served
 
 
 REFUSED = [
@@ -63,13 +67,13 @@ REFUSED = [
 
 @pytest.mark.parametrize(("text", "words"), REFUSED, ids=[text for text, _ in REFUSED])
 def test_refused(text: str, words: str) -> None:
-    """What makes no sense is refused in kube-apiserver's words."""
+    """An invalid value is an error with kube-apiserver's message."""
     with pytest.raises(ValueError, match=re.escape(words)):
         resource_filter(parse_runtime_config(text))
 
 
 def test_flag() -> None:
-    """The flag may be given more than once."""
+    """The flag can be repeated."""
     flags = ["serve", "--runtime-config=api/beta=true", "--runtime-config", "apps/v1=false"]
     assert config_of(parser().parse_args(flags)).runtime_config == "api/beta=true,apps/v1=false"
 
@@ -79,7 +83,7 @@ def _names(api, path: str) -> set[str]:
 
 
 def test_discovery_and_paths(own_server: Server) -> None:
-    """What is off is nowhere: not in discovery, not in OpenAPI, and its paths are 404."""
+    """A disabled version is missing from discovery and OpenAPI, and its paths are 404."""
     api = own_server.api
     groups = {group["name"]: group for group in api.get("/apis").json["groups"]}
     assert [version["version"] for version in groups["resource.k8s.io"]["versions"]] == ["v1"]
@@ -97,8 +101,9 @@ def test_discovery_and_paths(own_server: Server) -> None:
     assert len(groups) == 21
 
 
-def test_a_server_with_more_and_less() -> None:
-    """What is turned on is served in its own version, over objects that others see in theirs."""
+def test_enabled_and_disabled_versions() -> None:
+    """Enabled versions and resources are served, disabled ones are not. An object has the form of
+    the version in which it is read."""
     settings = "api/beta=true,lifecycle.k8s.io/v1alpha1/evictions=true,apps/v1/daemonsets=false"
     server = Server(runtime_config=settings)
     try:
@@ -141,7 +146,7 @@ DEPRECATED = [
 
 
 def test_deprecated_versions() -> None:
-    """Who uses a deprecated version is warned, whatever the answer; others are not."""
+    """Responses to requests for a deprecated version have a warning; other responses have none."""
     server = Server(runtime_config="api/beta=true")
     try:
         for path, words in DEPRECATED:
@@ -152,8 +157,8 @@ def test_deprecated_versions() -> None:
         server.end()
 
 
-def test_the_server_itself_needs_nothing_served() -> None:
-    """What the server keeps for itself is kept whether clients are served it or not."""
+def test_internal_objects_of_disabled_versions() -> None:
+    """The server starts and becomes ready with the API versions of its own objects disabled."""
     server = Server(runtime_config="api/all=false,discovery.k8s.io/v1=true")
     try:
         assert server.api.get("/api/v1/namespaces").status == 404
@@ -167,7 +172,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def test_everything_can_be_listed() -> None:
-    """With all turned on, every resource of every version is listed, as objects and as a table."""
+    """With all versions enabled, every resource can be listed, as objects and as a table."""
     server = Server(runtime_config="api/all=true")
     try:
         api = server.api
@@ -179,9 +184,9 @@ def test_everything_can_be_listed() -> None:
         for path in ("/api/v1", *versions):
             for resource in api.get(path).json["resources"]:
                 if "list" in resource["verbs"]:
-                    found = api.get(f"{path}/{resource['name']}").json
-                    assert found["kind"] == f"{resource['kind']}List", path
-                    assert path.endswith(f"/{found['apiVersion']}")
+                    objects = api.get(f"{path}/{resource['name']}").json
+                    assert objects["kind"] == f"{resource['kind']}List", path
+                    assert path.endswith(f"/{objects['apiVersion']}")
                     table = api.get(f"{path}/{resource['name']}", accept=TABLE).json
                     assert table["columnDefinitions"], path
     finally:

@@ -1,4 +1,4 @@
-"""Certificates made, kept and renewed."""
+"""Creation, reuse and renewal of certificates."""
 
 import ssl
 import stat
@@ -20,7 +20,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_kept(tmp_path: Path) -> None:
-    """Files that are good are used again, byte for byte; keys are for the owner alone."""
+    """Valid files are reused unchanged; keys are readable by their owner alone."""
     tls.ensure_certificates(Config(), tmp_path)
     before = _contents(tmp_path)
     tls.ensure_certificates(Config(), tmp_path)
@@ -31,7 +31,7 @@ def test_kept(tmp_path: Path) -> None:
 
 
 def test_renewed(tmp_path: Path) -> None:
-    """A certificate about to expire is made anew under the same CA."""
+    """A certificate about to expire is renewed under the same CA."""
     tls.ensure_certificates(Config(), tmp_path, now=NOW - timedelta(days=tls.LEAF_DAYS - 1))
     before = _contents(tmp_path)
     tls.ensure_certificates(Config(), tmp_path)
@@ -41,7 +41,7 @@ def test_renewed(tmp_path: Path) -> None:
 
 
 def test_expired_ca(tmp_path: Path) -> None:
-    """An expired CA takes all it signed with it."""
+    """An expired CA is replaced with all its certificates."""
     tls.ensure_certificates(Config(), tmp_path, now=NOW - timedelta(days=tls.CA_DAYS))
     before = _contents(tmp_path)
     tls.ensure_certificates(Config(), tmp_path)
@@ -49,7 +49,7 @@ def test_expired_ca(tmp_path: Path) -> None:
 
 
 def test_names(tmp_path: Path) -> None:
-    """The server's certificate holds all its names, and is made anew for another address."""
+    """The server certificate contains all names, and is renewed for another address."""
     certificates = tls.ensure_certificates(Config(), tmp_path)
     names = _names(certificates.serving.certificate)
     assert {"localhost", "kubernetes.default.svc", "127.0.0.1", "::1", "10.0.0.1"} <= names
@@ -64,7 +64,7 @@ def _names(path: Path) -> set[str]:
 
 
 def test_contexts(tmp_path: Path) -> None:
-    """What was made loads into TLS on both ends."""
+    """The certificates load into TLS contexts of server and client."""
     certificates = tls.ensure_certificates(Config(), tmp_path)
     assert certificates.server_context().verify_mode is ssl.CERT_OPTIONAL
     client = ssl.create_default_context(cafile=str(certificates.ca))
@@ -72,7 +72,7 @@ def test_contexts(tmp_path: Path) -> None:
 
 
 def test_kubeconfig(tmp_path: Path) -> None:
-    """The kubeconfig is for its owner alone, and never replaces a file that the user wrote."""
+    """The kubeconfig is readable by its owner alone and never replaces a file of the user."""
     certificates = tls.ensure_certificates(Config(), tmp_path)
     path = tmp_path / "sub" / "kubeconfig"
     for _ in range(2):

@@ -20,7 +20,7 @@ def version_of(api, path):
     return api.get(path).json["metadata"]["resourceVersion"]
 
 
-def seen(events):
+def types_and_names(events):
     return [(event["type"], event["object"]["metadata"]["name"]) for event in events]
 
 
@@ -32,7 +32,7 @@ def test_changes(api, maps):
         api.patch(f"{maps}/a", {"data": {"k": "v"}})
         api.delete(f"{maps}/a")
         events = stream.events(3)
-    assert seen(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert types_and_names(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert events[0]["object"] == created
     versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
     assert versions == sorted(set(versions))
@@ -42,7 +42,7 @@ def test_initial_state(api, maps):
     """Without a version the present objects come first."""
     api.post(maps, config_map("a"))
     with api.watch(f"{maps}?{TIMEOUT}") as stream:
-        assert seen([stream.event()]) == [("ADDED", "a")]
+        assert types_and_names([stream.event()]) == [("ADDED", "a")]
 
 
 def test_resume(api, maps):
@@ -51,7 +51,7 @@ def test_resume(api, maps):
     api.post(maps, config_map("a"))
     api.post(maps, config_map("b"))
     with api.watch(f"{maps}?{TIMEOUT}&resourceVersion={version}") as stream:
-        assert seen(stream.events(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert types_and_names(stream.events(2)) == [("ADDED", "a"), ("ADDED", "b")]
 
 
 def test_selector_border(api, maps):
@@ -62,7 +62,7 @@ def test_selector_border(api, maps):
         api.post(maps, config_map("a", on="no"))
         api.patch(f"{maps}/a", {"metadata": {"labels": {"on": "yes"}}})
         api.patch(f"{maps}/a", {"metadata": {"labels": {"on": "no"}}})
-        assert seen(stream.events(2)) == [("ADDED", "a"), ("DELETED", "a")]
+        assert types_and_names(stream.events(2)) == [("ADDED", "a"), ("DELETED", "a")]
 
 
 def test_initial_events(api, maps):
@@ -82,7 +82,7 @@ def test_one_object(api, maps):
     api.post(maps, config_map("b"))
     old = maps.replace("/api/v1/", "/api/v1/watch/")
     with api.watch(f"{old}/b?timeoutSeconds=30") as stream:
-        assert seen([stream.event()]) == [("ADDED", "b")]
+        assert types_and_names([stream.event()]) == [("ADDED", "b")]
 
 
 def test_timeout(api, maps):

@@ -98,21 +98,21 @@ def test_scale_of_a_controller(api, core, apps):
 
 @pytest.mark.parametrize("options", [None, {"propagationPolicy": "Background"}])
 def test_deleted_jobs(api, namespace, options):
-    """A deletion of a job that does not speak of its pods leaves them to nobody, as it did before
-    there was a choice."""
+    """A delete of a job without a propagation policy orphans its pods."""
     pod = {"spec": {**POD["spec"], "restartPolicy": "Never"}}
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    named = {"metadata": {"name": "j", "finalizers": ["x.io/y"]}, "spec": {"template": pod}}
-    assert api.post(path, named).status == 201
-    gone = api.delete(f"{path}/j", options)
-    assert gone.status == 200, gone.body
+    job = {"metadata": {"name": "j", "finalizers": ["x.io/y"]}, "spec": {"template": pod}}
+    assert api.post(path, job).status == 201
+    deleted = api.delete(f"{path}/j", options)
+    assert deleted.status == 200, deleted.body
     orphan = [] if options else ["orphan"]
-    assert gone.json["metadata"]["finalizers"] == ["x.io/y", *orphan]
+    assert deleted.json["metadata"]["finalizers"] == ["x.io/y", *orphan]
     api.patch(f"{path}/j", {"metadata": {"finalizers": None}})
 
 
 def test_claims_of_stateful_sets(api, apps):
-    """The claims name themselves in every answer, whether or not the client does."""
+    """Every response contains kind and apiVersion of the claim templates, even if the client omits
+    them."""
     claim = {
         "metadata": {"name": "data"},
         "spec": {
@@ -130,9 +130,9 @@ def test_claims_of_stateful_sets(api, apps):
         api.get(path).json["items"][0],
         api.patch(f"{path}/s", {"metadata": {"labels": {"a": "b"}}}).json,
     ):
-        (found,) = response["spec"]["volumeClaimTemplates"]
-        assert {name: found[name] for name in names} == names
-        assert list(found)[:2] == ["kind", "apiVersion"]
+        (template,) = response["spec"]["volumeClaimTemplates"]
+        assert {name: template[name] for name in names} == names
+        assert list(template)[:2] == ["kind", "apiVersion"]
     text = api.get(f"{path}/s", accept="application/yaml").body.decode()
     assert "  - apiVersion: v1\n    kind: PersistentVolumeClaim\n" in text
     spec["volumeClaimTemplates"] = [{**names, "kind": "Odd", **claim}]

@@ -70,7 +70,7 @@ def conditions(obj: Any) -> dict[str, tuple[str, str]]:
     return {condition["type"]: (condition["status"], condition["reason"]) for condition in items}
 
 
-def until(api: Api, name: str, type_: str, value: str) -> Any:
+def wait_for_condition(api: Api, name: str, type_: str, value: str) -> Any:
     """Watch until a condition has the given status; return the definition."""
     path = f"{CRDS}?watch=1&fieldSelector=metadata.name={name}"
     with api.watch(path) as stream:
@@ -81,7 +81,7 @@ def until(api: Api, name: str, type_: str, value: str) -> Any:
                 return event["object"]
 
 
-def gone(api: Api, name: str) -> None:
+def wait_until_deleted(api: Api, name: str) -> None:
     """Watch until the definition is deleted."""
     definitions = api.get(f"{CRDS}?fieldSelector=metadata.name={name}").json
     if not definitions["items"]:
@@ -98,7 +98,7 @@ def establish(api: Api, crd: Any) -> str:
     in the namespace default if the kind is namespaced."""
     response = api.post(CRDS, crd)
     assert response.status == 201, response.body
-    until(api, crd["metadata"]["name"], "Established", "True")
+    wait_for_condition(api, crd["metadata"]["name"], "Established", "True")
     return path_of(crd)
 
 

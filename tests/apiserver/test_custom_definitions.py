@@ -17,10 +17,10 @@ from tests.apiserver.customkit import (
     conditions,
     definition,
     establish,
-    gone,
     path_of,
-    until,
     version,
+    wait_for_condition,
+    wait_until_deleted,
     widget,
 )
 
@@ -119,7 +119,7 @@ def test_name_conflicts(api: Api) -> None:
     group = first["spec"]["group"]
     second = definition(group=group, names={"plural": "others", "kind": "Widget"})
     assert api.post(CRDS, second).status == 201
-    rejected = until(api, second["metadata"]["name"], "NamesAccepted", "False")
+    rejected = wait_for_condition(api, second["metadata"]["name"], "NamesAccepted", "False")
     assert conditions(rejected) == {
         "NamesAccepted": ("False", "ListKindConflict"),
         "Established": ("False", "NotAccepted"),
@@ -128,7 +128,7 @@ def test_name_conflicts(api: Api) -> None:
     assert rejected["status"]["acceptedNames"] == {"plural": "others", "kind": ""}
     assert api.get(f"/apis/{group}/v1/others").status == 404
     api.delete(f"{CRDS}/{first['metadata']['name']}")
-    until(api, second["metadata"]["name"], "Established", "True")
+    wait_for_condition(api, second["metadata"]["name"], "Established", "True")
     assert api.get(f"/apis/{group}/v1/others").status == 200
 
 
@@ -156,7 +156,7 @@ def test_definition_deletion(api: Api) -> None:
         assert api.post(path, widget(crd, "late")).status == 405
         api.patch(f"{path}/held", {"metadata": {"finalizers": None}})
         assert stream.event()["type"] == "DELETED"
-        gone(api, name)
+        wait_until_deleted(api, name)
         assert stream.event() is None
     assert api.get(path).status == 404
 
@@ -438,7 +438,7 @@ def test_overwritten_status(api: Api) -> None:
         response = api.put(f"{CRDS}/{name}/status", changed)
         assert response.status == 200, response.body
         assert read_to_end(stream) == []
-    established = until(api, name, "Established", "True")
+    established = wait_for_condition(api, name, "Established", "True")
     assert established["status"]["acceptedNames"]["plural"] == "widgets"
     assert api.get(f"{path}/a").json == created
 
@@ -506,4 +506,4 @@ def test_definition_changes_under_load(api: Api) -> None:
     assert {response.status for response in responses} >= {200, 201, 404, 409}
     for crd in crds:
         api.delete(f"{CRDS}/{crd['metadata']['name']}")
-        gone(api, crd["metadata"]["name"])
+        wait_until_deleted(api, crd["metadata"]["name"])

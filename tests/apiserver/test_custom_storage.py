@@ -15,7 +15,7 @@ from tests.apiserver.customkit import (
     definition,
     establish,
     path_of,
-    until,
+    wait_for_condition,
     widget,
 )
 from tests.storage.etcd_server import shared_etcd
@@ -116,7 +116,7 @@ def test_non_structural_schema(own_server: Server) -> None:
     old["status"]["acceptedNames"] = names
     put(own_server, "apiextensions.k8s.io/customresourcedefinitions/pads.old.example.com",
         json.dumps(old).encode())  # fmt: skip
-    pads = until(api, "pads.old.example.com", "NonStructuralSchema", "True")
+    pads = wait_for_condition(api, "pads.old.example.com", "NonStructuralSchema", "True")
     (condition,) = [item for item in pads["status"]["conditions"] if item["reason"] == "Violations"]
     field = "spec.versions[0].schema.openAPIV3Schema.properties[spec]"
     words = "Required value: must not be empty for specified object fields"
@@ -154,7 +154,7 @@ def test_servers_over_one_etcd(
     crd = definition(group="shared.example.com")
     name = crd["metadata"]["name"]
     assert server.api.post(CRDS, crd).status == 201
-    until(server.api, name, "Established", "True")
+    wait_for_condition(server.api, name, "Established", "True")
     path = path_of(crd)
     assert peer.api.post(path, widget(crd, "a")).status == 201
     assert server.api.get(f"{path}/a").status == 200

@@ -59,7 +59,7 @@ def test_strategic(api, deployment):
     response = api.patch(deployment, body, "strategic")
     assert response.status == 200, response.body
     containers = response.json["spec"]["template"]["spec"]["containers"]
-    assert [one["name"] for one in containers] == ["two", "one"]
+    assert [item["name"] for item in containers] == ["two", "one"]
     assert containers[0]["imagePullPolicy"] == "Always"
     assert response.json["metadata"]["generation"] == 2
 

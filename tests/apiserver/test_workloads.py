@@ -27,13 +27,13 @@ def test_generated_job(api, namespace):
     assert api.put(item, response.json).json["metadata"]["generation"] == 1
     other = api.patch(item, {"spec": {"template": {"spec": {"restartPolicy": "OnFailure"}}}})
     assert other.status == 422
-    assert {one["field"] for one in other.json["details"]["causes"]} == {"spec.template"}
+    assert {cause["field"] for cause in other.json["details"]["causes"]} == {"spec.template"}
 
 
 def test_generation_of_a_template(api, apps):
     """A daemon set counts the changes of its template over rounds of updates."""
-    made = api.post(f"{apps}/daemonsets", {"metadata": {"name": "d"}, "spec": SET})
-    assert made.status == 201, made.body
+    created = api.post(f"{apps}/daemonsets", {"metadata": {"name": "d"}, "spec": SET})
+    assert created.status == 201, created.body
     image = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}}
     changed = api.patch(f"{apps}/daemonsets/d", image).json["metadata"]
     assert changed["generation"] == 2
@@ -75,7 +75,7 @@ def test_budget_of_no_version(api, namespace):
     assert api.post(path, body).status == 201
     response = api.put(f"{path}/p", body)
     assert response.status == 422
-    assert [one["field"] for one in response.json["details"]["causes"]] == [
+    assert [cause["field"] for cause in response.json["details"]["causes"]] == [
         "metadata.resourceVersion"
     ]
 
@@ -122,10 +122,10 @@ def test_claims_of_stateful_sets(api, apps):
     }
     spec = {**SET, "serviceName": "s", "volumeClaimTemplates": [claim]}
     path, names = f"{apps}/statefulsets", {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
-    made = api.post(path, {"metadata": {"name": "s"}, "spec": spec})
-    assert made.status == 201, made.body
+    created = api.post(path, {"metadata": {"name": "s"}, "spec": spec})
+    assert created.status == 201, created.body
     for response in (
-        made.json,
+        created.json,
         api.get(f"{path}/s").json,
         api.get(path).json["items"][0],
         api.patch(f"{path}/s", {"metadata": {"labels": {"a": "b"}}}).json,

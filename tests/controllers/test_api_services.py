@@ -8,7 +8,7 @@ import pytest
 from kapiserver.controllers import api_services
 from kapiserver.controllers.api_services import MANAGED
 from tests.apiserver.conftest import Api, Server
-from tests.apiserver.customkit import CRDS, definition, establish, gone, version
+from tests.apiserver.customkit import CRDS, definition, establish, version, wait_until_deleted
 from tests.controllers.waiting import wait_until
 
 PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -98,7 +98,7 @@ def test_custom_kinds(api: Api) -> None:
     assert api.get(f"{PATH}/v1.{group}").status == 200
     api.delete(f"{CRDS}/{second_definition['metadata']['name']}")
     absent(api, f"v1.{group}")
-    gone(api, second_definition["metadata"]["name"])
+    wait_until_deleted(api, second_definition["metadata"]["name"])
 
 
 def test_foreign_api_services(api: Api) -> None:

@@ -13,10 +13,7 @@ from hypothesis import strategies as st
 from kapiserver.api import merge_schema, structured_merge
 from kapiserver.api.errors import BadObject, FieldConflicts, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.managed_fields import (
-    decode_managers,
-    encode_managers,
-)
+from kapiserver.api.managed_fields_entries import decode_managers, encode_managers
 from kapiserver.api.types import Tree
 from tests.ownership import (
     CONFIG_MAP,

@@ -443,32 +443,6 @@ def test_overwritten_status(api: Api) -> None:
     assert api.get(f"{path}/a").json == created
 
 
-def test_cel_rules(api: Api) -> None:
-    """CEL rules are evaluated on create and update."""
-    rules = [
-        {"rule": "self.low <= self.high", "message": "low must not be above high"},
-        {
-            "rule": "self.high >= oldSelf.high",
-            "messageExpression": "'not below ' + string(oldSelf.high)",
-        },
-    ]
-    spec = {"type": "object", "x-kubernetes-validations": rules,
-            "properties": {"low": {"type": "integer"}, "high": {"type": "integer"}}}  # fmt: skip
-    crd = definition(version(schema={"type": "object", "properties": {"spec": spec}}))
-    path = establish(api, crd)
-    wrong = api.post(path, widget(crd, "a", spec={"low": 3, "high": 2}))
-    assert wrong.status == 422
-    assert wrong.message.endswith("spec: Invalid value: low must not be above high")
-    assert api.post(path, widget(crd, "a", spec={"low": 1, "high": 5})).status == 201
-    lower = api.patch(f"{path}/a", {"spec": {"high": 4}})
-    assert lower.message.endswith("spec: Invalid value: not below 5")
-    spec["x-kubernetes-validations"] = [{"rule": "self.nothing > 1"}]
-    bad = definition(version(schema={"type": "object", "properties": {"spec": spec}}))
-    response = api.post(CRDS, bad)
-    assert response.status == 422
-    assert "undefined field 'nothing'" in response.message
-
-
 def test_definition_changes_under_load(api: Api) -> None:
     """Concurrent writes of definitions and their objects cause no 5xx, and all definitions can be
     deleted afterwards."""

@@ -73,7 +73,6 @@ def group(client: Any, server: Server, request: Any) -> Iterator[str]:
 def test_custom_objects_api(client: Any, group: str, namespace: str) -> None:
     """Objects, their status and scale, in every kind of patch, and their watch."""
     from kubernetes import client as kubernetes
-    from kubernetes import watch
 
     with _quiet():
         api = kubernetes.CustomObjectsApi(client)
@@ -127,23 +126,31 @@ def test_custom_objects_api(client: Any, group: str, namespace: str) -> None:
             api.replace_namespaced_custom_object(*location, "a", obj)
         assert conflict.value.status == 409
 
-        watching = watch.Watch()
-        event_types = []
-        for event in watching.stream(
-            api.list_namespaced_custom_object,
-            *location,
-            resource_version=listing["metadata"]["resourceVersion"],
-            timeout_seconds=60,
-        ):
-            event_types.append(event["type"])
-            if event["type"] == "MODIFIED" and event["object"]["spec"].get("image") == "z":
-                assert api.delete_namespaced_custom_object(*location, "a")["status"] == "Success"
-            if event["type"] == "DELETED":
-                watching.stop()
-        assert set(event_types) == {"MODIFIED", "DELETED"}
+        assert _watch_and_delete(api, location, listing) == {"MODIFIED", "DELETED"}
         api.create_namespaced_custom_object(*location, tab(group, "c"))
         api.delete_collection_namespaced_custom_object(*location)
         assert api.list_namespaced_custom_object(*location)["items"] == []
+
+
+def _watch_and_delete(api: Any, location: tuple[str, ...], listing: Any) -> set[str]:
+    """Watch from a list on, delete the object when its last change arrives, and return the types of
+    all events."""
+    from kubernetes import watch
+
+    watching = watch.Watch()
+    event_types = []
+    for event in watching.stream(
+        api.list_namespaced_custom_object,
+        *location,
+        resource_version=listing["metadata"]["resourceVersion"],
+        timeout_seconds=60,
+    ):
+        event_types.append(event["type"])
+        if event["type"] == "MODIFIED" and event["object"]["spec"].get("image") == "z":
+            assert api.delete_namespaced_custom_object(*location, "a")["status"] == "Success"
+        if event["type"] == "DELETED":
+            watching.stop()
+    return set(event_types)
 
 
 @pytest.mark.parametrize("group", ["dynamic"], indirect=True)

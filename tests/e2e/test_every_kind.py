@@ -1,7 +1,6 @@
 """Every kind that is served, over HTTP: the operations of Kubernetes' conformance tests for each
 kind ("should support ... API operations"), and the same object in every encoding."""
 
-import base64
 import copy
 import json
 import struct
@@ -14,10 +13,9 @@ import cbor2
 import pytest
 import yaml
 
-from kapiserver.api.scheme import Scheme
 from kapiserver.codecs import cbor
-from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.recode import recode
+from tests.e2e.encodings import CODECS, as_json_value, convert_through, read_encoded
 from tests.e2e.every_kind import (
     APPLY,
     MERGE,
@@ -33,7 +31,6 @@ from tests.e2e.every_kind import (
 )
 from tests.e2e.programs import start, stop
 
-CODECS = CodecFactory(Scheme())
 MEDIA = {
     "json": "application/json",
     "yaml": "application/yaml",
@@ -283,16 +280,18 @@ def test_encodings(idle_api: Api, served: dict[tuple[str, str], Served], obj: Tr
     for form, response in bodies.items():
         assert response.headers["content-type"] == MEDIA[form]
         encoded = recode(bodies["json"].body, "json", form, codecs=CODECS)
-        assert _read(form, response.body) == _through(form, bodies["json"].body)
+        assert read_encoded(form, response.body) == convert_through(form, bodies["json"].body)
         for target in MEDIA:
             expected = recode(encoded, form, target, codecs=CODECS)
             assert recode(response.body, form, target, codecs=CODECS) == expected
     selected = f"{path}?resourceVersion=0&fieldSelector=metadata.name={name}"
     lists = {form: idle_api.request("GET", selected, accept=MEDIA[form]).body for form in MEDIA}
     for form, data in lists.items():
-        assert _unversioned(_read(form, data)) == _unversioned(_through(form, lists["json"]))
+        assert _unversioned(read_encoded(form, data)) == _unversioned(
+            convert_through(form, lists["json"])
+        )
     for form in STREAMS:
-        assert _watched(idle_api, path, name, form) == _through(form, bodies["json"].body)
+        assert _watched(idle_api, path, name, form) == convert_through(form, bodies["json"].body)
 
 
 def _make_second(api: Api, path: str, obj: Tree) -> str:
@@ -349,7 +348,7 @@ def test_writes_in_cbor(idle_api: Api, served: dict[tuple[str, str], Served], ob
             method, target, data, content_type=packed, accept=MEDIA["cbor"]
         )
         assert cbor_response.headers["content-type"] == MEDIA["cbor"]
-        assert (cbor_response.status, _timeless(_read("cbor", cbor_response.body))) == (
+        assert (cbor_response.status, _timeless(read_encoded("cbor", cbor_response.body))) == (
             200,
             _timeless(json_response.tree),
         )
@@ -374,52 +373,13 @@ def _made(api: Api, path: str, obj: Tree, form: str) -> Tree:
     return {key: value for key, value in created.items() if key not in random}
 
 
-def _through(form: str, data: bytes) -> object:
-    """An object in JSON after conversion through an encoding; Protobuf drops the kinds of a
-    StatefulSet's claims."""
-    if form != "protobuf":
-        return json.loads(data)
-    encoded = recode(data, "json", form, codecs=CODECS)
-    return json.loads(recode(encoded, form, "json", codecs=CODECS))
-
-
-def _read(form: str, data: bytes) -> object:
-    """Decode with other libraries, except Protobuf, which tests/codecs compares with Google's
-    decoder."""
-    if form == "yaml":
-        return yaml.load(data, _Text)
-    if form == "cbor":
-        return _text(cbor2.loads(data))
-    return json.loads(recode(data, form, "json", codecs=CODECS))
-
-
-class _Text(yaml.SafeLoader):
-    """A YAML loader that leaves timestamps as text."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, form) for tag, form in rows if not tag.endswith(":timestamp")]
-        for first, rows in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def _text(value: object) -> object:
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, cbor2.CBORTag):
-        assert value.tag == 22, "bytes that JSON shows in base64"
-        return base64.b64encode(value.value).decode()
-    if hasattr(value, "items"):
-        return {_text(key): _text(item) for key, item in value.items()}
-    return [_text(item) for item in value] if isinstance(value, list | tuple) else value
-
-
 def _watched(api: Api, path: str, name: str, form: str) -> object:
     """The first object of a watch of one name, in an encoding."""
     with api.watch(f"{path}?fieldSelector=metadata.name={name}", accept=STREAMS[form]) as stream:
         if form == "json":
             return events(stream, 1)[0]["object"]
         if form == "cbor":
-            return dict(_text(cbor2.CBORDecoder(stream, read_size=1).decode()))["object"]  # type: ignore[call-overload]
+            return dict(as_json_value(cbor2.CBORDecoder(stream, read_size=1).decode()))["object"]  # type: ignore[call-overload]
         (length,) = struct.unpack(">I", stream.read(4))
         frame = stream.read(length)
         envelope = frame[frame.index(b"k8s\0") :]

@@ -14,7 +14,8 @@ from kapiserver.api import typed_values
 from kapiserver.api.accessors import metadata_of
 from kapiserver.api.errors import ConversionFailed, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.managed_fields import FieldManager, managed_fields_of
+from kapiserver.api.managed_fields import FieldManager
+from kapiserver.api.managed_fields_entries import managed_fields_of
 from kapiserver.api.merge_schema import Node, schema_of
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.typed_values import SchemaMismatch

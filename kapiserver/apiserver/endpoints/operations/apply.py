@@ -14,13 +14,8 @@ from kapiserver.api.accessors import annotations_of, uid_of
 from kapiserver.api.errors import BadObject, FieldConflicts
 from kapiserver.api.fieldsets import Fields, difference
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.managed_fields import (
-    FieldManager,
-    Manager,
-    conflict_error,
-    managed_fields_of,
-    object_description,
-)
+from kapiserver.api.managed_fields import FieldManager, conflict_error, object_description
+from kapiserver.api.managed_fields_entries import Manager, managed_fields_of
 from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.chain import admission

@@ -1,0 +1,138 @@
+"""The entries of managedFields: managers and the sets of fields they own, read and written.
+
+Knows no merging. Mirrors managedfields/internal/managedfields.go of k8s.io/apimachinery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+from kapiserver.api import fieldsets
+from kapiserver.api.accessors import metadata_of
+from kapiserver.api.errors import BadObject
+from kapiserver.api.fieldsets import Fields
+from kapiserver.api.types import Tree
+
+APPLY, UPDATE = "Apply", "Update"
+BEFORE_FIRST_APPLY = "before-first-apply"
+ANCIENT_CHANGES = "ancient-changes"
+MAX_ENTRIES = 1_000
+"""Entries that a client may send."""
+
+
+class Manager(NamedTuple):
+    """The identity of an entry of managedFields. An applier is the same manager in all versions."""
+
+    name: str
+    operation: str
+    api_version: str = ""
+    subresource: str = ""
+
+    def describe(self) -> str:
+        """Format the manager as messages show it."""
+        text = f'"{self.name}"'
+        if self.subresource:
+            text += f' with subresource "{self.subresource}"'
+        if self.operation == UPDATE:
+            text += f" using {self.api_version}"
+        return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionedSet:
+    """The fields of a manager, the version of these fields, and the time of their last change.
+
+    entry  the entry that it was decoded from, if it is unchanged
+    """
+
+    fields: Fields
+    api_version: str
+    time: str | None = None
+    entry: Tree | None = None
+
+    def with_fields(self, fields: Fields) -> VersionedSet:
+        """Return the same with other fields."""
+        same = fields is self.fields or fields == self.fields
+        return self if same else replace(self, fields=fields, entry=None)
+
+    def with_time(self, time: str | None) -> VersionedSet:
+        """Return the same with another time."""
+        return self if time == self.time else replace(self, time=time, entry=None)
+
+
+Managers: TypeAlias = dict[Manager, VersionedSet]
+
+
+def decode_managers(entries: Sequence[Tree]) -> Managers:
+    """Decode the managedFields of an object. Raises BadObject for malformed entries."""
+    if len(entries) > MAX_ENTRIES:
+        raise BadObject(f"more than {MAX_ENTRIES} entries of managedFields")
+    managers: Managers = {}
+    for entry in entries:
+        manager, owned = _read_entry(entry)
+        managers[manager] = owned
+    return managers
+
+
+def _read_entry(entry: Tree) -> tuple[Manager, VersionedSet]:
+    operation, version = entry.get("operation") or "", entry.get("apiVersion") or ""
+    kind = entry.get("fieldsType") or ""
+    if operation not in (APPLY, UPDATE):
+        raise BadObject(f'error decoding manager from entry: operation is not known: "{operation}"')
+    if not version:
+        raise BadObject("apiVersion must not be empty")
+    if kind != "FieldsV1":
+        raise BadObject(
+            "missing fieldsType in managed fields entry"
+            if not kind
+            else f'invalid fieldsType "{kind}" in managed fields entry'
+        )
+    try:
+        fields = fieldsets.validate(entry.get("fieldsV1") or {})
+    except ValueError as error:
+        raise BadObject(f"error decoding set: {error}") from None
+    manager = Manager(
+        entry.get("manager") or "",
+        operation,
+        "" if operation == APPLY else version,
+        entry.get("subresource") or "",
+    )
+    owned = VersionedSet(fields=fields, api_version=version, time=entry.get("time"), entry=entry)
+    return manager, owned
+
+
+def encode_managers(managers: Managers) -> list[Tree]:
+    """Return the entries of managedFields, in order."""
+    pairs = sorted(
+        managers.items(),
+        key=lambda pair: (
+            pair[0].operation,
+            pair[1].time or "",
+            pair[0].name,
+            pair[1].api_version,
+            pair[0].subresource,
+        ),
+    )
+    return [_write_entry(manager, owned) for manager, owned in pairs]
+
+
+def _write_entry(manager: Manager, owned: VersionedSet) -> Tree:
+    if owned.entry is not None:
+        return owned.entry
+    entry = {
+        "manager": manager.name,
+        "operation": manager.operation,
+        "apiVersion": owned.api_version,
+        "time": owned.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fieldsets.sort_steps(owned.fields),
+        "subresource": manager.subresource,
+    }
+    return {name: value for name, value in entry.items() if value or name == "fieldsV1"}
+
+
+def managed_fields_of(obj: Tree) -> list[Tree]:
+    """Return the managedFields entries of an object."""
+    return metadata_of(obj).get("managedFields") or []

@@ -345,13 +345,12 @@ class ResourceStore(ResourceReader):
 
     async def _remove(self, entry: Entry, *, last: Tree, dry_run: bool) -> Entry:
         """Delete the key and return the last object, at the revision of the deletion."""
+        value = entry.value if last is entry.tree() else self._codec.stored_value(last)
         if dry_run:
-            return entry
+            return Entry(self._codec, entry.path, value, entry.revision, tree=last)
         async with self._reserve(None, last, False) if self._reserve else contextlib.nullcontext():
             revision = await self._kv.delete(entry.path, expected=entry.revision)
-        return Entry(self._codec, entry.path, entry.value, _NOT_WRITTEN, tree=last).at_revision(
-            revision
-        )
+        return Entry(self._codec, entry.path, value, _NOT_WRITTEN, tree=last).at_revision(revision)
 
     async def delete_collection(
         self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None

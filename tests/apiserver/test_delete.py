@@ -44,6 +44,7 @@ def test_finalizers(api, core):
     assert response.json["metadata"]["deletionTimestamp"]
     assert response.json["metadata"]["deletionGracePeriodSeconds"] == 0
     response = api.patch(f"{core}/configmaps/x", {"metadata": {"finalizers": None}})
+    assert "finalizers" not in response.json["metadata"]
     assert response.status == 200, response.body
     assert api.get(f"{core}/configmaps/x").status == 404
 

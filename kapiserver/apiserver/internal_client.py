@@ -222,9 +222,9 @@ class InternalResource(ResourceClient):
             type_ = operations.patch_type(self._server, target, type)
             options = parse_options(self._server, _query(parameters), "PatchOptions")
             document = operations.Document(copy_tree(patch))
-            read = operations.patch_of(type_, document, field_validation(options))
+            parsed_patch = operations.patch_of(type_, document, field_validation(options))
             written = await operations.patch_object(
-                self._server, target, self._caller(), options, read
+                self._server, target, self._caller(), options, parsed_patch
             )
             return self._tree(target, written.entry)
 
@@ -253,8 +253,8 @@ class InternalResource(ResourceClient):
         info = self._info("delete", name)
         with _as_status_error(info):
             target = await self._target(info)
-            deletion = self._delete_options(options, parameters)
-            written = await delete_object(self._server, target, self._caller(), deletion)
+            delete_options = self._delete_options(options, parameters)
+            written = await delete_object(self._server, target, self._caller(), delete_options)
             status = deleted_status(target, written)
             return self._tree(target, written.entry) if status is None else status
 
@@ -267,9 +267,11 @@ class InternalResource(ResourceClient):
         with _as_status_error(info):
             target = await self._target(info)
             list_options = parse_options(self._server, query, "ListOptions")
-            deletion = self._delete_options(options, parameters)
-            listed = list_query(info, target, list_options)
-            listing = await delete_objects(self._server, target, self._caller(), deletion, listed)
+            delete_options = self._delete_options(options, parameters)
+            selection_query = list_query(info, target, list_options)
+            listing = await delete_objects(
+                self._server, target, self._caller(), delete_options, selection_query
+            )
             return await self._list(target, listing)
 
     # What the verbs share.
@@ -348,8 +350,8 @@ class InternalResource(ResourceClient):
 def _check_is_object(target: Target) -> None:
     """Raise MethodNotAllowed for what is served over HTTP alone."""
     resource = target.resource
-    other = (resource.group, resource.name, target.subresource) in SUBRESOURCES
-    if other or not resource.stored:
+    has_own_handler = (resource.group, resource.name, target.subresource) in SUBRESOURCES
+    if has_own_handler or not resource.stored:
         raise MethodNotAllowed
 
 
@@ -362,7 +364,7 @@ def _success(tree: Tree) -> Tree:
 
 def _query(parameters: Parameters) -> dict[str, Sequence[str]]:
     return {
-        name: [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+        name: [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]
         for name, value in parameters.items()
     }
 

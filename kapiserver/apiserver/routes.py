@@ -49,9 +49,9 @@ def route(server: Server) -> Handler:
 
 
 def _load_review() -> VerbHandler:
-    from kapiserver.apiserver.endpoints.reviews import review
+    from kapiserver.apiserver.endpoints.reviews import serve_review
 
-    return review
+    return serve_review
 
 
 def _load_component_statuses() -> VerbHandler:

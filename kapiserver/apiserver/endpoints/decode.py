@@ -1,7 +1,7 @@
-"""From a request's body to an object: media type, size, kind, unknown fields, place.
+"""Decode request bodies: check media type, size, kind, unknown fields, name and namespace.
 
-Mirrors the first half of the create and update handlers of k8s.io/apiserver: what is wrong, is
-said in their words.
+Mirrors the first half of the create and update handlers of k8s.io/apiserver; error messages are
+those of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 NAMESPACE_MISMATCH = (
     "the namespace of the provided object does not match the namespace sent on the request"
 )
-_SHOWN = 30
+_SUMMARY_LENGTH = 30
 
 
 class Body(Protocol):
-    """An object that a client sent, not yet read as its kind."""
+    """An object that a client sent, not yet decoded."""
 
     @property
     def data(self) -> bytes:
-        """The bytes, which messages may show."""
+        """The bytes, which error messages may quote."""
 
     @property
     def size(self) -> int:
-        """How many bytes have to be decoded; from some size on that happens in a thread."""
+        """The number of bytes to decode; large bodies are decoded in a thread."""
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
-        """Return the object in the version it names, or in the default one. May be called several
-        times; nobody else has the tree. Raises CodecError."""
+        """Return the object in the version it names, or in the default one. Each call returns a new
+        tree, which the caller may change. Raises CodecError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +69,10 @@ class EncodedBody:
 
 
 def media_type_of(server: Server, request: Request, target: Target) -> MediaType:
-    """The body's media type. Raises UnsupportedMediaType."""
+    """Return the body's media type. Raises UnsupportedMediaType."""
     offered = server.codecs.media_types
     if not target.is_typed:
-        offered = tuple(one for one in offered if one is not PROTOBUF)
+        offered = tuple(media for media in offered if media is not PROTOBUF)
     return negotiate_input(request.header("Content-Type"), offered)
 
 
@@ -86,54 +86,59 @@ async def read_body(server: Server, request: Request, target: Target) -> Encoded
 
 
 _OTHER_VERSIONS = {GroupVersionKind("policy", "v1", "Eviction"): ("v1beta1",)}
-"""Versions that bodies of a kind may be in beside that of their path: old clients drain nodes."""
+"""Versions that a body may be in besides the version of its path. Old versions of `kubectl drain`
+send policy/v1beta1."""
 
 
 def decode_object(
     server: Server, target: Target, body: Body, validation: FieldValidation, warnings: Warnings
 ) -> Tree:
-    """The object in the hub version (of a view: its body), defaulted. Raises BadRequest."""
+    """Return the object in the hub version, with defaults set; the body of a view stays in its own
+    version. Raises BadRequest, InvalidObject."""
     try:
         decoded = body.decode(server, target.kind)
         check_strict(decoded.strict_errors, validation, warnings)
     except (CodecError, StrictErrors) as error:
         if isinstance(error, MissingKind | UnknownKind) and error.kind and not target.is_typed:
-            raise another_kind(target, error.kind, error.name) from None
+            raise kind_mismatch_error(target, error.kind, error.name) from None
         kind = error.kind if isinstance(error, CodecError) else target.kind
         reason = str(error)
         if isinstance(error, UnknownKind):
             reason += _in_scheme(target)
         raise BadRequest(_cannot_be_handled(target, kind, reason, body.data)) from None
-    found = decoded.kind
-    if found != target.kind and not target.is_typed:
-        raise another_kind(target, found, name_of(decoded.object))
-    if found.kind != target.kind.kind or found.group != target.kind.group:
-        raise BadRequest(_cannot_be_handled(target, found, _no_conversion(target, found), b""))
+    kind_sent = decoded.kind
+    if kind_sent != target.kind and not target.is_typed:
+        raise kind_mismatch_error(target, kind_sent, name_of(decoded.object))
+    if kind_sent.kind != target.kind.kind or kind_sent.group != target.kind.group:
+        raise BadRequest(
+            _cannot_be_handled(target, kind_sent, _no_conversion(target, kind_sent), b"")
+        )
     versions = (target.kind.version, *_OTHER_VERSIONS.get(target.kind, ()))
-    if found.version not in versions:
-        raise BadRequest(_another_version(target, found))
+    if kind_sent.version not in versions:
+        raise BadRequest(_version_mismatch(target, kind_sent))
     return to_hub(server.scheme, target, decoded.object)
 
 
-def another_kind(target: Target, found: GroupVersionKind, name: str) -> Exception:
-    """What is wrong with a custom object that does not say that it is of the target's kind."""
-    if not found.kind:
+def kind_mismatch_error(target: Target, kind: GroupVersionKind, name: str) -> Exception:
+    """Return the error for a custom object whose kind or version is not that of the target."""
+    if not kind.kind:
         return BadRequest("Object 'Kind' is missing in 'unstructured object has no kind'")
-    if found.group_version != target.kind.group_version:
-        return BadRequest(_another_version(target, found))
-    error = invalid(Path("kind"), found.kind, f"must be {target.kind.kind}")
-    return InvalidObject(group=found.group, kind=found.kind, name=name, errors=[error])
+    if kind.group_version != target.kind.group_version:
+        return BadRequest(_version_mismatch(target, kind))
+    error = invalid(Path("kind"), kind.kind, f"must be {target.kind.kind}")
+    return InvalidObject(group=kind.group, kind=kind.kind, name=name, errors=[error])
 
 
-def _another_version(target: Target, found: GroupVersionKind) -> str:
+def _version_mismatch(target: Target, kind: GroupVersionKind) -> str:
     return (
-        f"the API version in the data ({found.group_version}) does not match the expected "
+        f"the API version in the data ({kind.group_version}) does not match the expected "
         f"API version ({target.kind.group_version})"
     )
 
 
 def to_hub(scheme: Scheme, target: Target, tree: Tree) -> Tree:
-    """A canonical tree in the target's version, defaulted and converted. Raises BadRequest."""
+    """Set the defaults of a tree in the target's version and return it in the hub version. Raises
+    BadRequest."""
     scheme.default(tree)
     if target.view is not None:
         return tree
@@ -147,14 +152,14 @@ def to_hub(scheme: Scheme, target: Target, tree: Tree) -> Tree:
 
 
 class StrictErrors(Exception):
-    """Unknown or duplicate fields where the client asked for none."""
+    """Unknown or duplicate fields in a request with strict field validation."""
 
     def __init__(self, errors: Sequence[str]) -> None:
         super().__init__(f"strict decoding error: {', '.join(errors)}")
 
 
 def check_strict(errors: Sequence[str], validation: FieldValidation, warnings: Warnings) -> None:
-    """Let strict errors pass, warn of them or raise StrictErrors, as the client asked."""
+    """Ignore strict errors, add them to the warnings, or raise StrictErrors, as `validation` says."""
     if not errors or validation == "Ignore":
         return
     if validation == "Strict":
@@ -164,35 +169,36 @@ def check_strict(errors: Sequence[str], validation: FieldValidation, warnings: W
 
 
 def field_validation(options: Tree) -> FieldValidation:
-    """How unknown fields are taken: `fieldValidation` of the options, Warn without."""
+    """Return `fieldValidation` of the options; the default is Warn."""
     return cast(FieldValidation, options.get("fieldValidation") or "Warn")
 
 
-def place(target: Target, obj: Tree) -> None:
-    """See that the object is in the request's namespace. Raises BadRequest."""
-    found, wanted = namespace_of(obj), target.key.namespace
-    if found == wanted:
+def check_namespace(target: Target, obj: Tree) -> None:
+    """Set the object's namespace to that of the request if it has none. Raises BadRequest if it has
+    another one."""
+    namespace, expected = namespace_of(obj), target.key.namespace
+    if namespace == expected:
         return
     metadata = metadata_of(obj)
-    if not wanted:
+    if not expected:
         metadata.pop("namespace", None)
-    elif not found:
-        metadata["namespace"] = wanted
+    elif not namespace:
+        metadata["namespace"] = expected
     else:
         raise BadRequest(NAMESPACE_MISMATCH)
 
 
 def check_name(target: Target, obj: Tree) -> None:
-    """See that the object has the name of the URL. Raises BadRequest."""
-    name, wanted = name_of(obj), target.key.name
+    """Raise BadRequest unless the object has the name in the URL."""
+    name, expected = name_of(obj), target.key.name
     if not name:
         raise BadRequest(
-            f"the name of the object ({wanted} based on URL) was undeterminable: "
+            f"the name of the object ({expected} based on URL) was undeterminable: "
             "name must be provided"
         )
-    if name != wanted:
+    if name != expected:
         raise BadRequest(
-            f"the name of the object ({name}) does not match the name on the URL ({wanted})"
+            f"the name of the object ({name}) does not match the name on the URL ({expected})"
         )
 
 
@@ -210,27 +216,27 @@ def _cannot_be_handled(
     )
 
 
-def not_of_kind(server: Server, target: Target, found: GroupVersionKind) -> str:
-    """Why an object of another kind is none of the target's."""
+def unconvertible_message(server: Server, target: Target, kind: GroupVersionKind) -> str:
+    """Return the message for an object whose kind cannot be converted to the target's."""
     try:
-        server.scheme.type_of(found)
+        server.scheme.type_of(kind)
     except NotRegistered as error:
         return f"{error}{_in_scheme(target)}"
-    return _no_conversion(target, found)
+    return _no_conversion(target, kind)
 
 
 def _in_scheme(target: Target) -> str:
-    # Where kube-apiserver makes the scheme of all its own kinds.
+    # The file in which kube-apiserver creates the scheme of its own kinds.
     if target.kind.group in ("apiextensions.k8s.io", "apiregistration.k8s.io"):
         return ""
     return ' in scheme "pkg/api/legacyscheme/scheme.go:30"'
 
 
-def _no_conversion(target: Target, found: GroupVersionKind) -> str:
-    # Go's names of the two types.
+def _no_conversion(target: Target, kind: GroupVersionKind) -> str:
+    # kube-apiserver prints the names of the two Go types.
     package = target.kind.group.partition(".")[0] or "core"
     return (
-        f"converting ({found.version}.{found.kind}) to ({package}.{target.kind.kind}): "
+        f"converting ({kind.version}.{kind.kind}) to ({package}.{target.kind.kind}): "
         "unknown conversion"
     )
 
@@ -238,6 +244,6 @@ def _no_conversion(target: Target, found: GroupVersionKind) -> str:
 def _summary(data: bytes) -> str:
     if not data:
         return "<empty>"
-    more = " ..." if len(data) > _SHOWN else ""
-    head = data[:_SHOWN]
-    return (head.decode("utf-8", "replace") if head[:1] == b"{" else head.hex()) + more
+    ellipsis = " ..." if len(data) > _SUMMARY_LENGTH else ""
+    head = data[:_SUMMARY_LENGTH]
+    return (head.decode("utf-8", "replace") if head[:1] == b"{" else head.hex()) + ellipsis

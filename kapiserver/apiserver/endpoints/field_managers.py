@@ -1,6 +1,7 @@
-"""Keeping managedFields at every write: which FieldManager follows a request, under whose name.
+"""Update managedFields on every write.
 
-The bookkeeping itself is `api/managed_fields.py`; here it meets a scheme, a target and a request.
+`api/managed_fields.py` computes the entries; this module gives it the schemas, the target and the
+name of the manager.
 Mirrors the use of the FieldManager in k8s.io/apiserver/pkg/endpoints/handlers.
 """
 
@@ -36,12 +37,12 @@ _MANAGER_LENGTH = 128
 
 @dataclass(frozen=True, slots=True)
 class KindSchemas:
-    """One kind of the scheme in all its versions."""
+    """The schemas of one kind in all its versions, and conversions between them."""
 
     scheme: Scheme
     kind: GroupVersionKind
     converted: ConvertedObjectCache | None = None
-    """What webhooks make of objects; None: fields of the same names are the same."""
+    """Objects that conversion webhooks converted. If None, conversion only changes the apiVersion."""
 
     def _in(self, api_version: str) -> GroupVersionKind:
         version = GroupVersion.parse(api_version)
@@ -50,20 +51,20 @@ class KindSchemas:
         return version.with_kind(self.kind.kind)
 
     def node(self, api_version: str) -> Node:
-        """The kind's schema in a version. Raises NotRegistered."""
+        """Return the kind's schema in a version. Raises NotRegistered."""
         return schema_of(self.scheme.type_of(self._in(api_version)))
 
     def convert(self, obj: Tree, api_version: str) -> Tree:
-        """The object in another version. Raises NotRegistered, FetchRequired."""
+        """Return the object in another version. Raises NotRegistered, FetchRequired."""
         if obj["apiVersion"] == api_version:
             return obj
         kind = self._in(api_version)
-        here = self._in(obj["apiVersion"])
+        source = self._in(obj["apiVersion"])
         webhook = self.scheme.object_info(kind).conversion_webhook
         if webhook is not None:
             return self._by_webhook(webhook, obj, kind.group_version)
         try:
-            canonical = decode_tree(self.scheme.type_of(here), obj, [])
+            canonical = decode_tree(self.scheme.type_of(source), obj, [])
             return self.scheme.convert(canonical, kind.group_version)
         except ConversionFailed as error:
             raise NotRegistered(str(error)) from None
@@ -71,15 +72,15 @@ class KindSchemas:
     def _by_webhook(self, definition: Definition, obj: Tree, version: GroupVersion) -> Tree:
         if self.converted is None:
             return {**obj, "apiVersion": str(version)}
-        found = self.converted.find(definition, obj, version)
+        converted = self.converted.find(definition, obj, version)
         try:
-            typed_values.check(self.node(str(version)), found)
+            typed_values.check(self.node(str(version)), converted)
         except SchemaMismatch as error:
             raise NotRegistered(str(error)) from None
-        return found
+        return converted
 
     def empty(self, api_version: str) -> Tree:
-        """The object with nothing set. Shared."""
+        """Return an object without fields. The tree is shared; never change it."""
         kind = self._in(api_version)
         if not self.scheme.object_info(kind).is_typed:
             return {"kind": kind.kind, "apiVersion": api_version, "metadata": {}}
@@ -93,11 +94,11 @@ def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
 
 
 def field_manager(server: Server, target: Target, *, is_new: bool = False) -> FieldManager:
-    """What follows writes to the target, in the version of its bodies. What it does may raise
-    FetchRequired but for a new object, whose fields are the writer's."""
+    """Return the FieldManager for writes to the target, in the version of its bodies. Its methods may
+    raise FetchRequired unless `is_new`: all fields of a new object belong to its creator."""
     scheme = server.scheme
-    asks = not target.kind_info.is_typed and not is_new
-    converted = server.custom_resources.converted if asks else None
+    needs_webhook = not target.kind_info.is_typed and not is_new
+    converted = server.custom_resources.converted if needs_webhook else None
     kind = _kind_of(target)
     return FieldManager(
         schemas=KindSchemas(scheme, kind, converted),
@@ -108,19 +109,20 @@ def field_manager(server: Server, target: Target, *, is_new: bool = False) -> Fi
 
 
 def _kind_of(target: Target) -> GroupVersionKind:
-    """Whose fields have owners: the body's, or those of the object of which it is a view."""
+    """Return the kind whose fields are managed: that of the body, or for a view that of the object."""
     if target.view is None:
         return target.kind
     return target.version.with_kind(target.resource.kind)
 
 
 def manager_of(caller: Caller, options: Tree) -> str:
-    """Who writes: the `fieldManager` asked for, else the program the User-Agent names."""
-    asked = options.get("fieldManager")
-    if asked:
-        return str(asked)
+    """Return the manager of a write: `fieldManager` of the options, or the User-Agent up to its first
+    slash."""
+    manager = options.get("fieldManager")
+    if manager:
+        return str(manager)
     name = caller.user_agent.partition("/")[0]
-    return "".join(one for one in name if one.isprintable())[:_MANAGER_LENGTH]
+    return "".join(character for character in name if character.isprintable())[:_MANAGER_LENGTH]
 
 
 def track_ownership(
@@ -132,37 +134,37 @@ def track_ownership(
     live: Tree | None,
     new: Tree,
 ) -> None:
-    """Note in `new` who owns its fields after this write; both in the hub version. Raises
+    """Set the managedFields of `new` after this write; `live` and `new` are in the hub version. Raises
     FetchRequired."""
     scheme = server.scheme
-    fields = field_manager(server, target, is_new=live is None)
+    field_owners = field_manager(server, target, is_new=live is None)
     version = _kind_of(target).group_version
     before = None if live is None else in_version(scheme, live, version)
     after = in_version(scheme, new, version)
     try:
-        if not target.kind_info.is_typed:  # trees of a declared type fit it, these may not
+        if not target.kind_info.is_typed:  # custom objects may not fit their schema
             for tree in (before, after):
-                typed_values.check(fields.schemas.node(fields.version), tree)
-        entries = fields.update(
+                typed_values.check(field_owners.schemas.node(field_owners.version), tree)
+        entries = field_owners.update(
             before,
             after,
             manager=manager_of(caller, options),
-            now=now_of(server),
+            now=write_timestamp(server),
         )
     except SchemaMismatch:
-        # What does not fit has no owners to note; validation will say what it thinks of it.
+        # Validation reports the mismatch; until then the entries stay as they are.
         entries = [] if live is None else managed_fields_of(live)
     put_entries(new, entries)
 
 
 def put_entries(obj: Tree, entries: list[Tree]) -> None:
-    """Give an object these managedFields."""
+    """Replace the managedFields of an object."""
     metadata = metadata_of(obj)
     metadata.pop("managedFields", None)
     if entries:
-        metadata["managedFields"] = entries  # which stands last
+        metadata["managedFields"] = entries  # the last field of metadata
 
 
-def now_of(server: Server) -> str:
-    """The moment of this write, as entries show it."""
+def write_timestamp(server: Server) -> str:
+    """Return the current time as the timestamp of a managedFields entry."""
     return timestamp(server.clock.now())

@@ -1,7 +1,7 @@
-"""What form a client wants its answer in: encoding, indentation, and what the object is turned
-into on the way (a Table, its metadata alone).
+"""Negotiate the format of a response: encoding, indentation, and conversion of the objects to a
+Table or to PartialObjectMetadata.
 
-Decided before any work is done. Mirrors endpoints/handlers/negotiation and
+Handlers negotiate before they do any work. Mirrors endpoints/handlers/negotiation and
 AllowsMediaTypeTransform of k8s.io/apiserver.
 """
 
@@ -24,13 +24,14 @@ from kapiserver.codecs.negotiation import (
 )
 
 META_VERSIONS = (GroupVersion("meta.k8s.io", "v1"), GroupVersion("meta.k8s.io", "v1beta1"))
-_REMEMBERED_LENGTH = 512
+_MAX_CACHED_HEADER = 512
 _METADATA = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """The form of an answer; `convert` is a Table or metadata of META_VERSIONS, or None."""
+class ResponseFormat:
+    """The format of a response. `convert` is a kind of META_VERSIONS to convert objects to, such as
+    Table; None if they are sent as they are."""
 
     media: MediaType
     pretty: bool = False
@@ -38,43 +39,45 @@ class Wanted:
 
     @property
     def is_table(self) -> bool:
-        """Whether the answer shall be a Table."""
+        """Whether the response is a Table."""
         return self.convert is not None and self.convert.kind == "Table"
 
 
-def wanted(server: Server, request: Request, target: Target) -> Wanted:
-    """The form that a client wants an object, a list or a Table in. Raises NotAcceptable."""
+def negotiate_response(server: Server, request: Request, target: Target) -> ResponseFormat:
+    """Return the format of a response with one object or a list. Raises NotAcceptable."""
     header, offered = request.header("Accept"), server.codecs.media_types
-    # Clients send the same few headers over and over.
-    known = len(header) <= _REMEMBERED_LENGTH
-    allows = _allows if target.is_typed else _allows_of_custom
-    accepted = (_negotiated if known else _negotiated.__wrapped__)(header, offered, allows)
-    return _wanted(request, accepted)
+    # Clients send few different headers, so results are cached.
+    is_cacheable = len(header) <= _MAX_CACHED_HEADER
+    allows = _allows if target.is_typed else _allows_custom
+    accepted = (_negotiate_cached if is_cacheable else _negotiate_cached.__wrapped__)(
+        header, offered, allows
+    )
+    return _response_format(request, accepted)
 
 
-def wanted_stream(server: Server, request: Request, target: Target) -> Wanted:
-    """The form of a watch's events. Raises NotAcceptable."""
+def negotiate_stream(server: Server, request: Request, target: Target) -> ResponseFormat:
+    """Return the format of the events of a watch. Raises NotAcceptable."""
     header = request.header("Accept")
-    allows = _allows if target.is_typed else _allows_of_custom
+    allows = _allows if target.is_typed else _allows_custom
     accepted = negotiate_output_stream(header, server.codecs.media_types, allows=allows)
-    return Wanted(media=accepted.media, convert=accepted.convert)
+    return ResponseFormat(media=accepted.media, convert=accepted.convert)
 
 
 @functools.lru_cache(maxsize=256)
-def _negotiated(
+def _negotiate_cached(
     header: str, offered: tuple[MediaType, ...], allows: AllowsConversion
 ) -> MediaTypeOptions:
     return negotiate_output(header, offered, allows=allows)
 
 
-def _wanted(request: Request, accepted: MediaTypeOptions) -> Wanted:
-    human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
-    pretty = accepted.media.pretty and (accepted.pretty or human)
-    return Wanted(media=accepted.media, pretty=pretty, convert=accepted.convert)
+def _response_format(request: Request, accepted: MediaTypeOptions) -> ResponseFormat:
+    is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
+    pretty = accepted.media.pretty and (accepted.pretty or is_interactive)
+    return ResponseFormat(media=accepted.media, pretty=pretty, convert=accepted.convert)
 
 
-def _allows_of_custom(media: MediaType, convert: GroupVersionKind | None) -> bool:
-    """Custom objects have no form in Protobuf; their metadata has."""
+def _allows_custom(media: MediaType, convert: GroupVersionKind | None) -> bool:
+    """Custom objects have no Protobuf encoding; their PartialObjectMetadata has one."""
     return _allows(media, convert) and not (convert is None and media is PROTOBUF)
 
 

@@ -1,8 +1,9 @@
-"""Stored objects and lists of them as answers: bytes out of the cache where there are any.
+"""Responses with stored objects and lists of them.
 
-A list goes out in slices of about 256 KB, each encoded when the client has taken the one before;
-what is indented, YAML, a Table or metadata alone is made from trees, in slices too. Mirrors
-transformResponseObject of k8s.io/apiserver.
+Compact JSON, Protobuf and CBOR responses are built from cached bytes. Indented JSON, YAML, Tables
+and PartialObjectMetadata are encoded from trees. A list is sent in slices of about 256 KB; each is
+encoded after the client has read the one before. Mirrors transformResponseObject of
+k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from datetime import UTC, datetime
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import Wanted
+from kapiserver.apiserver.endpoints.negotiation import ResponseFormat
 from kapiserver.apiserver.endpoints.options import read_options
-from kapiserver.apiserver.endpoints.tables import TableOf, in_version, include_of, metadata_alone
+from kapiserver.apiserver.endpoints.tables import (
+    TableBuilder,
+    in_version,
+    include_of,
+    partial_metadata,
+)
 from kapiserver.apiserver.errors import NoSuchForm
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
@@ -31,93 +37,111 @@ from kapiserver.storage.query import ListResult
 from kapiserver.storage.time_slice import TimeSlice
 
 SLICE = 256 * 1024
-"""Bytes of a list written at once, at most."""
-SEVERAL = 32
-"""Objects of a list that is made in parts."""
-SPLICED = (JSON, PROTOBUF, CBOR)
-"""Media types in which the store keeps the bytes of objects."""
+"""The size in bytes at which a slice of a list is sent."""
+OFFLOAD_COUNT = 32
+"""Lists of at least so many objects are encoded in a thread."""
+STORED_MEDIA_TYPES = (JSON, PROTOBUF, CBOR)
+"""Media types in which the store caches the bytes of objects."""
 
 
 def entry_response(
     server: Server,
     request: Request,
-    wanted: Wanted,
+    response_format: ResponseFormat,
     target: Target,
     entry: Entry,
     status: int = 200,
 ) -> Response:
-    """Answer with one object, or with what the target or the client makes of it."""
-    if target.view is not None and wanted.convert is None:
-        return plain_response(server, wanted, target.view.read(entry.tree()), status)
-    if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
-        form = form_of(target.version, wanted.media.extension)
+    """Return a response with one object, in the requested format. Raises NoSuchForm, BadRequest."""
+    if target.view is not None and response_format.convert is None:
+        return plain_response(server, response_format, target.view.read(entry.tree()), status)
+    if (
+        response_format.convert is None
+        and not response_format.pretty
+        and response_format.media in STORED_MEDIA_TYPES
+    ):
+        form = form_of(target.version, response_format.media.extension)
         body = target.store.encoder.encode_object(entry, form)
-        return Response(status=status, media_type=wanted.media.name, body=body)
-    if wanted.is_table:
-        table = table_of(server, request, wanted, target)
+        return Response(status=status, media_type=response_format.media.name, body=body)
+    if response_format.is_table:
+        table = table_builder(server, request, response_format, target)
         tree = table.head(_version_of(entry))
         shown = target.view.read(entry.tree()) if target.view else entry.tree()
-        tree["rows"].append(table.row(shown, now(server)))
-    elif wanted.convert is not None:
-        if wanted.convert.kind != "PartialObjectMetadata":
+        tree["rows"].append(table.row(shown, current_time(server)))
+    elif response_format.convert is not None:
+        if response_format.convert.kind != "PartialObjectMetadata":
             raise NoSuchForm(
                 "you requested PartialObjectMetadataList, but the requested object is not a list "
                 f"({_go_type(target)})"
             )
-        tree = metadata_alone(entry.tree(), wanted.convert.group_version)
+        tree = partial_metadata(entry.tree(), response_format.convert.group_version)
     else:
         tree = in_version(server.scheme, entry.tree(), target.version)
-    return plain_response(server, wanted, tree, status)
+    return plain_response(server, response_format, tree, status)
 
 
-def plain_response(server: Server, wanted: Wanted, tree: Tree, status: int = 200) -> Response:
-    """Answer with a tree as it is."""
+def plain_response(
+    server: Server, response_format: ResponseFormat, tree: Tree, status: int = 200
+) -> Response:
+    """Return a response with a tree, without conversion."""
     codecs = server.codecs
-    make = codecs.pretty_serializer_for if wanted.pretty else codecs.serializer_for
-    body = make(wanted.media).encode(tree)
-    return Response(status=status, media_type=wanted.media.name, body=body)
+    make = codecs.pretty_serializer_for if response_format.pretty else codecs.serializer_for
+    body = make(response_format.media).encode(tree)
+    return Response(status=status, media_type=response_format.media.name, body=body)
 
 
 async def list_response(
-    server: Server, request: Request, wanted: Wanted, target: Target, listing: ListResult
+    server: Server,
+    request: Request,
+    response_format: ResponseFormat,
+    target: Target,
+    listing: ListResult,
 ) -> Response:
-    """Answer with a list, or with what the client makes of it."""
+    """Return a response with a list, in the requested format. Raises NoSuchForm, BadRequest."""
     metadata, count = list_metadata(listing), len(listing.entries)
-    if wanted.convert is None:
-        if not wanted.pretty and wanted.media in SPLICED:
-            form = form_of(target.version, wanted.media.extension)
-            return await _sliced(wanted, target.store.encoder.encode_list(listing, form))
+    if response_format.convert is None:
+        if not response_format.pretty and response_format.media in STORED_MEDIA_TYPES:
+            form = form_of(target.version, response_format.media.extension)
+            return await _sliced_response(
+                response_format, target.store.encoder.encode_list(listing, form)
+            )
         head = list_head(target, listing)
-        items = (_item(server, entry, target) for entry in listing.entries)
-        return await _members(server, wanted, head, "items", items, count)
-    if wanted.is_table:
-        table = table_of(server, request, wanted, target)
+        items = (_list_item(server, entry, target) for entry in listing.entries)
+        return await _list_document(server, response_format, head, "items", items, count)
+    if response_format.is_table:
+        table = table_builder(server, request, response_format, target)
         head = table.head(metadata)
-        moment = now(server)
-        rows = (table.row(entry.tree(), moment) for entry in listing.entries)
-        return await _members(server, wanted, head, "rows", rows, count)
-    if wanted.convert.kind != "PartialObjectMetadataList":
+        now = current_time(server)
+        rows = (table.row(entry.tree(), now) for entry in listing.entries)
+        return await _list_document(server, response_format, head, "rows", rows, count)
+    if response_format.convert.kind != "PartialObjectMetadataList":
         raise NoSuchForm(
             "you requested PartialObjectMetadata, but the requested object is a list "
             f"({_go_type(target)}List)"
         )
-    version = wanted.convert.group_version
-    head = _list_head(wanted.convert.kind, version, metadata)
-    partial = (metadata_alone(entry.tree(), version) for entry in listing.entries)
-    return await _members(server, wanted, head, "items", partial, count)
+    version = response_format.convert.group_version
+    head = _list_head(response_format.convert.kind, version, metadata)
+    partial = (partial_metadata(entry.tree(), version) for entry in listing.entries)
+    return await _list_document(server, response_format, head, "items", partial, count)
 
 
-async def prepare_listing(wanted: Wanted, target: Target, listing: ListResult) -> None:
-    """Do aside of the event loop what the first long list of a kind needs."""
-    if wanted.convert is None and not wanted.pretty and wanted.media in SPLICED:
-        form = form_of(target.version, wanted.media.extension)
+async def prepare_listing(
+    response_format: ResponseFormat, target: Target, listing: ListResult
+) -> None:
+    """Compile the codecs of a kind in a thread before its first long list is encoded."""
+    if (
+        response_format.convert is None
+        and not response_format.pretty
+        and response_format.media in STORED_MEDIA_TYPES
+    ):
+        form = form_of(target.version, response_format.media.extension)
         await target.store.encoder.prepare(listing, form)
-    elif len(listing.entries) > SEVERAL:
+    elif len(listing.entries) > OFFLOAD_COUNT:
         await asyncio.to_thread(target.store.codec.tree, listing.entries[0])
 
 
 def list_head(target: Target, listing: ListResult) -> Tree:
-    """Return the list of a page, without its items."""
+    """Return the list object of a page, without its items."""
     metadata = list_metadata(listing)
     if not target.is_typed:
         metadata = {"continue": "", **metadata}
@@ -125,7 +149,7 @@ def list_head(target: Target, listing: ListResult) -> Tree:
 
 
 def list_metadata(listing: ListResult) -> Tree:
-    """The ListMeta of a page."""
+    """Return the ListMeta of a page."""
     metadata: Tree = {"resourceVersion": str(listing.revision)}
     if listing.continue_token:
         metadata["continue"] = listing.continue_token
@@ -134,20 +158,22 @@ def list_metadata(listing: ListResult) -> Tree:
     return metadata
 
 
-def table_of(server: Server, request: Request, wanted: Wanted, target: Target) -> TableOf:
-    """How this request's objects become a Table. Raises BadRequest."""
-    assert wanted.convert is not None
-    return TableOf(
+def table_builder(
+    server: Server, request: Request, response_format: ResponseFormat, target: Target
+) -> TableBuilder:
+    """Return the TableBuilder for this request. Raises BadRequest."""
+    assert response_format.convert is not None
+    return TableBuilder(
         scheme=server.scheme,
         columns=server.scheme.columns(target.kind.group, target.kind.kind, target.kind.version),
-        table_version=wanted.convert.group_version,
+        table_version=response_format.convert.group_version,
         version=target.kind.group_version,
         include=include_of(read_options(server, request, "TableOptions")),
     )
 
 
-def now(server: Server) -> datetime:
-    """The time by the server's clock."""
+def current_time(server: Server) -> datetime:
+    """Return the time of the server's clock."""
     return datetime.fromtimestamp(server.clock.now(), UTC)
 
 
@@ -164,48 +190,55 @@ def _list_head(kind: str, version: GroupVersion, metadata: Tree) -> Tree:
     return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "items": []}
 
 
-def _item(server: Server, entry: Entry, target: Target) -> Tree:
-    # Items of a typed list do not repeat what the list says.
+def _list_item(server: Server, entry: Entry, target: Target) -> Tree:
+    # Items of a typed list have no kind and apiVersion.
     tree = in_version(server.scheme, entry.tree(), target.version)
     if not target.is_typed:
         return tree
     return {key: value for key, value in tree.items() if key not in ("kind", "apiVersion")}
 
 
-async def _members(
-    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree], count: int
+async def _list_document(
+    server: Server,
+    response_format: ResponseFormat,
+    head: Tree,
+    member: str,
+    items: Iterator[Tree],
+    count: int,
 ) -> Response:
-    """A document with one long member, of so many items: in slices, but for Protobuf, which begins
-    with its length."""
-    if wanted.media is JSON:
-        layout = streaming_lists.INDENTED if wanted.pretty else streaming_lists.COMPACT
+    """Return a response with `head` whose `member` holds `count` items. It is encoded in slices, except
+    in Protobuf: a Protobuf message begins with its length."""
+    if response_format.media is JSON:
+        layout = streaming_lists.INDENTED if response_format.pretty else streaming_lists.COMPACT
         order = 0 if server.scheme.is_typed(head) else SORT_KEYS
         pieces = streaming_lists.stream_json_list(head, member, items, layout, sort_option=order)
-        return await _sliced(wanted, _joined(pieces))
-    if wanted.media is YAML:
-        return await _sliced(wanted, _joined(streaming_lists.stream_yaml_list(head, member, items)))
-    if wanted.media is CBOR:
+        return await _sliced_response(response_format, _join_slices(pieces))
+    if response_format.media is YAML:
+        return await _sliced_response(
+            response_format, _join_slices(streaming_lists.stream_yaml_list(head, member, items))
+        )
+    if response_format.media is CBOR:
         packed = CBORSerializer(server.scheme).stream_list(head, member, items, count)
-        return await _sliced(wanted, _joined(packed))
-    return await _whole(server, wanted, head, member, items)
+        return await _sliced_response(response_format, _join_slices(packed))
+    return await _whole_document(server, response_format, head, member, items)
 
 
-async def _whole(
-    server: Server, wanted: Wanted, head: Tree, member: str, items: Iterator[Tree]
+async def _whole_document(
+    server: Server, response_format: ResponseFormat, head: Tree, member: str, items: Iterator[Tree]
 ) -> Response:
-    """The same as one document, written aside of the event loop where it is long."""
-    turn = TimeSlice()
-    found = head[member] = []
+    """Encode the document at once, in a thread if it has many items."""
+    time_slice = TimeSlice()
+    members = head[member] = []
     for item in items:
-        found.append(item)
-        await turn.yield_if_expired()
-    if len(found) < SEVERAL:
-        return plain_response(server, wanted, head)
-    return await asyncio.to_thread(plain_response, server, wanted, head)
+        members.append(item)
+        await time_slice.yield_if_expired()
+    if len(members) < OFFLOAD_COUNT:
+        return plain_response(server, response_format, head)
+    return await asyncio.to_thread(plain_response, server, response_format, head)
 
 
-async def _sliced(wanted: Wanted, slices: Iterator[bytes]) -> Response:
-    """An answer whose length is known where that is at most SLICE, however long making it took."""
+async def _sliced_response(response_format: ResponseFormat, slices: Iterator[bytes]) -> Response:
+    """Return a response of bytes, with Content-Length, if the body fits one slice; else stream it."""
     first: list[bytes] = []
     size = 0
     for piece in slices:
@@ -217,20 +250,20 @@ async def _sliced(wanted: Wanted, slices: Iterator[bytes]) -> Response:
         await asyncio.sleep(0)
     else:
         body = b"".join(first)
-    return Response(media_type=wanted.media.name, body=body)
+    return Response(media_type=response_format.media.name, body=body)
 
 
-def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, one an object, joined to slices of SLICE bytes at most, about, and of what was
-    made in one turn."""
+def _join_slices(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Join the encoded objects to slices. A slice ends after about SLICE bytes, or when the time slice
+    expires."""
     pending: list[bytes] = []
-    size, turn = 0, TimeSlice()
+    size, time_slice = 0, TimeSlice()
     for piece in pieces:
         pending.append(piece)
         size += len(piece)
-        if size >= SLICE or turn.expired:
+        if size >= SLICE or time_slice.expired:
             yield b"".join(pending)
             pending, size = [], 0
-            turn.restart()
+            time_slice.restart()
     if pending:
         yield b"".join(pending)

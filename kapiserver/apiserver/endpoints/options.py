@@ -1,6 +1,6 @@
-"""Query parameters as option objects of meta/v1, checked.
+"""Decode and validate query parameters as option objects of meta/v1.
 
-Knows which options exclude each other and nothing of what they do. Mirrors ValidateListOptions,
+Knows which options exclude each other, not their effects. Mirrors ValidateListOptions,
 ValidateDeleteOptions and their siblings in k8s.io/apimachinery.
 """
 
@@ -45,48 +45,49 @@ _POLICIES = ("Foreground", "Background", "Orphan")
 def read_options(
     server: Server, request: Request, kind: str, *, rules: Rules | None = None
 ) -> Tree:
-    """The query as options of that kind, by its own rules or those given. Raises BadRequest,
-    InvalidObject."""
+    """Return the query of a request as options of a kind. `rules` replaces the rules of the kind.
+    Raises BadRequest, InvalidObject."""
     return parse_options(server, request.query, kind, rules=rules)
 
 
 def parse_options(server: Server, query: Query, kind: str, *, rules: Rules | None = None) -> Tree:
-    """Query parameters as options of that kind. Raises BadRequest, InvalidObject."""
+    """Return query parameters as options of a kind. Raises BadRequest, InvalidObject."""
     if not query and rules is None:
         return {}
     options = ParameterCodec(server.scheme).decode(query, kind)
     check_options(options, kind, rules=rules)
-    return _gated(server.config.feature_gates, options)
+    return _drop_disabled_options(server.config.feature_gates, options)
 
 
-def _gated(gates: FeatureGates, options: Tree) -> Tree:
-    """The options, less what is turned off. Raises InvalidObject."""
+def _drop_disabled_options(gates: FeatureGates, options: Tree) -> Tree:
+    """Remove the options of disabled feature gates. Raises InvalidObject for `sendInitialEvents`."""
     if "APIListChunking" not in gates:
         options.pop("limit", None)
         options.pop("continue", None)
     if "WatchList" not in gates and options.get("sendInitialEvents") is not None:
-        words = (
+        detail = (
             "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
         )
-        errors = [forbidden(_INITIAL, words)]
+        errors = [forbidden(_INITIAL, detail)]
         raise InvalidObject(group="meta.k8s.io", kind="ListOptions", name="", errors=errors)
     return options
 
 
 def check_options(options: Tree, kind: str, *, rules: Rules | None = None) -> None:
-    """See that the options go together. Raises InvalidObject."""
+    """Raise InvalidObject unless the options are valid together."""
     errors = (rules or _RULES[kind])(options)
     if errors:
         raise InvalidObject(group="meta.k8s.io", kind=kind, name="", errors=errors)
 
 
 def is_dry_run(options: Tree) -> bool:
-    """Whether nothing shall be stored."""
+    """Return whether the options ask for a dry run, which stores nothing."""
     return bool(options.get("dryRun"))
 
 
 def selection_of(info: RequestInfo, options: Tree, resource: Resource) -> Selection:
-    """The selectors of a list or watch; `/watch/` paths name one object. Raises BadObject."""
+    """Return the selectors of a list or watch; a `/watch/` path may select one object by name. Raises
+    BadObject, BadRequest."""
     field_text = options.get("fieldSelector") or ""
     selection = selectors.parse(options.get("labelSelector") or "", field_text, resource)
     name = info.name
@@ -98,7 +99,7 @@ def selection_of(info: RequestInfo, options: Tree, resource: Resource) -> Select
 
 
 def list_query(info: RequestInfo, target: Target, options: Tree) -> ListQuery:
-    """ListOptions as the store takes them. Raises BadObject."""
+    """Return ListOptions as a query of the store. Raises BadObject."""
     return ListQuery(
         namespace=target.key.namespace,
         selection=selection_of(info, options, target.resource),
@@ -110,7 +111,7 @@ def list_query(info: RequestInfo, target: Target, options: Tree) -> ListQuery:
 
 
 def watch_query(info: RequestInfo, target: Target, options: Tree) -> WatchQuery:
-    """Return the ListOptions of a watch as the store takes them. Raises BadObject."""
+    """Return the ListOptions of a watch as a query of the store. Raises BadObject."""
     return WatchQuery(
         namespace=target.key.namespace,
         selection=selection_of(info, options, target.resource),
@@ -123,16 +124,16 @@ def watch_query(info: RequestInfo, target: Target, options: Tree) -> WatchQuery:
 
 
 def delete_query(options: Tree) -> DeleteQuery:
-    """DeleteOptions as the store takes them."""
+    """Return DeleteOptions as a query of the store."""
     policy = options.get("propagationPolicy")
     if options.get("orphanDependents") is not None:
         policy = "Orphan" if options["orphanDependents"] else "Background"
-    given = options.get("preconditions") or {}
+    preconditions = options.get("preconditions") or {}
     return DeleteQuery(
         grace_period_seconds=options.get("gracePeriodSeconds"),
         propagation_policy=cast(Literal["Orphan", "Background", "Foreground"] | None, policy),
         preconditions=Preconditions(
-            uid=given.get("uid"), resource_version=given.get("resourceVersion")
+            uid=preconditions.get("uid"), resource_version=preconditions.get("resourceVersion")
         ),
         dry_run=is_dry_run(options),
     )
@@ -155,10 +156,10 @@ def _write_rules(options: Tree) -> list[FieldError]:
 
 
 def _dry_run_rules(options: Tree) -> list[FieldError]:
-    asked = options.get("dryRun") or []
-    if set(asked) <= {"All"}:
+    dry_run = options.get("dryRun") or []
+    if set(dry_run) <= {"All"}:
         return []
-    return [not_supported(Path("dryRun"), asked, ("All",))]
+    return [not_supported(Path("dryRun"), dry_run, ("All",))]
 
 
 def _patch_rules(options: Tree) -> list[FieldError]:
@@ -169,7 +170,7 @@ def _patch_rules(options: Tree) -> list[FieldError]:
 
 
 def apply_rules(options: Tree) -> list[FieldError]:
-    """The rules of PatchOptions where the patch is a configuration to apply."""
+    """Return the errors in PatchOptions of a server-side apply."""
     errors = []
     if not options.get("fieldManager"):
         errors.append(required(Path("fieldManager"), "is required for apply patch"))
@@ -243,8 +244,8 @@ def _watch_rules(options: Tree, match: str) -> list[FieldError]:
 def _continue_rules(options: Tree) -> list[FieldError]:
     if not options.get("continue"):
         return []
-    words = "resourceVersionMatch is forbidden when continue is provided"
-    return [forbidden(_MATCH, words)]
+    detail = "resourceVersionMatch is forbidden when continue is provided"
+    return [forbidden(_MATCH, detail)]
 
 
 def _no_rules(_options: Tree) -> list[FieldError]:

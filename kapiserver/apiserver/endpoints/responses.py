@@ -1,6 +1,6 @@
-"""Trees as answers, in the best encoding that the client takes: Status, discovery, ...
+"""Responses with trees such as Status and discovery documents, in the negotiated encoding.
 
-For objects out of the store, which are bytes already, see `handlers/`.
+`object_responses.py` makes the responses with stored objects.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ def tree_response(
     status: int = 200,
     offered: Sequence[MediaType] = (),
 ) -> Response:
-    """Answer with a tree of a declared kind, in what the server speaks where nothing else is
-    offered. Raises NotAcceptable."""
-    possible = offered or server.codecs.media_types
-    accepted = negotiate_output(request.header("Accept"), possible, allows=_anything)
-    return _encoded(server, request, tree, accepted, status)
+    """Return a tree of a declared kind as a response. `offered` are the media types to choose from; the
+    default is all of the server's. Raises NotAcceptable."""
+    media_types = offered or server.codecs.media_types
+    accepted = negotiate_output(request.header("Accept"), media_types, allows=_allow_any)
+    return _encode(server, request, tree, accepted, status)
 
 
 def status_response(server: Server, request: Request, tree: Tree) -> Response:
     """Return a Status as a response; in JSON if the client accepts no available encoding."""
     try:
         offered = server.codecs.media_types
-        accepted = negotiate_output(request.header("Accept"), offered, allows=_anything)
+        accepted = negotiate_output(request.header("Accept"), offered, allows=_allow_any)
     except NotAcceptable:
         accepted = MediaTypeOptions(media=JSON)
     try:
-        answer = _encoded(server, request, tree, accepted, tree["code"])
+        response = _encode(server, request, tree, accepted, tree["code"])
     except CodecError:
-        answer = _encoded(server, request, tree, MediaTypeOptions(media=JSON), tree["code"])
+        response = _encode(server, request, tree, MediaTypeOptions(media=JSON), tree["code"])
     retry_after = tree.get("details", {}).get("retryAfterSeconds")
     if retry_after:
-        answer.headers.append(("Retry-After", str(retry_after)))
-    return answer
+        response.headers.append(("Retry-After", str(retry_after)))
+    return response
 
 
 def is_pretty(request: Request, accepted: MediaTypeOptions) -> bool:
-    """Whether the answer is indented: as asked for, else for browsers and command lines."""
+    """Return whether to indent the response: if the client asks for it, or is a browser or curl."""
     return accepted.pretty or wants_pretty(
         request.parameter("pretty"), request.header("User-Agent")
     )
 
 
-def _anything(_media: MediaType, _convert: object) -> bool:
-    return True  # a Table of a Status is a Status
+def _allow_any(_media: MediaType, _convert: object) -> bool:
+    return True  # a Status is never converted to a Table
 
 
-def _encoded(
+def _encode(
     server: Server, request: Request, tree: Tree, accepted: MediaTypeOptions, status: int
 ) -> Response:
     media = accepted.media

@@ -22,13 +22,13 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
+    check_namespace,
     decode_object,
     field_validation,
-    place,
     read_body,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
-from kapiserver.apiserver.endpoints.negotiation import Wanted
+from kapiserver.apiserver.endpoints.negotiation import ResponseFormat
 from kapiserver.apiserver.endpoints.object_responses import plain_response
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.errors import BadRequest
@@ -46,32 +46,34 @@ _INVALID_TOKEN = "invalid bearer token"
 _ANY = "*"
 
 
-async def review(server: Server, request: Request, target: Target) -> AnyResponse:
+async def serve_review(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer a question. Raises NotAcceptable for a Table: there is nothing to list."""
     accepted = negotiate_output(request.header("Accept"), server.codecs.media_types)
-    human = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
-    form = Wanted(media=accepted.media, pretty=accepted.media.pretty and (accepted.pretty or human))
+    is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
+    response_format = ResponseFormat(
+        media=accepted.media, pretty=accepted.media.pretty and (accepted.pretty or is_interactive)
+    )
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_review(server, target, request.caller(), options, body)
-    return plain_response(server, form, tree, 201)
+    return plain_response(server, response_format, tree, 201)
 
 
 async def create_review(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
 ) -> Tree:
     """Return the review with its answer, which is never stored."""
-    question = decode_object(server, target, body, field_validation(options), caller.warnings)
-    place(target, question)
-    track_ownership(server, caller, target, options, live=None, new=question)
-    return await REVIEWS[target.resource.kind](server, caller.user, question)
+    review = decode_object(server, target, body, field_validation(options), caller.warnings)
+    check_namespace(target, review)
+    track_ownership(server, caller, target, options, live=None, new=review)
+    return await REVIEWS[target.resource.kind](server, caller.user, review)
 
 
 # Who is this?
 
 
-async def _token_review(server: Server, _user: User, question: Tree) -> Tree:
-    spec = question["spec"]
+async def _token_review(server: Server, _user: User, review: Tree) -> Tree:
+    spec = review["spec"]
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
     audiences = spec.get("audiences") or ()
@@ -82,53 +84,53 @@ async def _token_review(server: Server, _user: User, question: Tree) -> Tree:
     else:
         user = _user_info(identity.user)
         status = {"authenticated": True, "user": user, "audiences": list(identity.audiences)}
-    return {**question, "status": status}
+    return {**review, "status": status}
 
 
-async def _self_subject_review(server: Server, user: User, question: Tree) -> Tree:
+async def _self_subject_review(server: Server, user: User, review: Tree) -> Tree:
     moment = datetime.fromtimestamp(server.clock.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
-        "kind": question["kind"],
-        "apiVersion": question["apiVersion"],
+        "kind": review["kind"],
+        "apiVersion": review["apiVersion"],
         "metadata": {"creationTimestamp": moment},
         "status": {"userInfo": _user_info(user)},
     }
 
 
 def _user_info(user: User) -> Tree:
-    found: Tree = {"username": user.name}
+    info: Tree = {"username": user.name}
     if user.uid:
-        found["uid"] = user.uid
+        info["uid"] = user.uid
     if user.groups:
-        found["groups"] = list(user.groups)
+        info["groups"] = list(user.groups)
     if user.extra:
-        found["extra"] = {name: list(values) for name, values in sorted(user.extra.items())}
-    return found
+        info["extra"] = {name: list(values) for name, values in sorted(user.extra.items())}
+    return info
 
 
 # Who may do what?
 
 
-async def _subject_access(server: Server, user: User, question: Tree) -> Tree:
-    _check(question, validation.validate_subject_access_review(question))
-    return await _access(server, question, _subject(question["spec"]))
+async def _subject_access(server: Server, user: User, review: Tree) -> Tree:
+    _raise_if_invalid(review, validation.validate_subject_access_review(review))
+    return await _access(server, review, _subject(review["spec"]))
 
 
-async def _local_subject_access(server: Server, user: User, question: Tree) -> Tree:
-    _check(question, validation.validate_local_subject_access_review(question))
-    return await _access(server, question, _subject(question["spec"]))
+async def _local_subject_access(server: Server, user: User, review: Tree) -> Tree:
+    _raise_if_invalid(review, validation.validate_local_subject_access_review(review))
+    return await _access(server, review, _subject(review["spec"]))
 
 
-async def _self_subject_access(server: Server, user: User, question: Tree) -> Tree:
-    _check(question, validation.validate_self_subject_access_review(question))
-    return await _access(server, question, user)
+async def _self_subject_access(server: Server, user: User, review: Tree) -> Tree:
+    _raise_if_invalid(review, validation.validate_self_subject_access_review(review))
+    return await _access(server, review, user)
 
 
-def _check(question: Tree, errors: Iterable[FieldError]) -> None:
-    found = list(errors)
-    if found:  # the kind is missing in kube-apiserver's words, too
-        group = kind_of(question).group
-        raise InvalidObject(group=group, kind="", name="", errors=found)
+def _raise_if_invalid(review: Tree, errors: Iterable[FieldError]) -> None:
+    error_list = list(errors)
+    if error_list:  # the kind is missing in kube-apiserver's words, too
+        group = kind_of(review).group
+        raise InvalidObject(group=group, kind="", name="", errors=error_list)
 
 
 def _subject(spec: Tree) -> User:
@@ -140,38 +142,38 @@ def _subject(spec: Tree) -> User:
     )
 
 
-async def _access(server: Server, question: Tree, user: User) -> Tree:
-    decision = await server.authorizer.authorize(user, attributes(question["spec"]))
+async def _access(server: Server, review: Tree, user: User) -> Tree:
+    decision = await server.authorizer.authorize(user, reviewed_request(review["spec"]))
     status: Tree = {"allowed": decision.allowed}
     if decision.verdict is Verdict.DENY:
         status["denied"] = True
     if decision.reason:
         status["reason"] = decision.reason
-    return {**question, "status": status}
+    return {**review, "status": status}
 
 
-def attributes(spec: Tree) -> RequestInfo:
+def reviewed_request(spec: Tree) -> RequestInfo:
     """The request that a question is about, as if it had been made."""
-    asked = spec.get("resourceAttributes")
-    if asked is None:
+    resource_attributes = spec.get("resourceAttributes")
+    if resource_attributes is None:
         path = spec.get("nonResourceAttributes") or {}
         return RequestInfo(path=path.get("path") or "", verb=path.get("verb") or "")
-    group = asked.get("group") or ""
+    group = resource_attributes.get("group") or ""
     return RequestInfo(
         path="",
-        verb=asked.get("verb") or "",
+        verb=resource_attributes.get("verb") or "",
         prefix="apis" if group else "api",
-        version=GroupVersion(group, asked.get("version") or _ANY),
-        namespace=asked.get("namespace") or "",
-        resource=asked.get("resource") or "",
-        subresource=asked.get("subresource") or "",
-        name=asked.get("name") or "",
-        is_item=bool(asked.get("name")),
+        version=GroupVersion(group, resource_attributes.get("version") or _ANY),
+        namespace=resource_attributes.get("namespace") or "",
+        resource=resource_attributes.get("resource") or "",
+        subresource=resource_attributes.get("subresource") or "",
+        name=resource_attributes.get("name") or "",
+        is_item=bool(resource_attributes.get("name")),
     )
 
 
-async def _self_subject_rules(server: Server, user: User, question: Tree) -> Tree:
-    namespace = question["spec"].get("namespace")
+async def _self_subject_rules(server: Server, user: User, review: Tree) -> Tree:
+    namespace = review["spec"].get("namespace")
     if not namespace:
         raise BadRequest("no namespace on request")
     rules = await server.authorizer.rules_for(user, namespace)
@@ -182,7 +184,7 @@ async def _self_subject_rules(server: Server, user: User, question: Tree) -> Tre
     }
     if rules.error:
         status["evaluationError"] = rules.error
-    return {**question, "metadata": {}, "spec": {}, "status": status}
+    return {**review, "metadata": {}, "spec": {}, "status": status}
 
 
 REVIEWS: Mapping[str, ReviewHandler] = {

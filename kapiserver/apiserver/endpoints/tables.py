@@ -1,6 +1,6 @@
-"""Objects as the rows of a Table, and objects as their metadata alone.
+"""Convert objects to rows of a Table, and to PartialObjectMetadata.
 
-Pure: trees in, trees out; the time is given. Mirrors asTable and asPartialObjectMetadata of
+The functions depend on their arguments alone. Mirrors asTable and asPartialObjectMetadata of
 k8s.io/apiserver/pkg/endpoints/handlers/response.go.
 """
 
@@ -21,12 +21,12 @@ Include: TypeAlias = Literal["None", "Metadata", "Object"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableOf:
-    """How the objects of one resource become a Table.
+class TableBuilder:
+    """Builds a Table of the objects of one resource.
 
     table_version   of the Table: v1 or v1beta1 of meta.k8s.io
     version         of the objects in its rows
-    include         what a row shows of its object beside the cells
+    include         whether a row holds its object, the object's metadata, or neither
     """
 
     scheme: Scheme
@@ -36,7 +36,7 @@ class TableOf:
     include: Include
 
     def head(self, metadata: Tree) -> Tree:
-        """A Table without rows; `metadata` is a ListMeta."""
+        """Return a Table without rows; `metadata` is a ListMeta."""
         return {
             "kind": "Table",
             "apiVersion": str(self.table_version),
@@ -46,7 +46,7 @@ class TableOf:
         }
 
     def row(self, obj: Tree, now: datetime) -> Tree:
-        """The row of an object in the hub version."""
+        """Return the row of an object in the hub version."""
         row: Tree = {"cells": self.columns.cells(obj, now)}
         conditions = self.columns.conditions(obj)
         if conditions:
@@ -59,13 +59,14 @@ class TableOf:
             case "None":
                 return None
             case "Metadata":
-                return metadata_alone(obj, self.table_version)
+                return partial_metadata(obj, self.table_version)
             case "Object":
                 return in_version(self.scheme, obj, self.version)
 
 
 def in_version(scheme: Scheme, obj: Tree, version: GroupVersion) -> Tree:
-    """The object in that version: itself when it is. Raises BadRequest where it has no form."""
+    """Return the object converted to a version; the same tree if it is in that version. Raises
+    BadRequest if it cannot be converted."""
     if obj["apiVersion"] == str(version):
         return obj
     try:
@@ -75,7 +76,7 @@ def in_version(scheme: Scheme, obj: Tree, version: GroupVersion) -> Tree:
 
 
 def include_of(options: Tree) -> Include:
-    """What TableOptions ask rows to include. Raises BadRequest."""
+    """Return `includeObject` of TableOptions; the default is Metadata. Raises BadRequest."""
     include = options.get("includeObject") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
         raise BadRequest(
@@ -85,8 +86,8 @@ def include_of(options: Tree) -> Include:
     return cast(Include, include)
 
 
-def metadata_alone(obj: Tree, version: GroupVersion) -> Tree:
-    """The PartialObjectMetadata of an object, in that version of meta.k8s.io."""
+def partial_metadata(obj: Tree, version: GroupVersion) -> Tree:
+    """Return the PartialObjectMetadata of an object, in a version of meta.k8s.io."""
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": str(version),

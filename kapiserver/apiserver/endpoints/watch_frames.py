@@ -1,7 +1,6 @@
-"""Watch events whose objects are turned into rows of Tables or into their metadata alone.
+"""Framers that encode the objects of watch events as Tables or as PartialObjectMetadata.
 
-A Framer each, as the store takes them; what they do not change (errors) the ordinary framer of
-the resource writes. Mirrors watchEmbeddedEncoder of k8s.io/apiserver.
+The framer of the resource encodes errors, which need no conversion. Mirrors watchEmbeddedEncoder of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from datetime import datetime
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.endpoints.tables import TableOf, metadata_alone
+from kapiserver.apiserver.endpoints.tables import TableBuilder, partial_metadata
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import MediaType
 from kapiserver.storage.entry import Entry
@@ -23,7 +22,7 @@ INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class MetadataFramer:
-    """Objects as PartialObjectMetadata."""
+    """Encodes objects as PartialObjectMetadata."""
 
     def __init__(
         self, codecs: CodecFactory, media: MediaType, plain: Framer, version: GroupVersion
@@ -35,20 +34,20 @@ class MetadataFramer:
 
     @property
     def identity(self) -> Hashable:
-        """Watches of the same medium and version share their frames."""
+        """The key under which watches share frames: media type and version."""
         return (self._media.name, self._version, "PartialObjectMetadata")
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
-        """One change."""
-        return self._frame(kind, metadata_alone(entry.tree(), self._version))
+        """Encode a change of an object."""
+        return self._frame(kind, partial_metadata(entry.tree(), self._version))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
-        """How far the watch has come."""
+        """Encode a bookmark."""
         metadata = bookmark_metadata(revision, initial_events_end=initial_events_end)
-        return self._frame("BOOKMARK", metadata_alone({"metadata": metadata}, self._version))
+        return self._frame("BOOKMARK", partial_metadata({"metadata": metadata}, self._version))
 
     def error(self, error: Exception) -> bytes:
-        """The end of the stream."""
+        """Encode the error that ends the stream."""
         return self._plain.error(error)
 
     def _frame(self, kind: str, obj: Tree) -> bytes:
@@ -57,15 +56,15 @@ class MetadataFramer:
 
 
 class TableFramer:
-    """Objects as Tables of one row; the columns stand in the first alone, so that no two watches
-    share their frames."""
+    """Encodes objects as Tables of one row. Only the first Table of a watch has column definitions, so
+    watches cannot share frames."""
 
     def __init__(
         self,
         codecs: CodecFactory,
         media: MediaType,
         plain: Framer,
-        table: TableOf,
+        table: TableBuilder,
         empty: Callable[[Tree], Tree],
         now: Callable[[], datetime],
     ) -> None:
@@ -79,20 +78,20 @@ class TableFramer:
 
     @property
     def identity(self) -> Hashable:
-        """Nobody else's."""
+        """A key of this framer alone: its frames are not shared."""
         return (id(self), "Table")
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
-        """One change."""
+        """Encode a change of an object."""
         return self._frame(kind, entry.tree())
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
-        """How far the watch has come: the row of an object that is nothing but its version."""
+        """Encode a bookmark as the row of an object that has a resourceVersion only."""
         metadata = bookmark_metadata(revision, initial_events_end=initial_events_end)
         return self._frame("BOOKMARK", self._empty(metadata))
 
     def error(self, error: Exception) -> bytes:
-        """The end of the stream."""
+        """Encode the error that ends the stream."""
         return self._plain.error(error)
 
     def _frame(self, kind: str, obj: Tree) -> bytes:
@@ -106,7 +105,7 @@ class TableFramer:
 
 
 def bookmark_metadata(revision: Revision, *, initial_events_end: bool) -> Tree:
-    """The metadata of a bookmark's object."""
+    """Return the metadata of a bookmark's object."""
     metadata: Tree = {"resourceVersion": str(revision)}
     if initial_events_end:
         metadata["annotations"] = dict(INITIAL_EVENTS_END)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import read_body
-from kapiserver.apiserver.endpoints.negotiation import wanted
+from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.create import create_object
 from kapiserver.apiserver.endpoints.options import read_options
@@ -18,8 +18,8 @@ async def create(server: Server, request: Request, target: Target) -> AnyRespons
     """Create the object in the body and answer with it as it was stored."""
     if target.key.name or (target.resource.namespaced and not target.key.namespace):
         raise MethodNotAllowed
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     written = await create_object(server, target, request.caller(), options, body)
-    return entry_response(server, request, form, target, written.entry, 201)
+    return entry_response(server, request, response_format, target, written.entry, 201)

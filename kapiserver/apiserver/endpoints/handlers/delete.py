@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import EncodedBody, media_type_of
-from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted
+from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response, plain_response
 from kapiserver.apiserver.endpoints.operations.delete import (
     delete_object,
@@ -20,15 +20,21 @@ from kapiserver.apiserver.target import Target
 
 async def delete(server: Server, request: Request, target: Target) -> AnyResponse:
     """Delete the object, or mark it as terminating."""
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     options = await read_delete_options(server, request, target)
     written = await delete_object(server, target, request.caller(), options)
     status = deleted_status(target, written)
     if status is not None:
         # A Status is never made a Table.
-        return plain_response(server, Wanted(media=form.media, pretty=form.pretty), status)
-    waits = written.outcome == "terminating" and options.get("orphanDependents") is False
-    return entry_response(server, request, form, target, written.entry, 202 if waits else 200)
+        return plain_response(
+            server,
+            ResponseFormat(media=response_format.media, pretty=response_format.pretty),
+            status,
+        )
+    is_waiting = written.outcome == "terminating" and options.get("orphanDependents") is False
+    return entry_response(
+        server, request, response_format, target, written.entry, 202 if is_waiting else 200
+    )
 
 
 async def read_delete_options(server: Server, request: Request, target: Target) -> Tree:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.handlers.delete import read_delete_options
-from kapiserver.apiserver.endpoints.negotiation import wanted
+from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import list_response
 from kapiserver.apiserver.endpoints.operations.delete import delete_objects
 from kapiserver.apiserver.endpoints.options import list_query, read_options
@@ -18,9 +18,9 @@ async def deletecollection(server: Server, request: Request, target: Target) -> 
     """Delete what the selectors select and answer with the list of it."""
     if target.resource.namespaced and not target.key.namespace:
         raise MethodNotAllowed
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     options = read_options(server, request, "ListOptions")
-    deletion = await read_delete_options(server, request, target)
-    listed = list_query(request.info, target, options)
-    listing = await delete_objects(server, target, request.caller(), deletion, listed)
-    return await list_response(server, request, form, target, listing)
+    delete_options = await read_delete_options(server, request, target)
+    query = list_query(request.info, target, options)
+    listing = await delete_objects(server, target, request.caller(), delete_options, query)
+    return await list_response(server, request, response_format, target, listing)

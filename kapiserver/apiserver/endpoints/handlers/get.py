@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import wanted
+from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.options import read_options
 from kapiserver.apiserver.request import Request
@@ -14,16 +14,16 @@ from kapiserver.codecs.media_types import YAML
 
 async def get(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with the object."""
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     version = request.parameter("resourceVersion")
     if version:
         read_options(server, request, "GetOptions")
     entry = await target.store.get(target.key, resource_version=version)
-    if form.media is not YAML:
-        return entry_response(server, request, form, target, entry)
+    if response_format.media is not YAML:
+        return entry_response(server, request, response_format, target, entry)
     # Writing YAML takes half a microsecond a byte.
-    aside = server.stores.offloader
-    await aside.tree(entry)
-    return await aside.run_sized(
-        len(entry.value), entry_response, server, request, form, target, entry
+    offloader = server.stores.offloader
+    await offloader.tree(entry)
+    return await offloader.run_sized(
+        len(entry.value), entry_response, server, request, response_format, target, entry
     )

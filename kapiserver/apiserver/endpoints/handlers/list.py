@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import wanted
+from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import list_response, prepare_listing
 from kapiserver.apiserver.endpoints.options import list_query, read_options
 from kapiserver.apiserver.request import Request
@@ -13,8 +13,8 @@ from kapiserver.apiserver.target import Target
 
 async def list_(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with the list, or a page of it."""
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     options = read_options(server, request, "ListOptions")
     listing = await target.store.list(list_query(request.info, target, options))
-    await prepare_listing(form, target, listing)
-    return await list_response(server, request, form, target, listing)
+    await prepare_listing(response_format, target, listing)
+    return await list_response(server, request, response_format, target, listing)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import field_validation
-from kapiserver.apiserver.endpoints.negotiation import wanted
+from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.apply import (
     APPLY_TYPES,
@@ -32,20 +32,20 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
         raise UnsupportedMediaType(accepted)
     if name in APPLY_TYPES:
         return await _apply(server, request, target, name)
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
     content = read_patch(PATCH_TYPES[name], data, field_validation(options))
     written = await patch_object(server, target, request.caller(), options, content)
-    return entry_response(server, request, form, target, written.entry)
+    return entry_response(server, request, response_format, target, written.entry)
 
 
 async def _apply(server: Server, request: Request, target: Target, media: str) -> AnyResponse:
     """Apply the configuration in the body and answer with the object as it was stored."""
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     config = read_configuration(media, data, field_validation(options), request.warnings)
     written = await apply_configuration(server, target, request.caller(), options, config)
     status = 201 if written.outcome == "created" else 200
-    return entry_response(server, request, form, target, written.entry, status)
+    return entry_response(server, request, response_format, target, written.entry, status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import read_body
-from kapiserver.apiserver.endpoints.negotiation import wanted
+from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.endpoints.operations.update import update_object
 from kapiserver.apiserver.endpoints.options import read_options
@@ -15,9 +15,9 @@ from kapiserver.apiserver.target import Target
 
 async def update(server: Server, request: Request, target: Target) -> AnyResponse:
     """Replace the object by the one in the body and answer with it as it was stored."""
-    form = wanted(server, request, target)
+    response_format = negotiate_response(server, request, target)
     body = await read_body(server, request, target)
     options = read_options(server, request, "UpdateOptions")
     written = await update_object(server, target, request.caller(), options, body)
     status = 201 if written.outcome == "created" else 200
-    return entry_response(server, request, form, target, written.entry, status)
+    return entry_response(server, request, response_format, target, written.entry, status)

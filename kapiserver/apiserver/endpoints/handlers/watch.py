@@ -6,8 +6,8 @@ import random
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.negotiation import Wanted, wanted_stream
-from kapiserver.apiserver.endpoints.object_responses import now, table_of
+from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_stream
+from kapiserver.apiserver.endpoints.object_responses import current_time, table_builder
 from kapiserver.apiserver.endpoints.options import read_options, watch_query
 from kapiserver.apiserver.endpoints.watch_frames import MetadataFramer, TableFramer
 from kapiserver.apiserver.errors import status_of
@@ -21,21 +21,23 @@ from kapiserver.storage.query import Framer
 
 async def watch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Answer with a stream of events."""
-    form = wanted_stream(server, request, target)
+    response_format = negotiate_stream(server, request, target)
     options = read_options(server, request, "ListOptions")
-    framer = _framer(server, request, form, target)
+    framer = _framer(server, request, response_format, target)
     query = watch_query(request.info, target, options)
     sink = request.open_sink()
-    if form.convert is None:
-        await _learn(target, form_of(target.version, form.media.extension))
+    if response_format.convert is None:
+        await _compile_encoder(target, form_of(target.version, response_format.media.extension))
     watching = await target.store.watch(query, framer, sink)
     request.on_complete(lambda _: watching.cancel())
     return StreamResponse(
-        media_type=form.media.stream_type, sink=sink, timeout=_seconds(server, options)
+        media_type=response_format.media.stream_type,
+        sink=sink,
+        timeout=_stream_timeout(server, options),
     )
 
 
-async def _learn(target: Target, form: Form) -> None:
+async def _compile_encoder(target: Target, form: Form) -> None:
     """Do aside of the event loop what the first object of a kind needs."""
     store = target.store
     if not store.encoder.is_compiled(form):
@@ -43,30 +45,36 @@ async def _learn(target: Target, form: Form) -> None:
         await store.encoder.compile(store.cache.range(store.codec.prefix), form)
 
 
-def _seconds(server: Server, options: Tree) -> float:
+def _stream_timeout(server: Server, options: Tree) -> float:
     """How long the stream lasts: what the client asks, else long and never the same twice, so
     that the watches of a busy moment do not all come back in one."""
-    asked: int | None = options.get("timeoutSeconds")
-    return asked if asked else server.config.min_request_timeout * (1 + random.random())
+    timeout: int | None = options.get("timeoutSeconds")
+    return timeout if timeout else server.config.min_request_timeout * (1 + random.random())
 
 
-def _framer(server: Server, request: Request, form: Wanted, target: Target) -> Framer:
+def _framer(
+    server: Server, request: Request, response_format: ResponseFormat, target: Target
+) -> Framer:
     def status_tree(error: Exception) -> Tree:
-        found = status_of(error, request.info)
-        return found or status(code=500, reason="InternalError", message="watch ended")
+        tree = status_of(error, request.info)
+        return tree or status(code=500, reason="InternalError", message="watch ended")
 
-    plain = target.store.framer(form_of(target.version, form.media.extension), status_tree)
-    if form.convert is None:
+    plain = target.store.framer(
+        form_of(target.version, response_format.media.extension), status_tree
+    )
+    if response_format.convert is None:
         return plain
-    if form.is_table:
-        table = table_of(server, request, form, target)
+    if response_format.is_table:
+        table = table_builder(server, request, response_format, target)
         hub = target.kind_info.hub
         return TableFramer(
             server.codecs,
-            form.media,
+            response_format.media,
             plain,
             table,
             empty=lambda metadata: target.store.encoder.bookmark_object(hub, metadata),
-            now=lambda: now(server),
+            now=lambda: current_time(server),
         )
-    return MetadataFramer(server.codecs, form.media, plain, form.convert.group_version)
+    return MetadataFramer(
+        server.codecs, response_format.media, plain, response_format.convert.group_version
+    )

@@ -24,10 +24,14 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     FieldValidation,
     check_name,
-    place,
+    check_namespace,
     to_hub,
 )
-from kapiserver.apiserver.endpoints.field_managers import field_manager, now_of, put_entries
+from kapiserver.apiserver.endpoints.field_managers import (
+    field_manager,
+    put_entries,
+    write_timestamp,
+)
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
@@ -87,24 +91,28 @@ async def apply_configuration(
     server: Server, target: Target, caller: Caller, options: Tree, config: Tree
 ) -> WriteResult:
     """Apply the configuration; create the object if there is none."""
-    _check(server, target, config)
+    _check_kind(server, target, config)
     manager = options["fieldManager"]
     fields = field_manager(server, target)
-    now = now_of(server)
+    now = write_timestamp(server)
 
     def change(current: Tree | None) -> Tree:
         live = None if current is None else in_version(server.scheme, current, target.version)
         if live is None and uid_of(config):
-            raise _no_such_uid(target, uid_of(config))
-        ours = config if target.view is None else target.view.configuration(live or {}, config)
+            raise _uid_mismatch(target, uid_of(config))
+        configuration = (
+            config if target.view is None else target.view.configuration(live or {}, config)
+        )
         if live is not None and not target.kind_info.is_typed:
-            _check_live(fields, live, ours)
-        merged, entries = _applied(fields, live, ours, manager, now, options.get("force") is True)
+            _check_live(fields, live, configuration)
+        merged, entries = _merge(
+            fields, live, configuration, manager, now, options.get("force") is True
+        )
         is_kubectl = target.view is None and manager == last_applied.MANAGER
         if is_kubectl and last_applied.ANNOTATION in annotations_of(merged):
-            noted = copy.deepcopy(merged)
-            last_applied.update_annotation(noted, ours)
-            merged = merged if noted == merged else noted
+            annotated = copy.deepcopy(merged)
+            last_applied.update_annotation(annotated, configuration)
+            merged = merged if annotated == merged else annotated
         if current is not None and merged is live and entries == managed_fields_of(live):
             return current
         return _to_hub(server, target, merged, entries)
@@ -139,7 +147,7 @@ def read_configuration(
     return config.tree
 
 
-def _check(server: Server, target: Target, config: Tree) -> None:
+def _check_kind(server: Server, target: Target, config: Tree) -> None:
     """See that the configuration is one of the target's kind. Raises BadRequest, BadObject."""
     for name, value in (("kind", config.get("kind")), ("apiVersion", config.get("apiVersion"))):
         if not isinstance(value, str):
@@ -173,7 +181,7 @@ def _check_live(fields: FieldManager, live: Tree, config: Tree) -> None:
         ) from None
 
 
-def _applied(
+def _merge(
     fields: FieldManager, live: Tree | None, config: Tree, manager: str, now: str, force: bool
 ) -> tuple[Tree, list[Tree]]:
     """The merged object and its managedFields. Raises FieldConflicts, BadObject."""
@@ -183,15 +191,17 @@ def _applied(
         if manager != last_applied.MANAGER or live is None:
             raise
         node = fields.schemas.node(fields.version)
-        left = _without(error, last_applied.unchanged_fields(node, live))
-        if left:
-            raise conflict_error(left) from None
+        remaining = _conflicts_without(error, last_applied.unchanged_fields(node, live))
+        if remaining:
+            raise conflict_error(remaining) from None
     return fields.apply(live, config, manager=manager, now=now, force=True)
 
 
-def _without(error: FieldConflicts, allowed: Fields) -> dict[Manager, Fields]:
-    left = {one: difference(fields, allowed) for one, fields in error.conflicts.items()}
-    return {one: fields for one, fields in left.items() if fields}
+def _conflicts_without(error: FieldConflicts, allowed: Fields) -> dict[Manager, Fields]:
+    remaining = {
+        manager: difference(fields, allowed) for manager, fields in error.conflicts.items()
+    }
+    return {manager: fields for manager, fields in remaining.items() if fields}
 
 
 def _to_hub(server: Server, target: Target, merged: Tree, entries: list[Tree]) -> Tree:
@@ -202,13 +212,13 @@ def _to_hub(server: Server, target: Target, merged: Tree, entries: list[Tree]) -
     except CodecError as error:
         raise BadRequest(str(error)) from None
     obj = to_hub(server.scheme, target, tree)
-    place(target, obj)
+    check_namespace(target, obj)
     check_name(target, obj)
     put_entries(obj, entries)
     return obj
 
 
-def _no_such_uid(target: Target, uid: str) -> ObjectConflict:
+def _uid_mismatch(target: Target, uid: str) -> ObjectConflict:
     return ObjectConflict(
         f"uid mismatch: the provided object specified uid {uid}, and no existing object was found",
         resource=target.resource.name,

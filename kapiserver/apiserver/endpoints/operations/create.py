@@ -6,7 +6,12 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import Body, decode_object, field_validation, place
+from kapiserver.apiserver.endpoints.decode import (
+    Body,
+    check_namespace,
+    decode_object,
+    field_validation,
+)
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
@@ -21,7 +26,7 @@ async def create_object(
 
     def new_object() -> Tree:
         obj = decode_object(server, target, body, validation, caller.warnings)
-        place(target, obj)
+        check_namespace(target, obj)
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 

@@ -33,10 +33,10 @@ async def delete_object(
 ) -> WriteResult:
     """Delete the object, or mark it as terminating; `options` are DeleteOptions."""
     query = delete_query(options)
-    refused = target.strategy.deletion_refusal(target.key.name)
-    if refused:
+    refusal = target.strategy.deletion_refusal(target.key.name)
+    if refusal:
         resource = target.resource
-        raise Forbidden(refused, resource=resource.name, group=resource.group, name=target.key.name)
+        raise Forbidden(refusal, resource=resource.name, group=resource.group, name=target.key.name)
     _warn_of_dependents(target, caller, options)
     written = await target.store.delete(
         target.key, query, admit=admission(server, caller, target, dry_run=query.dry_run)
@@ -50,28 +50,28 @@ def deleted_status(target: Target, written: WriteResult) -> Tree | None:
     """Return the Status that answers a delete; None if the answer is the object itself."""
     if written.outcome != "deleted" or target.resource.returns_deleted_object:
         return None
-    about = details(
+    info = details(
         name=written.entry.key.name,
         group=target.resource.group,
         kind=target.resource.name,
         uid=uid_of(written.entry.tree()),
     )
     return {
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": SUCCESS, "details": about,
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": SUCCESS, "details": info,
     }  # fmt: skip
 
 
 async def delete_objects(
-    server: Server, target: Target, caller: Caller, options: Tree, listed: ListQuery
+    server: Server, target: Target, caller: Caller, options: Tree, list_query: ListQuery
 ) -> ListResult:
     """Delete what the query selects and return the list of it; `options` are DeleteOptions."""
     query = delete_query(options)
     _warn_of_dependents(target, caller, options)
-    before = await target.store.list(replace(listed, limit=1))
+    before = await target.store.list(replace(list_query, limit=1))
     written = await target.store.delete_collection(
-        listed, query, admit=admission(server, caller, target, dry_run=query.dry_run)
+        list_query, query, admit=admission(server, caller, target, dry_run=query.dry_run)
     )
-    return ListResult(entries=[one.entry for one in written], revision=before.revision)
+    return ListResult(entries=[result.entry for result in written], revision=before.revision)
 
 
 def _warn_of_dependents(target: Target, caller: Caller, options: Tree) -> None:

@@ -22,10 +22,10 @@ from kapiserver.apiserver.endpoints.decode import (
     FieldValidation,
     StrictErrors,
     check_name,
+    check_namespace,
     check_strict,
-    not_of_kind,
-    place,
     to_hub,
+    unconvertible_message,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.operations.apply import APPLY_TYPES
@@ -133,11 +133,11 @@ class Patch:
 def accepted_patches(server: Server, target: Target) -> list[str]:
     """The media types of patches of this target: a strategic merge needs what only declared types
     say, and CBOR its gate."""
-    typed, spoken = target.kind_info.is_typed, _CBOR_GATE in server.config.feature_gates
+    typed, accepts_cbor = target.kind_info.is_typed, _CBOR_GATE in server.config.feature_gates
     return [
         name
         for name in sorted((*PATCH_TYPES, *APPLY_TYPES), key=lambda name: "cbor" in name)
-        if (spoken or "cbor" not in name) and (typed or "strategic" not in name)
+        if (accepts_cbor or "cbor" not in name) and (typed or "strategic" not in name)
     ]
 
 
@@ -156,7 +156,7 @@ async def patch_object(
 
     def change(current: Tree | None) -> Tree:
         assert current is not None  # only apply creates what is not there
-        obj = _patched(server, caller, target, patch, current)
+        obj = _apply_patch(server, caller, target, patch, current)
         track_ownership(server, caller, target, options, live=current, new=obj)
         return obj
 
@@ -189,12 +189,14 @@ def patch_of(type_: PatchType, document: Document, validation: FieldValidation) 
     except CodecError as error:
         raise BadRequest(f"{type_.undecodable}{error}") from None
     strict_errors = tuple(
-        type_.strict + one for one in (*type_.unknown(content), *document.repeated)
+        type_.strict + error for error in (*type_.unknown(content), *document.repeated)
     )
     return Patch(type=type_, content=content, strict_errors=strict_errors, validation=validation)
 
 
-def _patched(server: Server, caller: Caller, target: Target, patch: Patch, current: Tree) -> Tree:
+def _apply_patch(
+    server: Server, caller: Caller, target: Target, patch: Patch, current: Tree
+) -> Tree:
     """The patched object in the hub version, or the object with its patched view."""
     scheme, view = server.scheme, target.view
     before = view.read(current) if view else in_version(scheme, current, target.version)
@@ -202,9 +204,9 @@ def _patched(server: Server, caller: Caller, target: Target, patch: Patch, curre
     after = patch.type.apply(before, patch.content, type_)
     unknown: list[str] = []
     if not target.is_typed:
-        _check_free_kind(target, after)
+        _check_custom_kind(target, after)
     try:
-        after = _of_kind(server, target, patch, after)
+        after = _check_kind(server, target, patch, after)
         tree = decode_tree(type_, after, unknown)
         errors = [*patch.strict_errors, *(f'unknown field "{path}"' for path in unknown)]
         check_strict(errors, patch.validation, caller.warnings)
@@ -214,12 +216,12 @@ def _patched(server: Server, caller: Caller, target: Target, patch: Patch, curre
             group="", kind="", name="", errors=[invalid(Path("patch"), shown, str(error))]
         ) from None
     obj = to_hub(scheme, target, tree)
-    place(target, obj)
+    check_namespace(target, obj)
     check_name(target, obj)
     return view.write(current, obj) if view else obj
 
 
-def _of_kind(server: Server, target: Target, patch: Patch, after: Value) -> Tree:
+def _check_kind(server: Server, target: Target, patch: Patch, after: Value) -> Tree:
     """What comes out, if it is an object of the target's kind; a strategic merge is one into that
     kind, whatever it says. Raises BadObject."""
     if not isinstance(after, dict):
@@ -230,24 +232,26 @@ def _of_kind(server: Server, target: Target, patch: Patch, after: Value) -> Tree
     if patch.type.strategic:
         return {**after, "kind": kind, "apiVersion": version}
     try:
-        said = GroupVersion.parse(str(after.get("apiVersion") or ""))
+        version_sent = GroupVersion.parse(str(after.get("apiVersion") or ""))
     except ValueError as error:
         raise BadObject(str(error)) from None
-    raise BadObject(not_of_kind(server, target, said.with_kind(str(after.get("kind") or ""))))
+    raise BadObject(
+        unconvertible_message(server, target, version_sent.with_kind(str(after.get("kind") or "")))
+    )
 
 
-def _check_free_kind(target: Target, after: Value) -> None:
+def _check_custom_kind(target: Target, after: Value) -> None:
     """Of custom objects what they say that they are is a rule of its own. Raises InvalidObject."""
-    said = after if isinstance(after, dict) else {}
-    kind, version = said.get("kind"), said.get("apiVersion")
+    members = after if isinstance(after, dict) else {}
+    kind, version = members.get("kind"), members.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(version, str):
         return
-    wanted_kind, wanted_version = target.kind.kind, str(target.kind.group_version)
+    expected_kind, expected_version = target.kind.kind, str(target.kind.group_version)
     errors = []
-    if kind != wanted_kind:
-        errors.append(invalid(Path("kind"), kind, f"must be {wanted_kind}"))
-    if version != wanted_version:
-        errors.append(invalid(Path("apiVersion"), version, f"must be {wanted_version}"))
+    if kind != expected_kind:
+        errors.append(invalid(Path("kind"), kind, f"must be {expected_kind}"))
+    if version != expected_version:
+        errors.append(invalid(Path("apiVersion"), version, f"must be {expected_version}"))
     if errors:
         group = version.rpartition("/")[0]
         raise InvalidObject(group=group, kind=kind, name=target.key.name, errors=errors)

@@ -10,9 +10,9 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
     check_name,
+    check_namespace,
     decode_object,
     field_validation,
-    place,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run
@@ -28,7 +28,7 @@ async def update_object(
 
     def new_object() -> Tree:
         obj = decode_object(server, target, body, validation, caller.warnings)
-        place(target, obj)
+        check_namespace(target, obj)
         check_name(target, obj)
         return obj
 

@@ -24,9 +24,9 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
+    check_namespace,
     decode_object,
     field_validation,
-    place,
     read_body,
 )
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
@@ -56,14 +56,14 @@ async def bind_pod(
 ) -> Tree:
     """Assign the pod of a Binding to its node and return a Status."""
     binding = decode_object(server, target, body, field_validation(options), caller.warnings)
-    place(target, binding)
+    check_namespace(target, binding)
     name = name_of(binding)
     if target.key.name and name != target.key.name:
         raise BadRequest("name in URL does not match name in Binding object")
     dry_run = is_dry_run(options)
     admit = admission(server, caller, target, dry_run=dry_run)
     validate = await admit(binding, None)
-    errors = _rules(binding)
+    errors = _validate(binding)
     if errors:
         raise InvalidObject(group="", kind="Binding", name=name, errors=errors)
     if validate is not None:
@@ -71,7 +71,7 @@ async def bind_pod(
     pods = server.stores.by_name(target.version, "pods")
     await pods.update(
         ObjectKey(target.key.namespace, name),
-        lambda pod: _bound(pod or {}, binding, timestamp(server.clock.now())),
+        lambda pod: _bind(pod or {}, binding, timestamp(server.clock.now())),
         subresource="binding",
         preconditions=Preconditions(
             uid=uid_of(binding) or None, resource_version=resource_version_of(binding) or None
@@ -81,7 +81,7 @@ async def bind_pod(
     return status(code=201, message="", outcome=SUCCESS)
 
 
-def _rules(binding: Tree) -> list[FieldError]:
+def _validate(binding: Tree) -> list[FieldError]:
     target, path = binding.get("target") or {}, Path("target")
     errors = []
     if target.get("kind") and target["kind"] != "Node":
@@ -91,27 +91,29 @@ def _rules(binding: Tree) -> list[FieldError]:
     return errors
 
 
-def _bound(pod: Tree, binding: Tree, now: str) -> Tree:
+def _bind(pod: Tree, binding: Tree, now: str) -> Tree:
     name, spec = name_of(pod), pod["spec"]
     if is_terminating(pod):
-        raise _refused(name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise _binding_conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
-        raise _refused(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
+        raise _binding_conflict(
+            name, f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+        )
     if spec.get("schedulingGates"):
-        raise _refused(name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
     from kapiserver.api.core import v1
 
     spec["nodeName"] = value_at(binding, "target", "name")
     reorder_keys(spec, v1.PodSpec)
     (pod.get("status") or {}).pop("nominatedNodeName", None)  # it only misleads from now on
     metadata = metadata_of(pod)
-    for part, given in (("annotations", annotations_of(binding)), ("labels", labels_of(binding))):
-        if given:
-            metadata[part] = dict(sorted({**(metadata.get(part) or {}), **given}.items()))
+    for part, values in (("annotations", annotations_of(binding)), ("labels", labels_of(binding))):
+        if values:
+            metadata[part] = dict(sorted({**(metadata.get(part) or {}), **values}.items()))
     reorder_keys(metadata, ObjectMeta)
     set_condition(pod, now, kind="PodScheduled")
     return pod
 
 
-def _refused(name: str, detail: str) -> ObjectConflict:
+def _binding_conflict(name: str, detail: str) -> ObjectConflict:
     return ObjectConflict(detail, resource="pods/binding", group="", name=name)

@@ -50,7 +50,7 @@ async def stream(server: Server, request: Request, target: Target) -> AnyRespons
 
 async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """A connection to a port of a pod."""
-    name = _split(request.info.name)[0]
+    name = _split_name(request.info.name)[0]
     pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
     address = value_at(pod, "status", "podIP") or ""
     _check_address(address)
@@ -59,25 +59,28 @@ async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResp
 
 async def service_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """A connection to a pod behind a service."""
-    name, port = _split(request.info.name)
+    name, port = _split_name(request.info.name)
     key = ObjectKey(target.key.namespace, name)
     service = (await target.store.get(key)).tree()
     ports = value_at(service, "spec", "ports") or ()
-    if port and all(port not in (one.get("name"), str(one.get("port"))) for one in ports):
+    if port and all(
+        port not in (service_port.get("name"), str(service_port.get("port")))
+        for service_port in ports
+    ):
         raise ServiceUnavailable(f'no service port "{port}" found for service "{name}"')
     try:
-        found = (await server.stores.by_name(CORE, "endpoints").get(key)).tree()
-        subsets = found.get("subsets") or ()
+        endpoints = (await server.stores.by_name(CORE, "endpoints").get(key)).tree()
+        subsets = endpoints.get("subsets") or ()
     except NotFound:
         subsets = ()
-    if not any(one.get("addresses") for one in subsets):
+    if not any(service_port.get("addresses") for service_port in subsets):
         raise ServiceUnavailable(f'no endpoints available for service "{request.info.name}"')
     raise _unreachable(f"service {name}")
 
 
 async def node_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """A connection to a kubelet."""
-    raise await _no_kubelet(server, _split(request.info.name)[0])
+    raise await _no_kubelet(server, _split_name(request.info.name)[0])
 
 
 async def _pod(target: Target) -> Tree:
@@ -90,22 +93,22 @@ async def _no_kubelet(server: Server, node: str) -> ServiceUnavailable:
     return _unreachable(f"the kubelet of node {node}")
 
 
-def _unreachable(what: str) -> ServiceUnavailable:
+def _unreachable(address: str) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"error trying to reach {what}: no kubelet is attached to this server, nothing runs here"
+        f"error trying to reach {address}: no kubelet is attached to this server, nothing runs here"
     )
 
 
-def _check_address(address: str) -> None:
+def _check_address(text: str) -> None:
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(text)
     except ValueError:
         raise BadRequest("address not allowed") from None
-    if found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified:
+    if ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified:
         raise BadRequest("address not allowed")
 
 
-def _split(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     """Name and port of `[scheme:]name[:port]`."""
     parts = name.split(":")
     if len(parts) == 3:
@@ -121,25 +124,28 @@ def _log_rules(options: Tree) -> Iterator[FieldError]:
         yield invalid(Path("limitBytes"), options["limitBytes"], "must be greater than 0")
     since = options.get("sinceSeconds")
     if since is not None and options.get("sinceTime") is not None:
-        words = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-        yield forbidden(Path("[]"), words)  # as Go spells no path
+        detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+        yield forbidden(Path("[]"), detail)  # as Go spells no path
     elif since is not None and since < 1:
         yield invalid(Path("sinceSeconds"), since, "must be greater than 0")
 
 
-def _check_container(pod: Tree, wanted: str) -> None:
+def _check_container(pod: Tree, container: str) -> None:
     """See which container is meant. Raises BadRequest."""
     spec, name = pod.get("spec") or {}, name_of(pod)
     kinds = ("containers", "initContainers", "ephemeralContainers")
-    names = {kind: [one.get("name") or "" for one in spec.get(kind) or ()] for kind in kinds}
-    if wanted:
-        if all(wanted not in listed for listed in names.values()):
-            raise BadRequest(f"container {wanted} is not valid for pod {name}")
+    names = {
+        kind: [spec_container.get("name") or "" for spec_container in spec.get(kind) or ()]
+        for kind in kinds
+    }
+    if container:
+        if all(container not in listed for listed in names.values()):
+            raise BadRequest(f"container {container} is not valid for pod {name}")
         return
     if len(names["containers"]) > 1:
-        words = f"a container name must be specified for pod {name}, choose one of: "
-        words += f"[{' '.join(names['containers'])}]"
-        for kind, what in (("initContainers", "init"), ("ephemeralContainers", "ephemeral")):
+        message = f"a container name must be specified for pod {name}, choose one of: "
+        message += f"[{' '.join(names['containers'])}]"
+        for kind, label in (("initContainers", "init"), ("ephemeralContainers", "ephemeral")):
             if names[kind]:
-                words += f" or one of the {what} containers: [{' '.join(names[kind])}]"
-        raise BadRequest(words)
+                message += f" or one of the {label} containers: [{' '.join(names[kind])}]"
+        raise BadRequest(message)

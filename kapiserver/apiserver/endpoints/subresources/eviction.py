@@ -28,9 +28,9 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
+    check_namespace,
     decode_object,
     field_validation,
-    place,
     read_body,
 )
 from kapiserver.apiserver.endpoints.options import check_options, delete_query, read_options
@@ -49,8 +49,8 @@ from kapiserver.storage.query import DeleteQuery, ListQuery
 POLICY = GroupVersion("policy", "v1")
 MAX_DISRUPTED = 2000
 ATTEMPTS = 20
-_VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
-_SEVERAL = (
+_VIOLATION_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
+_SEVERAL_BUDGETS_MESSAGE = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
     "support."
 )
@@ -70,7 +70,7 @@ async def evict_pod(
     """Delete the pod of an Eviction and return a Status, a failure if its budgets overlap. Raises
     TooManyRequests if a budget does not allow it now."""
     eviction = decode_object(server, target, body, field_validation(options), caller.warnings)
-    place(target, eviction)
+    check_namespace(target, eviction)
     if name_of(eviction) != target.key.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     query = delete_query(_delete_options(eviction, options))
@@ -78,40 +78,40 @@ async def evict_pod(
     validate = await admit(eviction, None)
     if validate is not None:
         await validate()
-    if not await _gone_without_asking(server, target, query):
+    if not await _delete_unprotected(server, target, query):
         entry = await target.store.get(target.key)
         pod = entry.tree()
         budgets = await _budgets_of(server, pod)
         if len(budgets) > 1:
-            return status(code=500, message=_SEVERAL)
-        await _go(server, target, pod, budgets, query)
+            return status(code=500, message=_SEVERAL_BUDGETS_MESSAGE)
+        await _delete_within_budget(server, target, pod, budgets, query)
     return status(code=201, message="", outcome=SUCCESS)
 
 
 def _delete_options(eviction: Tree, options: Tree) -> Tree:
-    given = dict(eviction.get("deleteOptions") or {})
-    inside, outside = given.get("dryRun") or [], options.get("dryRun") or []
-    if inside and outside and inside != outside:
-        shown = " and ".join(f"[{' '.join(one)}]" for one in (outside, inside))
+    delete_options = dict(eviction.get("deleteOptions") or {})
+    from_body, from_query = delete_options.get("dryRun") or [], options.get("dryRun") or []
+    if from_body and from_query and from_body != from_query:
+        shown = " and ".join(f"[{' '.join(values)}]" for values in (from_query, from_body))
         raise BadRequest(f"Non-matching dry-run options in request and content: {shown}")
-    if inside or outside:
-        given["dryRun"] = inside or outside
-    check_options(given, "DeleteOptions")
-    return given
+    if from_body or from_query:
+        delete_options["dryRun"] = from_body or from_query
+    check_options(delete_options, "DeleteOptions")
+    return delete_options
 
 
-async def _gone_without_asking(server: Server, target: Target, query: DeleteQuery) -> bool:
+async def _delete_unprotected(server: Server, target: Target, query: DeleteQuery) -> bool:
     """Delete a pod that serves nobody: no budget counts it."""
     for attempt in range(1, ATTEMPTS + 1):
         pod = (await target.store.get(target.key)).tree()
         phase = value_at(pod, "status", "phase")
         if phase not in ("Succeeded", "Failed", "Pending") and not is_terminating(pod):
             return False
-        wanted = query
+        pod_query = query
         if phase == "Pending" and not is_terminating(pod):
-            wanted = _of_version(query, resource_version_of(pod))
+            pod_query = _with_resource_version(query, resource_version_of(pod))
         try:
-            await _delete(server, target, wanted)
+            await _delete(server, target, pod_query)
         except ObjectConflict:
             if query.preconditions.resource_version is not None or attempt == ATTEMPTS:
                 raise
@@ -120,28 +120,28 @@ async def _gone_without_asking(server: Server, target: Target, query: DeleteQuer
     return False
 
 
-async def _go(
+async def _delete_within_budget(
     server: Server, target: Target, pod: Tree, budgets: list[Tree], query: DeleteQuery
 ) -> None:
     if not budgets:
         await _delete(server, target, query)
         return
     budget = budgets[0]
-    if not _uncounted(pod, budget):
-        await _spend(server, target, budget, dry_run=query.dry_run)
+    if not _ignores_budget(pod, budget):
+        await _decrement_budget(server, target, budget, dry_run=query.dry_run)
         await _delete(server, target, query)
         return
     try:  # it must not have become ready since
-        await _delete(server, target, _of_version(query, resource_version_of(pod)))
+        await _delete(server, target, _with_resource_version(query, resource_version_of(pod)))
     except ObjectConflict:
         if query.preconditions.resource_version is not None:
             raise
-        raise _processing(name_of(budget)) from None
+        raise _budget_not_observed(name_of(budget)) from None
 
 
 async def _budgets_of(server: Server, pod: Tree) -> list[Tree]:
     store = server.stores.by_name(POLICY, "poddisruptionbudgets")
-    found = []
+    budgets = []
     query = ListQuery(namespace=pod["metadata"]["namespace"])
     for entry in (await store.list(query)).entries:
         budget = entry.tree()
@@ -151,91 +151,94 @@ async def _budgets_of(server: Server, pod: Tree) -> list[Tree]:
         with contextlib.suppress(BadObject):  # such a selector selects nothing
             selection = selection_of(selector)
             if selection is not None and selection.matches(labels_of(pod), {}):
-                found.append(budget)
-    return found
+                budgets.append(budget)
+    return budgets
 
 
-def _uncounted(pod: Tree, budget: Tree) -> bool:
+def _ignores_budget(pod: Tree, budget: Tree) -> bool:
     """Whether a pod is missing already, and others are enough or it may go anyway."""
     if has_condition(pod, "Ready"):
         return False
     if value_at(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
-    known = budget.get("status") or {}
-    desired = known.get("desiredHealthy") or 0
-    return 0 < desired <= (known.get("currentHealthy") or 0)
+    budget_status = budget.get("status") or {}
+    desired = budget_status.get("desiredHealthy") or 0
+    return 0 < desired <= (budget_status.get("currentHealthy") or 0)
 
 
-async def _spend(server: Server, target: Target, budget: Tree, *, dry_run: bool) -> None:
+async def _decrement_budget(server: Server, target: Target, budget: Tree, *, dry_run: bool) -> None:
     """Take one disruption from the budget. Raises TooManyRequests, Forbidden."""
     store = server.stores.by_name(POLICY, "poddisruptionbudgets")
     now = timestamp(server.clock.now())
 
-    def spent(current: Tree | None) -> Tree:
+    def decrement(current: Tree | None) -> Tree:
         assert current is not None
-        known = current.setdefault("status", {})
-        _check(current, known)
-        left = known["disruptionsAllowed"] = known["disruptionsAllowed"] - 1
-        if left == 0:
-            _say_insufficient(current, known, now)
-        gone = {**(known.get("disruptedPods") or {}), target.key.name: now}
-        known["disruptedPods"] = dict(sorted(gone.items()))
-        reorder_keys(known, policy.PodDisruptionBudgetStatus)
+        budget_status = current.setdefault("status", {})
+        _check_budget(current, budget_status)
+        allowed = budget_status["disruptionsAllowed"] = budget_status["disruptionsAllowed"] - 1
+        if allowed == 0:
+            _set_insufficient(current, budget_status, now)
+        disrupted = {**(budget_status.get("disruptedPods") or {}), target.key.name: now}
+        budget_status["disruptedPods"] = dict(sorted(disrupted.items()))
+        reorder_keys(budget_status, policy.PodDisruptionBudgetStatus)
         return current
 
     key = ObjectKey(target.key.namespace, name_of(budget))
-    await store.update(key, spent, subresource="status", dry_run=dry_run)
+    await store.update(key, decrement, subresource="status", dry_run=dry_run)
 
 
-def _check(budget: Tree, known: Tree) -> None:
+def _check_budget(budget: Tree, budget_status: Tree) -> None:
     name = name_of(budget)
-    if (known.get("observedGeneration") or 0) < generation_of(budget):
-        raise _processing(name)
-    allowed = known.get("disruptionsAllowed") or 0
-    refused = ""
+    if (budget_status.get("observedGeneration") or 0) < generation_of(budget):
+        raise _budget_not_observed(name)
+    allowed = budget_status.get("disruptionsAllowed") or 0
+    refusal = ""
     if allowed < 0:
-        refused = "pdb disruptions allowed is negative"
-    elif len(known.get("disruptedPods") or ()) > MAX_DISRUPTED:
-        refused = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-    if refused:
-        raise Forbidden(refused, resource="poddisruptionbudget", group="policy", name=name)
+        refusal = "pdb disruptions allowed is negative"
+    elif len(budget_status.get("disruptedPods") or ()) > MAX_DISRUPTED:
+        refusal = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+    if refusal:
+        raise Forbidden(refusal, resource="poddisruptionbudget", group="policy", name=name)
     if allowed == 0:
-        needs, has = known.get("desiredHealthy") or 0, known.get("currentHealthy") or 0
+        needs, has = (
+            budget_status.get("desiredHealthy") or 0,
+            budget_status.get("currentHealthy") or 0,
+        )
         message = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-        raise _violated(message, retry_after=0)
+        raise _budget_violation(message, retry_after=0)
 
 
-def _say_insufficient(budget: Tree, known: Tree, now: str) -> None:
+def _set_insufficient(budget: Tree, budget_status: Tree, now: str) -> None:
     condition = {
         "type": "DisruptionAllowed",
         "status": "False",
-        "observedGeneration": known.get("observedGeneration") or 0,
+        "observedGeneration": budget_status.get("observedGeneration") or 0,
         "lastTransitionTime": now,
         "reason": "InsufficientPods",
         "message": "",
     }
-    others = []
-    for one in known.get("conditions") or ():
-        if one.get("type") != "DisruptionAllowed":
-            others.append(one)
-        elif one.get("status") == "False":
-            condition["lastTransitionTime"] = one.get("lastTransitionTime")
+    conditions = []
+    for existing in budget_status.get("conditions") or ():
+        if existing.get("type") != "DisruptionAllowed":
+            conditions.append(existing)
+        elif existing.get("status") == "False":
+            condition["lastTransitionTime"] = existing.get("lastTransitionTime")
     if not condition["observedGeneration"]:
         del condition["observedGeneration"]
-    known["conditions"] = [*others, condition]
+    budget_status["conditions"] = [*conditions, condition]
 
 
-def _processing(name: str) -> TooManyRequests:
+def _budget_not_observed(name: str) -> TooManyRequests:
     message = f"The disruption budget {name} is still being processed by the server."
-    return _violated(message, retry_after=10)
+    return _budget_violation(message, retry_after=10)
 
 
-def _violated(message: str, *, retry_after: int) -> TooManyRequests:
+def _budget_violation(message: str, *, retry_after: int) -> TooManyRequests:
     causes = [cause(reason="DisruptionBudget", message=message)]
-    return TooManyRequests(_VIOLATES, retry_after=retry_after, causes=causes)
+    return TooManyRequests(_VIOLATION_MESSAGE, retry_after=retry_after, causes=causes)
 
 
-def _of_version(query: DeleteQuery, version: str) -> DeleteQuery:
+def _with_resource_version(query: DeleteQuery, version: str) -> DeleteQuery:
     if query.preconditions.resource_version is not None:
         return query
     return replace(query, preconditions=replace(query.preconditions, resource_version=version))
@@ -246,7 +249,7 @@ async def _delete(server: Server, target: Target, query: DeleteQuery) -> None:
     if not query.dry_run:
         now = timestamp(server.clock.now())
 
-        def said(pod: Tree | None) -> Tree:
+        def add_condition(pod: Tree | None) -> Tree:
             assert pod is not None
             set_condition(
                 pod,
@@ -258,7 +261,7 @@ async def _delete(server: Server, target: Target, query: DeleteQuery) -> None:
             return pod
 
         written = await target.store.update(
-            target.key, said, subresource="binding", preconditions=query.preconditions
+            target.key, add_condition, subresource="binding", preconditions=query.preconditions
         )
         if query.preconditions.resource_version is not None:
             query = replace(

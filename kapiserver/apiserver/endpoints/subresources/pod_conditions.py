@@ -18,10 +18,10 @@ def set_condition(pod: Tree, now: str, *, kind: str, reason: str = "", message: 
     reorder_keys(condition, v1.PodCondition)
     status = pod.setdefault("status", {})
     conditions = list(status.get("conditions") or ())
-    for index, one in enumerate(conditions):
-        if one.get("type") == kind:
-            if one.get("status") == "True":
-                condition["lastTransitionTime"] = one.get("lastTransitionTime")
+    for index, existing in enumerate(conditions):
+        if existing.get("type") == kind:
+            if existing.get("status") == "True":
+                condition["lastTransitionTime"] = existing.get("lastTransitionTime")
             conditions[index] = condition
             break
     else:

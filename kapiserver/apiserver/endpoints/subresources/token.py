@@ -49,43 +49,43 @@ async def create_token(
     tokens = server.service_account_tokens
     if tokens is None:
         raise UnknownResource
-    asked = decode_object(server, target, body, field_validation(options), caller.warnings)
-    _place(target, asked)
+    token_request = decode_object(server, target, body, field_validation(options), caller.warnings)
+    _check_metadata(target, token_request)
     account = (await target.store.get(target.key)).tree()
-    spec = asked.setdefault("spec", {})
+    spec = token_request.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT_SECONDS
-    track_ownership(server, caller, target, options, live=None, new=asked)
+    track_ownership(server, caller, target, options, live=None, new=token_request)
     spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
     spec.setdefault("boundObjectRef", None)
-    if wrong := list(validate_token_expiration(spec["expirationSeconds"], _SECONDS)):
-        raise _invalid(wrong)
+    if errors := list(validate_token_expiration(spec["expirationSeconds"], _SECONDS)):
+        raise _invalid(errors)
     admit = admission(server, caller, target, dry_run=is_dry_run(options))
-    validate = await admit(asked, None)
+    validate = await admit(token_request, None)
     if validate is not None:
         await validate()
-    bound = await _bound(server, target, spec["boundObjectRef"] or {})
+    bound = await _bound_objects(server, target, spec["boundObjectRef"] or {})
     seconds = spec["expirationSeconds"]
     now = server.clock.now()
-    metadata_of(asked)["creationTimestamp"] = timestamp(now)
-    reorder_keys(metadata_of(asked), ObjectMeta)
-    asked["status"] = {
+    metadata_of(token_request)["creationTimestamp"] = timestamp(now)
+    reorder_keys(metadata_of(token_request), ObjectMeta)
+    token_request["status"] = {
         "token": tokens.sign(account, bound, spec["audiences"], seconds),
         "expirationTimestamp": timestamp(now + seconds),
     }
     names = ("audiences", "expirationSeconds", "boundObjectRef", "attestations")
-    asked["spec"] = {name: spec[name] for name in names if name in spec}
-    return asked
+    token_request["spec"] = {name: spec[name] for name in names if name in spec}
+    return token_request
 
 
-def _place(target: Target, asked: Tree) -> None:
-    metadata = metadata_of(asked)
-    wanted = {"name": target.key.name, "namespace": target.key.namespace}
-    for part, value in wanted.items():
+def _check_metadata(target: Target, token_request: Tree) -> None:
+    metadata = metadata_of(token_request)
+    expected = {"name": target.key.name, "namespace": target.key.namespace}
+    for part, value in expected.items():
         if metadata.get(part) not in (None, "", value):
             detail = f"must match the service account {part} if specified"
             raise _invalid(
-                [invalid(Path("metadata") / part, metadata[part], detail)], wanted["name"]
+                [invalid(Path("metadata") / part, metadata[part], detail)], expected["name"]
             )
         metadata[part] = value
 
@@ -96,7 +96,7 @@ def _invalid(errors: list[FieldError], name: str = "") -> InvalidObject:
     )
 
 
-async def _bound(server: Server, target: Target, reference: Tree) -> list[tuple[str, Tree]]:
+async def _bound_objects(server: Server, target: Target, reference: Tree) -> list[tuple[str, Tree]]:
     """The objects with which the token ends. Raises NotFound, BadRequest, ObjectConflict."""
     if not reference:
         return []
@@ -109,7 +109,7 @@ async def _bound(server: Server, target: Target, reference: Tree) -> list[tuple[
     namespace = "" if resource == "nodes" else target.key.namespace
     name = reference.get("name") or ""
     tree = (await server.stores.by_name(CORE, resource).get(ObjectKey(namespace, name))).tree()
-    found = [(kind.kind.lower(), tree)]
+    objects = [(kind.kind.lower(), tree)]
     if resource == "pods":
         account = value_at(tree, "spec", "serviceAccountName") or ""
         if account != target.key.name:
@@ -117,15 +117,15 @@ async def _bound(server: Server, target: Target, reference: Tree) -> list[tuple[
                 f'cannot bind token for serviceaccount "{target.key.name}" to pod running with '
                 f"different serviceaccount name."
             )
-        found.extend(await _node_of(server, tree))
-    wanted = reference.get("uid")
-    if wanted and wanted != uid_of(tree):
+        objects.extend(await _node_of(server, tree))
+    uid = reference.get("uid")
+    if uid and uid != uid_of(tree):
         detail = (
-            f"the UID in the bound object reference ({wanted}) does not match the UID in record. "
+            f"the UID in the bound object reference ({uid}) does not match the UID in record. "
             "The object might have been deleted and then recreated"
         )
         raise ObjectConflict(detail, resource=kind.kind, group="", name=name)
-    return found
+    return objects
 
 
 async def _node_of(server: Server, pod: Tree) -> list[tuple[str, Tree]]:

@@ -94,13 +94,11 @@ def _validate(binding: Tree) -> list[FieldError]:
 def _bind(pod: Tree, binding: Tree, now: str) -> Tree:
     name, spec = name_of(pod), pod["spec"]
     if is_terminating(pod):
-        raise _binding_conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise _conflict(name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
-        raise _binding_conflict(
-            name, f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-        )
+        raise _conflict(name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')
     if spec.get("schedulingGates"):
-        raise _binding_conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise _conflict(name, f"pod {name} has non-empty .spec.schedulingGates")
     from kapiserver.api.core import v1
 
     spec["nodeName"] = value_at(binding, "target", "name")
@@ -115,5 +113,5 @@ def _bind(pod: Tree, binding: Tree, now: str) -> Tree:
     return pod
 
 
-def _binding_conflict(name: str, detail: str) -> ObjectConflict:
+def _conflict(name: str, detail: str) -> ObjectConflict:
     return ObjectConflict(detail, resource="pods/binding", group="", name=name)

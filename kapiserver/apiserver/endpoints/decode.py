@@ -159,7 +159,8 @@ class StrictErrors(Exception):
 
 
 def check_strict(errors: Sequence[str], validation: FieldValidation, warnings: Warnings) -> None:
-    """Ignore strict errors, add them to the warnings, or raise StrictErrors, as `validation` says."""
+    """Ignore strict errors, add them to the warnings, or raise StrictErrors, as `validation`
+    says."""
     if not errors or validation == "Ignore":
         return
     if validation == "Strict":

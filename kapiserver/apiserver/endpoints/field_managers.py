@@ -42,7 +42,8 @@ class KindSchemas:
     scheme: Scheme
     kind: GroupVersionKind
     converted: ConvertedObjectCache | None = None
-    """Objects that conversion webhooks converted. If None, conversion only changes the apiVersion."""
+    """Objects that conversion webhooks converted. If None, conversion only changes the
+    apiVersion."""
 
     def _in(self, api_version: str) -> GroupVersionKind:
         version = GroupVersion.parse(api_version)
@@ -94,8 +95,8 @@ def _empty(type_: type[Kind], kind: str, api_version: str) -> Tree:
 
 
 def field_manager(server: Server, target: Target, *, is_new: bool = False) -> FieldManager:
-    """Return the FieldManager for writes to the target, in the version of its bodies. Its methods may
-    raise FetchRequired unless `is_new`: all fields of a new object belong to its creator."""
+    """Return the FieldManager for writes to the target, in the version of its bodies. Its methods
+    may raise FetchRequired unless `is_new`: all fields of a new object belong to its creator."""
     scheme = server.scheme
     needs_webhook = not target.kind_info.is_typed and not is_new
     converted = server.custom_resources.converted if needs_webhook else None
@@ -109,15 +110,16 @@ def field_manager(server: Server, target: Target, *, is_new: bool = False) -> Fi
 
 
 def _kind_of(target: Target) -> GroupVersionKind:
-    """Return the kind whose fields are managed: that of the body, or for a view that of the object."""
+    """Return the kind whose fields are managed: that of the body, or for a view that of the
+    object."""
     if target.view is None:
         return target.kind
     return target.version.with_kind(target.resource.kind)
 
 
 def manager_of(caller: Caller, options: Tree) -> str:
-    """Return the manager of a write: `fieldManager` of the options, or the User-Agent up to its first
-    slash."""
+    """Return the manager of a write: `fieldManager` of the options, or the User-Agent up to its
+    first slash."""
     manager = options.get("fieldManager")
     if manager:
         return str(manager)
@@ -134,8 +136,8 @@ def track_ownership(
     live: Tree | None,
     new: Tree,
 ) -> None:
-    """Set the managedFields of `new` after this write; `live` and `new` are in the hub version. Raises
-    FetchRequired."""
+    """Set the managedFields of `new` after this write; `live` and `new` are in the hub version.
+    Raises FetchRequired."""
     scheme = server.scheme
     field_owners = field_manager(server, target, is_new=live is None)
     version = _kind_of(target).group_version

@@ -206,8 +206,8 @@ async def _list_document(
     items: Iterator[Tree],
     count: int,
 ) -> Response:
-    """Return a response with `head` whose `member` holds `count` items. It is encoded in slices, except
-    in Protobuf: a Protobuf message begins with its length."""
+    """Return a response with `head` whose `member` holds `count` items. It is encoded in slices,
+    except in Protobuf: a Protobuf message begins with its length."""
     if response_format.media is JSON:
         layout = streaming_lists.INDENTED if response_format.pretty else streaming_lists.COMPACT
         order = 0 if server.scheme.is_typed(head) else SORT_KEYS
@@ -238,7 +238,8 @@ async def _whole_document(
 
 
 async def _sliced_response(response_format: ResponseFormat, slices: Iterator[bytes]) -> Response:
-    """Return a response of bytes, with Content-Length, if the body fits one slice; else stream it."""
+    """Return a response of bytes, with Content-Length, if the body fits one slice; else stream
+    it."""
     first: list[bytes] = []
     size = 0
     for piece in slices:
@@ -254,8 +255,8 @@ async def _sliced_response(response_format: ResponseFormat, slices: Iterator[byt
 
 
 def _join_slices(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Join the encoded objects to slices. A slice ends after about SLICE bytes, or when the time slice
-    expires."""
+    """Join the encoded objects to slices. A slice ends after about SLICE bytes, or when the time
+    slice expires."""
     pending: list[bytes] = []
     size, time_slice = 0, TimeSlice()
     for piece in pieces:

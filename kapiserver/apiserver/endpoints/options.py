@@ -60,7 +60,8 @@ def parse_options(server: Server, query: Query, kind: str, *, rules: Rules | Non
 
 
 def _drop_disabled_options(gates: FeatureGates, options: Tree) -> Tree:
-    """Remove the options of disabled feature gates. Raises InvalidObject for `sendInitialEvents`."""
+    """Remove the options of disabled feature gates. Raises InvalidObject for
+    `sendInitialEvents`."""
     if "APIListChunking" not in gates:
         options.pop("limit", None)
         options.pop("continue", None)
@@ -86,8 +87,8 @@ def is_dry_run(options: Tree) -> bool:
 
 
 def selection_of(info: RequestInfo, options: Tree, resource: Resource) -> Selection:
-    """Return the selectors of a list or watch; a `/watch/` path may select one object by name. Raises
-    BadObject, BadRequest."""
+    """Return the selectors of a list or watch; a `/watch/` path may select one object by name.
+    Raises BadObject, BadRequest."""
     field_text = options.get("fieldSelector") or ""
     selection = selectors.parse(options.get("labelSelector") or "", field_text, resource)
     name = info.name

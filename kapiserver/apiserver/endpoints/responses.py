@@ -24,8 +24,8 @@ def tree_response(
     status: int = 200,
     offered: Sequence[MediaType] = (),
 ) -> Response:
-    """Return a tree of a declared kind as a response. `offered` are the media types to choose from; the
-    default is all of the server's. Raises NotAcceptable."""
+    """Return a tree of a declared kind as a response. `offered` are the media types to choose from;
+    the default is all of the server's. Raises NotAcceptable."""
     media_types = offered or server.codecs.media_types
     accepted = negotiate_output(request.header("Accept"), media_types, allows=_allow_any)
     return _encode(server, request, tree, accepted, status)

@@ -1,6 +1,7 @@
 """Framers that encode the objects of watch events as Tables or as PartialObjectMetadata.
 
-The framer of the resource encodes errors, which need no conversion. Mirrors watchEmbeddedEncoder of k8s.io/apiserver.
+The framer of the resource encodes errors, which need no conversion. Mirrors watchEmbeddedEncoder of
+k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class MetadataFramer:
 
 
 class TableFramer:
-    """Encodes objects as Tables of one row. Only the first Table of a watch has column definitions, so
-    watches cannot share frames."""
+    """Encodes objects as Tables of one row. Only the first Table of a watch has column definitions,
+    so watches cannot share frames."""
 
     def __init__(
         self,

@@ -200,10 +200,8 @@ def _check_budget(budget: Tree, budget_status: Tree) -> None:
     if refusal:
         raise Forbidden(refusal, resource="poddisruptionbudget", group="policy", name=name)
     if allowed == 0:
-        needs, has = (
-            budget_status.get("desiredHealthy") or 0,
-            budget_status.get("currentHealthy") or 0,
-        )
+        needs = budget_status.get("desiredHealthy") or 0
+        has = budget_status.get("currentHealthy") or 0
         message = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
         raise _budget_violation(message, retry_after=0)
 

@@ -2,7 +2,7 @@
 
 Each call is made as one user and passes authorization, admission, field managers, validation and
 the store, as a request does; the operations are those of the HTTP handlers. Objects are trees.
-What is no object (logs, connections, component statuses) is served over HTTP alone.
+Logs, connections and component statuses are served over HTTP only.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class InternalClient:
     """Calls as one user.
 
     user_agent  names the program: fields are managed under its part before the slash
-    authorize   False: whatever the user may not do is done, too
+    authorize   whether to check that the user is authorized
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class TreeBody:
 class InternalResource(ResourceClient):
     """The objects of one resource within the server, in one namespace or in all.
 
-    Returned trees are copies. Those of `shared` are the trees of the watch cache: nobody may change
-    them, and reading costs next to nothing.
+    Returned trees are copies. `shared` returns the trees of the watch cache instead, without the
+    cost of copying; never change them.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class InternalResource(ResourceClient):
         subresource: str = "",
         **parameters: str | int,
     ) -> Tree:
-        """Patch an object with any JSON value, which nobody may change meanwhile."""
+        """Patch an object. `patch` is a JSON value of the patch `type`."""
         from kapiserver.apiserver.endpoints.operations import patch as operations
 
         info = self._info("patch", name, subresource)
@@ -259,7 +259,7 @@ class InternalResource(ResourceClient):
             return self._tree(target, written.entry) if status is None else status
 
     async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
-        """Delete what the selectors select and return the list of it."""
+        """Delete the selected objects and return the list of them."""
         from kapiserver.apiserver.endpoints.operations.delete import delete_objects
 
         query = _query(parameters)
@@ -274,7 +274,7 @@ class InternalResource(ResourceClient):
             )
             return await self._list(target, listing)
 
-    # What the verbs share.
+    # Helpers of the verbs.
 
     def _info(
         self, verb: str, name: str = "", subresource: str = "", *, is_item: bool | None = None
@@ -295,7 +295,7 @@ class InternalResource(ResourceClient):
         )
 
     async def _target(self, info: RequestInfo) -> Target:
-        """Authorize a call and return what it is about. Raises Forbidden, UnknownResource,
+        """Authorize a call and return its target. Raises Forbidden, UnknownResource,
         MethodNotAllowed."""
         client = self._client
         if client.authorize:
@@ -314,7 +314,7 @@ class InternalResource(ResourceClient):
             return parse_options(self._server, _query(parameters), "DeleteOptions")
         if options.get("kind", "DeleteOptions") != "DeleteOptions":
             raise BadRequest("decoded object cannot be converted to DeleteOptions")
-        # Not decoded: code of ours has made them, and garbage collection deletes many objects.
+        # Our own code built the options, so skip decoding: garbage collection deletes many objects.
         check_options(options, "DeleteOptions")
         return options
 
@@ -348,7 +348,7 @@ class InternalResource(ResourceClient):
 
 
 def _check_is_object(target: Target) -> None:
-    """Raise MethodNotAllowed for what is served over HTTP alone."""
+    """Raise MethodNotAllowed for resources that are served over HTTP only."""
     resource = target.resource
     has_own_handler = (resource.group, resource.name, target.subresource) in SUBRESOURCES
     if has_own_handler or not resource.stored:
@@ -371,7 +371,7 @@ def _query(parameters: Parameters) -> dict[str, Sequence[str]]:
 
 @contextlib.contextmanager
 def _as_status_error(info: RequestInfo) -> Iterator[None]:
-    """Raise each error that a client would be told as its StatusError."""
+    """Convert errors that have a Status to StatusError."""
     try:
         yield
     except Exception as error:

@@ -1,8 +1,8 @@
 """Target: the resource, version, object and store that one request is about.
 
-`target_resolver.py` makes the Target of each request once; handlers are given it. A subresource
-whose body is another kind (scale) has a View, which reads that body out of the object and writes
-it back. Knows no request and no verb's meaning.
+`target_resolver.py` makes the Target of each request once and passes it to the handler. A
+subresource whose body is another kind (scale) has a View, which reads that body out of the object
+and writes it back. Knows no request.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class View(Protocol):
     """An object seen as another kind."""
 
     def read(self, obj: Tree) -> Tree:
-        """The body to answer with, of an object in the hub version."""
+        """Return the body that represents an object in the hub version."""
 
     def write(self, obj: Tree, body: Tree) -> Tree:
-        """A copy of the object with what the body says. Raises InvalidObject."""
+        """Return a copy of the object with the fields of the body set. Raises InvalidObject."""
 
     def configuration(self, obj: Tree, body: Tree) -> Tree:
-        """What applying the body says of the object itself."""
+        """Return the configuration to apply to the object for a configuration of the view."""
 
 
 VIEWS: dict[str, View] = {"scale": Scale()}
-"""Subresources that are views; all others take and give the object itself."""
+"""Subresources that are views; the body of all others is the object itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def _verbs(
             raise UnknownResource
         return subresource_verbs
     allowed = _allowed(resource.verbs, info.is_item, across)
-    if info.is_item and not allowed:  # reviews, which are never stored
+    if info.is_item and not allowed:  # a review has no items, as it is never stored
         raise UnknownResource
     return allowed
 

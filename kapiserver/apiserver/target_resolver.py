@@ -1,4 +1,4 @@
-"""From a RequestInfo to its Target, custom kinds that were established a moment ago included."""
+"""Resolve a RequestInfo to its Target; looks up custom kinds that another server established."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kapiserver.apiserver.target import Target, target_of
 
 
 async def resolve_target(server: Server, info: RequestInfo) -> Target:
-    """Return what a resource request is about. Raises UnknownGroup, UnknownResource."""
+    """Return the target of a resource request. Raises UnknownGroup, UnknownResource."""
     # The core group is served below /api, all others below /apis.
     if (info.prefix == "api") != (not info.version.group):
         raise UnknownGroup

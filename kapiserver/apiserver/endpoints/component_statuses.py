@@ -1,6 +1,7 @@
-"""componentstatuses: what the server finds when it asks its store how it is.
+"""componentstatuses: the health of the store.
 
-Deprecated for long; kubectl still asks. Mirrors pkg/registry/core/componentstatus of Kubernetes.
+The resource is deprecated, but `kubectl get componentstatuses` still reads it. Mirrors
+pkg/registry/core/componentstatus of Kubernetes.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from kapiserver.apiserver.target import Target
 from kapiserver.storage.errors import NotFound
 
 STORE = "etcd-0"
-"""What the store is called, whatever it is."""
+"""The name of the store's ComponentStatus, for every storage backend."""
 
 
 async def get_or_list(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Answer with one component's status, or with all of them. Raises NotFound."""
+    """Return one ComponentStatus, or the list of all. Raises NotFound."""
     handler = _get if request.info.is_item else _list
     return await handler(server, request, target)
 
@@ -88,7 +89,7 @@ async def _store_status(server: Server) -> Tree:
     try:
         await server.health.alive["storage"]()
         condition = {"type": "Healthy", "status": "True", "message": "ok"}
-    except Exception as error:  # whatever a probe raises is the finding
+    except Exception as error:  # the status reports any error of the check
         condition = {"type": "Healthy", "status": "Unknown", "error": str(error)}
     return {
         "kind": "ComponentStatus",

@@ -1,8 +1,7 @@
-"""Questions to the server that are answered and never stored: who is this, and who may do what.
+"""Reviews: TokenReview, SelfSubjectReview and the access reviews. Reviews are never stored.
 
-Every answer comes from the two seams, `Server.authenticator` and `Server.authorizer`; nothing
-here knows how they find out. Mirrors pkg/registry/authentication and pkg/registry/authorization
-of Kubernetes.
+`Server.authenticator` and `Server.authorizer` make every decision. Mirrors
+pkg/registry/authentication and pkg/registry/authorization of Kubernetes.
 """
 
 from __future__ import annotations
@@ -39,15 +38,14 @@ from kapiserver.apiserver.target import Target
 from kapiserver.codecs.negotiation import negotiate_output, wants_pretty
 
 ReviewHandler: TypeAlias = Callable[[Server, User, Tree], Awaitable[Tree]]
-"""From the question, as the client sent it, to the answer. Raises BadRequest, InvalidObject."""
+"""Returns the review that the client sent with its status. Raises BadRequest, InvalidObject."""
 
-"""For whom tokens are meant that do not say it."""
 _INVALID_TOKEN = "invalid bearer token"
 _ANY = "*"
 
 
 async def serve_review(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Answer a question. Raises NotAcceptable for a Table: there is nothing to list."""
+    """Serve the create of a review. Raises NotAcceptable for a Table."""
     accepted = negotiate_output(request.header("Accept"), server.codecs.media_types)
     is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     response_format = ResponseFormat(
@@ -62,14 +60,14 @@ async def serve_review(server: Server, request: Request, target: Target) -> AnyR
 async def create_review(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
 ) -> Tree:
-    """Return the review with its answer, which is never stored."""
+    """Return the review in the body with its status."""
     review = decode_object(server, target, body, field_validation(options), caller.warnings)
     check_namespace(target, review)
     track_ownership(server, caller, target, options, live=None, new=review)
     return await REVIEWS[target.resource.kind](server, caller.user, review)
 
 
-# Who is this?
+# Authentication.
 
 
 async def _token_review(server: Server, _user: User, review: Tree) -> Tree:
@@ -108,7 +106,7 @@ def _user_info(user: User) -> Tree:
     return info
 
 
-# Who may do what?
+# Authorization.
 
 
 async def _subject_access(server: Server, user: User, review: Tree) -> Tree:
@@ -128,7 +126,7 @@ async def _self_subject_access(server: Server, user: User, review: Tree) -> Tree
 
 def _raise_if_invalid(review: Tree, errors: Iterable[FieldError]) -> None:
     error_list = list(errors)
-    if error_list:  # the kind is missing in kube-apiserver's words, too
+    if error_list:  # kube-apiserver leaves out the kind, too
         group = kind_of(review).group
         raise InvalidObject(group=group, kind="", name="", errors=error_list)
 
@@ -153,7 +151,7 @@ async def _access(server: Server, review: Tree, user: User) -> Tree:
 
 
 def reviewed_request(spec: Tree) -> RequestInfo:
-    """The request that a question is about, as if it had been made."""
+    """Return the request that an access review asks about."""
     resource_attributes = spec.get("resourceAttributes")
     if resource_attributes is None:
         path = spec.get("nonResourceAttributes") or {}
@@ -195,4 +193,4 @@ REVIEWS: Mapping[str, ReviewHandler] = {
     "SubjectAccessReview": _subject_access,
     "TokenReview": _token_review,
 }
-"""By kind."""
+"""The handler of each kind of review."""

@@ -1,4 +1,4 @@
-"""One handler per verb, none per kind; each loads when a request first asks for it."""
+"""The handlers of the verbs, for all kinds; each loads with its first request."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ HANDLERS: dict[str, Callable[[], VerbHandler]] = {
 
 @functools.cache
 def handler_of_verb(verb: str) -> VerbHandler:
-    """Return the handler of a verb. Decoding, admission and field managers load with it: a server
-    is ready before it has loaded them."""
+    """Return the handler of a verb. Its first call imports decoding, admission and field managers,
+    so that starting a server does not wait for them."""
     return HANDLERS[verb]()

@@ -15,11 +15,11 @@ from kapiserver.apiserver.target import Target
 
 
 async def create(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Create the object in the body and answer with it as it was stored."""
+    """Create the object in the body and return it as stored."""
     if target.key.name or (target.resource.namespaced and not target.key.namespace):
         raise MethodNotAllowed
     response_format = negotiate_response(server, request, target)
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
-    written = await create_object(server, target, request.caller(), options, body)
-    return entry_response(server, request, response_format, target, written.entry, 201)
+    result = await create_object(server, target, request.caller(), options, body)
+    return entry_response(server, request, response_format, target, result.entry, 201)

@@ -22,23 +22,23 @@ async def delete(server: Server, request: Request, target: Target) -> AnyRespons
     """Delete the object, or mark it as terminating."""
     response_format = negotiate_response(server, request, target)
     options = await read_delete_options(server, request, target)
-    written = await delete_object(server, target, request.caller(), options)
-    status = deleted_status(target, written)
+    result = await delete_object(server, target, request.caller(), options)
+    status = deleted_status(target, result)
     if status is not None:
-        # A Status is never made a Table.
+        # A Status is never converted to a Table.
         return plain_response(
             server,
             ResponseFormat(media=response_format.media, pretty=response_format.pretty),
             status,
         )
-    is_waiting = written.outcome == "terminating" and options.get("orphanDependents") is False
+    is_waiting = result.outcome == "terminating" and options.get("orphanDependents") is False
     return entry_response(
-        server, request, response_format, target, written.entry, 202 if is_waiting else 200
+        server, request, response_format, target, result.entry, 202 if is_waiting else 200
     )
 
 
 async def read_delete_options(server: Server, request: Request, target: Target) -> Tree:
-    """DeleteOptions from the body, or without one from the query. Raises BadRequest,
+    """Return the DeleteOptions in the body, or in the query if there is no body. Raises BadRequest,
     InvalidObject."""
     data = await request.read_body(server.config.body_limit)
     if not data:

@@ -1,4 +1,4 @@
-"""DELETE of a collection: what a list would give. Mirrors DeleteCollection of k8s.io/apiserver."""
+"""DELETE of a collection. Mirrors DeleteCollection of k8s.io/apiserver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kapiserver.apiserver.target import Target
 
 
 async def deletecollection(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Delete what the selectors select and answer with the list of it."""
+    """Delete the selected objects and return the list of them."""
     if target.resource.namespaced and not target.key.namespace:
         raise MethodNotAllowed
     response_format = negotiate_response(server, request, target)

@@ -13,7 +13,7 @@ from kapiserver.codecs.media_types import YAML
 
 
 async def get(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Answer with the object."""
+    """Return the object."""
     response_format = negotiate_response(server, request, target)
     version = request.parameter("resourceVersion")
     if version:
@@ -21,7 +21,7 @@ async def get(server: Server, request: Request, target: Target) -> AnyResponse:
     entry = await target.store.get(target.key, resource_version=version)
     if response_format.media is not YAML:
         return entry_response(server, request, response_format, target, entry)
-    # Writing YAML takes half a microsecond a byte.
+    # Encoding YAML takes half a microsecond per byte, so large objects are encoded in a thread.
     offloader = server.stores.offloader
     await offloader.tree(entry)
     return await offloader.run_sized(

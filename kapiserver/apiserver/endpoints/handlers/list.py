@@ -1,4 +1,4 @@
-"""GET of a collection. Mirrors ListResource of k8s.io/apiserver, less its watch."""
+"""GET of a collection. Mirrors the list half of ListResource of k8s.io/apiserver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kapiserver.apiserver.target import Target
 
 
 async def list_(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Answer with the list, or a page of it."""
+    """Return the list, or a page of it."""
     response_format = negotiate_response(server, request, target)
     options = read_options(server, request, "ListOptions")
     listing = await target.store.list(list_query(request.info, target, options))

@@ -25,7 +25,7 @@ from kapiserver.codecs.errors import UnsupportedMediaType
 
 
 async def patch(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Apply the patch to the object and answer with it as it was stored."""
+    """Patch the object and return it as stored."""
     name = request.header("Content-Type").partition(";")[0].strip()
     accepted = accepted_patches(server, target)
     if name not in accepted:
@@ -36,16 +36,16 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
     content = read_patch(PATCH_TYPES[name], data, field_validation(options))
-    written = await patch_object(server, target, request.caller(), options, content)
-    return entry_response(server, request, response_format, target, written.entry)
+    result = await patch_object(server, target, request.caller(), options, content)
+    return entry_response(server, request, response_format, target, result.entry)
 
 
 async def _apply(server: Server, request: Request, target: Target, media: str) -> AnyResponse:
-    """Apply the configuration in the body and answer with the object as it was stored."""
+    """Apply the configuration in the body and return the object as stored."""
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     config = read_configuration(media, data, field_validation(options), request.warnings)
-    written = await apply_configuration(server, target, request.caller(), options, config)
-    status = 201 if written.outcome == "created" else 200
-    return entry_response(server, request, response_format, target, written.entry, status)
+    result = await apply_configuration(server, target, request.caller(), options, config)
+    status = 201 if result.outcome == "created" else 200
+    return entry_response(server, request, response_format, target, result.entry, status)

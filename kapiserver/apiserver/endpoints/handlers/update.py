@@ -14,10 +14,10 @@ from kapiserver.apiserver.target import Target
 
 
 async def update(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Replace the object by the one in the body and answer with it as it was stored."""
+    """Replace the object with the one in the body and return it as stored."""
     response_format = negotiate_response(server, request, target)
     body = await read_body(server, request, target)
     options = read_options(server, request, "UpdateOptions")
-    written = await update_object(server, target, request.caller(), options, body)
-    status = 201 if written.outcome == "created" else 200
-    return entry_response(server, request, response_format, target, written.entry, status)
+    result = await update_object(server, target, request.caller(), options, body)
+    status = 201 if result.outcome == "created" else 200
+    return entry_response(server, request, response_format, target, result.entry, status)

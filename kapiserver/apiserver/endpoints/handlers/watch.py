@@ -1,4 +1,4 @@
-"""GET of a collection's changes. Mirrors the watch half of ListResource of k8s.io/apiserver."""
+"""Watch of a collection. Mirrors the watch half of ListResource of k8s.io/apiserver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kapiserver.storage.query import Framer
 
 
 async def watch(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Answer with a stream of events."""
+    """Return a stream of events."""
     response_format = negotiate_stream(server, request, target)
     options = read_options(server, request, "ListOptions")
     framer = _framer(server, request, response_format, target)
@@ -28,8 +28,8 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     sink = request.open_sink()
     if response_format.convert is None:
         await _compile_encoder(target, form_of(target.version, response_format.media.extension))
-    watching = await target.store.watch(query, framer, sink)
-    request.on_complete(lambda _: watching.cancel())
+    subscription = await target.store.watch(query, framer, sink)
+    request.on_complete(lambda _: subscription.cancel())
     return StreamResponse(
         media_type=response_format.media.stream_type,
         sink=sink,
@@ -38,7 +38,7 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
 
 
 async def _compile_encoder(target: Target, form: Form) -> None:
-    """Do aside of the event loop what the first object of a kind needs."""
+    """Compile the encoder of a form, if that was not done yet."""
     store = target.store
     if not store.encoder.is_compiled(form):
         await store.cache.wait_ready()
@@ -46,8 +46,8 @@ async def _compile_encoder(target: Target, form: Form) -> None:
 
 
 def _stream_timeout(server: Server, options: Tree) -> float:
-    """How long the stream lasts: what the client asks, else long and never the same twice, so
-    that the watches of a busy moment do not all come back in one."""
+    """Return `timeoutSeconds`, or a random time of one to two times `min_request_timeout`, so that
+    watches that started together do not end together."""
     timeout: int | None = options.get("timeoutSeconds")
     return timeout if timeout else server.config.min_request_timeout * (1 + random.random())
 

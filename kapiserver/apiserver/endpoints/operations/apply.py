@@ -46,14 +46,14 @@ from kapiserver.storage.query import WriteResult
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What a client applies, as it wrote it, and what it wrote twice."""
+    """A configuration as the client sent it, and the error message for its duplicate fields."""
 
     tree: Tree
     duplicates: str = ""
 
 
 def _read_yaml(data: bytes) -> Configuration:
-    """JSON is YAML, and read as such many times faster."""
+    """Read YAML; JSON is decoded by the JSON decoder, which is many times faster."""
     if data.lstrip()[:1] == b"{":
         try:
             json.check_value_count(data, MAX_VALUES)
@@ -84,13 +84,13 @@ APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
     "application/apply-patch+yaml": ("YAML", _read_yaml),
     "application/apply-patch+cbor": ("CBOR", _read_cbor),
 }
-"""By the body's media type: its name in messages, and what reads it."""
+"""By media type: the name of the encoding in messages, and the function that reads a body."""
 
 
 async def apply_configuration(
     server: Server, target: Target, caller: Caller, options: Tree, config: Tree
 ) -> WriteResult:
-    """Apply the configuration; create the object if there is none."""
+    """Apply the configuration; create the object if it does not exist."""
     _check_kind(server, target, config)
     manager = options["fieldManager"]
     fields = field_manager(server, target)
@@ -118,7 +118,7 @@ async def apply_configuration(
         return _to_hub(server, target, merged, entries)
 
     dry_run = is_dry_run(options)
-    written = await target.store.update(
+    result = await target.store.update(
         target.key,
         change,
         subresource=target.subresource,
@@ -126,9 +126,9 @@ async def apply_configuration(
         dry_run=dry_run,
         may_create=not target.subresource,
     )
-    for text in written.warnings:
+    for text in result.warnings:
         caller.warnings.add(text)
-    return written
+    return result
 
 
 def read_configuration(
@@ -148,7 +148,7 @@ def read_configuration(
 
 
 def _check_kind(server: Server, target: Target, config: Tree) -> None:
-    """See that the configuration is one of the target's kind. Raises BadRequest, BadObject."""
+    """Raise BadRequest or BadObject unless the configuration is of the target's kind."""
     for name, value in (("kind", config.get("kind")), ("apiVersion", config.get("apiVersion"))):
         if not isinstance(value, str):
             raise BadRequest(f"Object '{name.title() if name == 'kind' else name}' is missing")
@@ -170,8 +170,8 @@ def _check_kind(server: Server, target: Target, config: Tree) -> None:
 
 
 def _check_live(fields: FieldManager, live: Tree, config: Tree) -> None:
-    """See that what is stored fits its schema, which may be younger. Raises BadObject, of the
-    configuration where that does not fit either."""
+    """Raise BadObject unless the stored object fits its schema, which may have changed since the
+    last write. An error in the configuration is reported first."""
     try:
         typed_values.check(fields.schemas.node(fields.version), live)
     except typed_values.SchemaMismatch as error:
@@ -184,7 +184,7 @@ def _check_live(fields: FieldManager, live: Tree, config: Tree) -> None:
 def _merge(
     fields: FieldManager, live: Tree | None, config: Tree, manager: str, now: str, force: bool
 ) -> tuple[Tree, list[Tree]]:
-    """The merged object and its managedFields. Raises FieldConflicts, BadObject."""
+    """Return the merged object and its managedFields. Raises FieldConflicts, BadObject."""
     try:
         return fields.apply(live, config, manager=manager, now=now, force=force)
     except FieldConflicts as error:
@@ -205,7 +205,8 @@ def _conflicts_without(error: FieldConflicts, allowed: Fields) -> dict[Manager, 
 
 
 def _to_hub(server: Server, target: Target, merged: Tree, entries: list[Tree]) -> Tree:
-    """What came out, canonical, defaulted, in the hub version and in its place."""
+    """Return the merged object in the hub version, with defaults and managedFields set. Raises
+    BadRequest."""
     kind = target.version.with_kind(target.resource.kind)
     try:
         tree = decode_tree(server.scheme.type_of(kind), merged, [])

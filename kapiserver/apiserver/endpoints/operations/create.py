@@ -32,12 +32,12 @@ async def create_object(
 
     obj = await server.stores.offloader.run_sized(body.size, new_object)
     dry_run = is_dry_run(options)
-    written = await target.store.create(
+    result = await target.store.create(
         obj,
         namespace=target.key.namespace,
         admit=admission(server, caller, target, dry_run=dry_run),
         dry_run=dry_run,
     )
-    for text in written.warnings:
+    for text in result.warnings:
         caller.warnings.add(text)
-    return written
+    return result

@@ -20,7 +20,7 @@ from kapiserver.storage.query import ListQuery, ListResult, WriteResult
 
 def delete_options(server: Server, target: Target, body: Body) -> Tree:
     """Return the DeleteOptions in a body. Raises CodecError, BadRequest, InvalidObject."""
-    # Clients may send them in the version of the resource, too.
+    # Clients may also send DeleteOptions in the version of the resource.
     decoded = body.decode(server, target.version.with_kind("DeleteOptions"))
     if decoded.kind.kind != "DeleteOptions":
         raise BadRequest("decoded object cannot be converted to DeleteOptions")
@@ -38,23 +38,23 @@ async def delete_object(
         resource = target.resource
         raise Forbidden(refusal, resource=resource.name, group=resource.group, name=target.key.name)
     _warn_of_dependents(target, caller, options)
-    written = await target.store.delete(
+    result = await target.store.delete(
         target.key, query, admit=admission(server, caller, target, dry_run=query.dry_run)
     )
-    for text in written.warnings:
+    for text in result.warnings:
         caller.warnings.add(text)
-    return written
+    return result
 
 
-def deleted_status(target: Target, written: WriteResult) -> Tree | None:
-    """Return the Status that answers a delete; None if the answer is the object itself."""
-    if written.outcome != "deleted" or target.resource.returns_deleted_object:
+def deleted_status(target: Target, result: WriteResult) -> Tree | None:
+    """Return the Status in the response to a delete; None if the response is the object."""
+    if result.outcome != "deleted" or target.resource.returns_deleted_object:
         return None
     info = details(
-        name=written.entry.key.name,
+        name=result.entry.key.name,
         group=target.resource.group,
         kind=target.resource.name,
-        uid=uid_of(written.entry.tree()),
+        uid=uid_of(result.entry.tree()),
     )
     return {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": SUCCESS, "details": info,
@@ -64,17 +64,17 @@ def deleted_status(target: Target, written: WriteResult) -> Tree | None:
 async def delete_objects(
     server: Server, target: Target, caller: Caller, options: Tree, list_query: ListQuery
 ) -> ListResult:
-    """Delete what the query selects and return the list of it; `options` are DeleteOptions."""
+    """Delete the objects that a query selects and return them; `options` are DeleteOptions."""
     query = delete_query(options)
     _warn_of_dependents(target, caller, options)
-    before = await target.store.list(replace(list_query, limit=1))
-    written = await target.store.delete_collection(
+    listing = await target.store.list(replace(list_query, limit=1))
+    results = await target.store.delete_collection(
         list_query, query, admit=admission(server, caller, target, dry_run=query.dry_run)
     )
-    return ListResult(entries=[result.entry for result in written], revision=before.revision)
+    return ListResult(entries=[result.entry for result in results], revision=listing.revision)
 
 
 def _warn_of_dependents(target: Target, caller: Caller, options: Tree) -> None:
-    # If the client does not say what becomes of dependents, the default may surprise.
+    # The default propagation policy of some kinds may surprise, so warn if the client sets none.
     if all(options.get(name) is None for name in ("propagationPolicy", "orphanDependents")):
         caller.warnings.add(target.strategy.deletion_warning)

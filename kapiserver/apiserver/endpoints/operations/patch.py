@@ -1,7 +1,7 @@
 """Patch an object or a subresource, in the version of the URL.
 
-What comes out of a patch is decoded as strictly as a body, and a patch that leaves something which
-is no object of its kind is 422. Mirrors patchResource of k8s.io/apiserver.
+The result of a patch is decoded as strictly as a body. If the result is no object of the target's
+kind, the status is 422. Mirrors patchResource of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from kapiserver.storage.query import WriteResult
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A decoded body, and strict errors about members that it has twice."""
+    """A decoded body, and strict errors for its duplicate members."""
 
     value: Value
     repeated: Sequence[str] = ()
@@ -55,7 +55,7 @@ def _document(data: bytes) -> Document:
 
 
 def _document_in_cbor(data: bytes) -> Document:
-    return Document(cbor.decode_value(data))  # which refuses members that are there twice
+    return Document(cbor.decode_value(data))  # decoding fails on duplicate members
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,12 @@ class PatchType:
 
     decode      reads a body; raises CodecError
     read        checks a decoded body; raises BadObject
-    apply       (object, patch, type of the object) to what comes out
-    shows       what a 422 shows as the invalid value: (patch, what came out)
+    apply       returns the result from (object, patch, type of the object)
+    shows       returns the invalid value in a 422 message from (patch, result)
     unknown     strict errors of the patch itself
-    strict      what those errors begin with
-    undecodable what the message about a body that is no JSON begins with
-    strategic   whether it knows the kind that it is for
+    strict      the prefix of those errors
+    undecodable the prefix of the error message for a body that cannot be decoded
+    strategic   whether it is a strategic merge patch
     """
 
     read: Callable[[Value], Any]
@@ -121,8 +121,8 @@ _CBOR_GATE = "CBORServingAndStorage"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A patch that was read: what it is, what it says, what is wrong with its spelling, and how
-    strictly that and its outcome are taken."""
+    """A patch as read: its type, its content, its strict errors, and how unknown fields are
+    handled."""
 
     type: PatchType
     content: Any
@@ -131,8 +131,8 @@ class Patch:
 
 
 def accepted_patches(server: Server, target: Target) -> list[str]:
-    """The media types of patches of this target: a strategic merge needs what only declared types
-    say, and CBOR its gate."""
+    """Return the media types of patches that the target accepts: strategic merge patches need a
+    typed kind, CBOR needs its feature gate."""
     typed, accepts_cbor = target.kind_info.is_typed, _CBOR_GATE in server.config.feature_gates
     return [
         name
@@ -142,7 +142,7 @@ def accepted_patches(server: Server, target: Target) -> list[str]:
 
 
 def patch_type(server: Server, target: Target, media: str) -> PatchType:
-    """Return the kind of patch with that media type. Raises UnsupportedMediaType."""
+    """Return the type of patch of a media type. Raises UnsupportedMediaType."""
     accepted = accepted_patches(server, target)
     if media not in accepted or media not in PATCH_TYPES:
         raise UnsupportedMediaType(accepted)
@@ -155,22 +155,22 @@ async def patch_object(
     """Apply the patch to the object."""
 
     def change(current: Tree | None) -> Tree:
-        assert current is not None  # only apply creates what is not there
+        assert current is not None  # only apply creates objects
         obj = _apply_patch(server, caller, target, patch, current)
         track_ownership(server, caller, target, options, live=current, new=obj)
         return obj
 
     dry_run = is_dry_run(options)
-    written = await target.store.update(
+    result = await target.store.update(
         target.key,
         change,
         subresource=target.subresource,
         admit=admission(server, caller, target, dry_run=dry_run),
         dry_run=dry_run,
     )
-    for text in written.warnings:
+    for text in result.warnings:
         caller.warnings.add(text)
-    return written
+    return result
 
 
 def read_patch(type_: PatchType, data: bytes, validation: FieldValidation) -> Patch:
@@ -197,7 +197,7 @@ def patch_of(type_: PatchType, document: Document, validation: FieldValidation) 
 def _apply_patch(
     server: Server, caller: Caller, target: Target, patch: Patch, current: Tree
 ) -> Tree:
-    """The patched object in the hub version, or the object with its patched view."""
+    """Return the object in the hub version, after patching it or its view. Raises InvalidObject."""
     scheme, view = server.scheme, target.view
     before = view.read(current) if view else in_version(scheme, current, target.version)
     type_ = scheme.type_of(target.kind)
@@ -222,8 +222,8 @@ def _apply_patch(
 
 
 def _check_kind(server: Server, target: Target, patch: Patch, after: Value) -> Tree:
-    """What comes out, if it is an object of the target's kind; a strategic merge is one into that
-    kind, whatever it says. Raises BadObject."""
+    """Return the result of a patch if it is of the target's kind. A strategic merge patch cannot
+    change the kind. Raises BadObject."""
     if not isinstance(after, dict):
         raise BadObject(f"couldn't get version/kind; json parse error: {target.kind.kind} expected")
     kind, version = target.kind.kind, str(target.kind.group_version)
@@ -241,7 +241,7 @@ def _check_kind(server: Server, target: Target, patch: Patch, after: Value) -> T
 
 
 def _check_custom_kind(target: Target, after: Value) -> None:
-    """Of custom objects what they say that they are is a rule of its own. Raises InvalidObject."""
+    """Raise InvalidObject if a patch changed the kind or apiVersion of a custom object."""
     members = after if isinstance(after, dict) else {}
     kind, version = members.get("kind"), members.get("apiVersion")
     if not isinstance(kind, str) or not isinstance(version, str):

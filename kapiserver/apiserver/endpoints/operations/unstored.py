@@ -1,4 +1,4 @@
-"""Creates that store no object of their own: bindings, evictions, tokens, reviews."""
+"""Create operations that store no new object: bindings, evictions, tokens, reviews."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from kapiserver.storage.query import Preconditions, WriteResult
 async def update_object(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
 ) -> WriteResult:
-    """Replace the object by the one in the body; the uid in the body is a precondition."""
+    """Replace the object with the one in the body; the uid in the body is a precondition."""
     validation = field_validation(options)
 
     def new_object() -> Tree:
@@ -36,7 +36,7 @@ async def update_object(
     unused = iter((first,))
 
     def change(current: Tree | None) -> Tree:
-        # The store may change what it is given, so that each try decodes anew.
+        # The store may change the object it receives, so each attempt decodes the body again.
         obj = next(unused, None) or new_object()
         if target.view is not None and current is not None:
             obj = target.view.write(current, obj)
@@ -44,7 +44,7 @@ async def update_object(
         return obj
 
     dry_run = is_dry_run(options)
-    written = await target.store.update(
+    result = await target.store.update(
         target.key,
         change,
         subresource=target.subresource,
@@ -53,6 +53,6 @@ async def update_object(
         dry_run=dry_run,
         may_create=target.strategy.allow_create_on_update,
     )
-    for text in written.warnings:
+    for text in result.warnings:
         caller.warnings.add(text)
-    return written
+    return result

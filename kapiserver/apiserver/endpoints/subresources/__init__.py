@@ -1,6 +1,6 @@
-"""Paths below objects that are no part of them: one handler each, for all verbs the path takes.
+"""Handlers of subresources that are no part of the object. Each handles all verbs of its path.
 
-What is a part of the object (status, scale, resize) is written by the handlers of the verbs.
+The handlers of the verbs serve the subresources that are part of the object: status, scale, resize.
 """
 
 from __future__ import annotations

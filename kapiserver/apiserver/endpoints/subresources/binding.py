@@ -1,4 +1,4 @@
-"""POST of `pods/binding` and `bindings`: the scheduler says on which node a pod runs.
+"""POST of `pods/binding` and `bindings`: the scheduler assigns a pod to a node.
 
 Mirrors BindingREST of pkg/registry/core/pod/storage.
 """
@@ -44,7 +44,7 @@ from kapiserver.storage.query import Preconditions
 
 
 async def bind(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Assign the pod to the node and answer with a Status."""
+    """Assign the pod to the node and return a Status."""
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await bind_pod(server, target, request.caller(), options, body)
@@ -103,7 +103,7 @@ def _bind(pod: Tree, binding: Tree, now: str) -> Tree:
 
     spec["nodeName"] = value_at(binding, "target", "name")
     reorder_keys(spec, v1.PodSpec)
-    (pod.get("status") or {}).pop("nominatedNodeName", None)  # it only misleads from now on
+    (pod.get("status") or {}).pop("nominatedNodeName", None)  # meaningless for a bound pod
     metadata = metadata_of(pod)
     for part, values in (("annotations", annotations_of(binding)), ("labels", labels_of(binding))):
         if values:

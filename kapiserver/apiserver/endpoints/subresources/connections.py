@@ -1,7 +1,7 @@
-"""Logs, commands, forwarded ports and proxies: all that a kubelet or a pod itself would answer.
+"""Logs, exec, attach, port forwarding and proxies: requests that a kubelet or a pod would serve.
 
-No kubelet is attached to this server, so that each ends with a Status: what kube-apiserver says
-where it finds nothing to connect to, else that there is none. Mirrors pkg/registry/core/pod.
+No kubelet is attached to this server. Each request ends with a Status: the error of kube-apiserver
+if there is nothing to connect to, else that there is no kubelet. Mirrors pkg/registry/core/pod.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kapiserver.storage.errors import NotFound
 
 
 async def log(server: Server, request: Request, target: Target) -> AnyResponse:
-    """A pod's log: nothing before it runs somewhere."""
+    """Return the log of a pod, which is empty until it is assigned to a node."""
     options = ParameterCodec(server.scheme).decode(request.query, "PodLogOptions", CORE)
     errors = list(_log_rules(options))
     if errors:
@@ -38,7 +38,7 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
 
 
 async def stream(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Attach, exec or forward ports."""
+    """Handle attach, exec and portforward."""
     pod = await _pod(target)
     if request.info.subresource != "portforward":
         _check_container(pod, request.parameter("container"))
@@ -49,7 +49,7 @@ async def stream(server: Server, request: Request, target: Target) -> AnyRespons
 
 
 async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
-    """A connection to a port of a pod."""
+    """Connect to a port of a pod."""
     name = _split_name(request.info.name)[0]
     pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
     address = value_at(pod, "status", "podIP") or ""
@@ -58,7 +58,7 @@ async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResp
 
 
 async def service_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
-    """A connection to a pod behind a service."""
+    """Connect to a pod of a service."""
     name, port = _split_name(request.info.name)
     key = ObjectKey(target.key.namespace, name)
     service = (await target.store.get(key)).tree()
@@ -79,7 +79,7 @@ async def service_proxy(server: Server, request: Request, target: Target) -> Any
 
 
 async def node_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
-    """A connection to a kubelet."""
+    """Connect to the kubelet of a node."""
     raise await _no_kubelet(server, _split_name(request.info.name)[0])
 
 
@@ -88,7 +88,8 @@ async def _pod(target: Target) -> Tree:
 
 
 async def _no_kubelet(server: Server, node: str) -> ServiceUnavailable:
-    """What to answer of a node that is there. Raises NotFound."""
+    """Return the error for a request to the kubelet of a node. Raises NotFound if there is no such
+    node."""
     await server.stores.by_name(CORE, "nodes").get(ObjectKey("", node))
     return _unreachable(f"the kubelet of node {node}")
 
@@ -109,7 +110,7 @@ def _check_address(text: str) -> None:
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """Name and port of `[scheme:]name[:port]`."""
+    """Return name and port of `[scheme:]name[:port]`."""
     parts = name.split(":")
     if len(parts) == 3:
         return parts[1], parts[2]
@@ -125,13 +126,14 @@ def _log_rules(options: Tree) -> Iterator[FieldError]:
     since = options.get("sinceSeconds")
     if since is not None and options.get("sinceTime") is not None:
         detail = "at most one of `sinceTime` or `sinceSeconds` may be specified"
-        yield forbidden(Path("[]"), detail)  # as Go spells no path
+        yield forbidden(Path("[]"), detail)  # Go's string form of an empty path
     elif since is not None and since < 1:
         yield invalid(Path("sinceSeconds"), since, "must be greater than 0")
 
 
 def _check_container(pod: Tree, container: str) -> None:
-    """See which container is meant. Raises BadRequest."""
+    """Raise BadRequest unless the pod has the container, or has one container and the request names
+    none."""
     spec, name = pod.get("spec") or {}, name_of(pod)
     kinds = ("containers", "initContainers", "ephemeralContainers")
     names = {

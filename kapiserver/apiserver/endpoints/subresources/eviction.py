@@ -1,4 +1,4 @@
-"""POST of `pods/eviction`: a pod goes if the budget of its like allows.
+"""POST of `pods/eviction`: delete a pod if its PodDisruptionBudget allows it.
 
 Mirrors EvictionREST of pkg/registry/core/pod/storage.
 """
@@ -57,7 +57,7 @@ _SEVERAL_BUDGETS_MESSAGE = (
 
 
 async def evict(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Delete the pod, or answer that it may not go now."""
+    """Delete the pod, or return a Status if a budget does not allow it."""
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await evict_pod(server, target, request.caller(), options, body)
@@ -101,7 +101,8 @@ def _delete_options(eviction: Tree, options: Tree) -> Tree:
 
 
 async def _delete_unprotected(server: Server, target: Target, query: DeleteQuery) -> bool:
-    """Delete a pod that serves nobody: no budget counts it."""
+    """Delete a pod that is pending, finished or terminating: budgets do not protect it. Return
+    False if it is none of these."""
     for attempt in range(1, ATTEMPTS + 1):
         pod = (await target.store.get(target.key)).tree()
         phase = value_at(pod, "status", "phase")
@@ -131,7 +132,7 @@ async def _delete_within_budget(
         await _decrement_budget(server, target, budget, dry_run=query.dry_run)
         await _delete(server, target, query)
         return
-    try:  # it must not have become ready since
+    try:  # fails if the pod has changed, as it may have become ready
         await _delete(server, target, _with_resource_version(query, resource_version_of(pod)))
     except ObjectConflict:
         if query.preconditions.resource_version is not None:
@@ -148,7 +149,7 @@ async def _budgets_of(server: Server, pod: Tree) -> list[Tree]:
         selector = value_at(budget, "spec", "selector")
         if not selector or selects_everything(selector):
             continue
-        with contextlib.suppress(BadObject):  # such a selector selects nothing
+        with contextlib.suppress(BadObject):  # an invalid selector selects nothing
             selection = selection_of(selector)
             if selection is not None and selection.matches(labels_of(pod), {}):
                 budgets.append(budget)
@@ -156,7 +157,8 @@ async def _budgets_of(server: Server, pod: Tree) -> list[Tree]:
 
 
 def _ignores_budget(pod: Tree, budget: Tree) -> bool:
-    """Whether a pod is missing already, and others are enough or it may go anyway."""
+    """Return whether a pod is not ready and may be deleted without a disruption: enough other pods
+    are healthy, or the policy is AlwaysAllow."""
     if has_condition(pod, "Ready"):
         return False
     if value_at(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -167,7 +169,7 @@ def _ignores_budget(pod: Tree, budget: Tree) -> bool:
 
 
 async def _decrement_budget(server: Server, target: Target, budget: Tree, *, dry_run: bool) -> None:
-    """Take one disruption from the budget. Raises TooManyRequests, Forbidden."""
+    """Decrement the allowed disruptions of the budget. Raises TooManyRequests, Forbidden."""
     store = server.stores.by_name(POLICY, "poddisruptionbudgets")
     now = timestamp(server.clock.now())
 
@@ -243,7 +245,7 @@ def _with_resource_version(query: DeleteQuery, version: str) -> DeleteQuery:
 
 
 async def _delete(server: Server, target: Target, query: DeleteQuery) -> None:
-    """Say why the pod goes, then delete it."""
+    """Set the DisruptionTarget condition of the pod, then delete it."""
     if not query.dry_run:
         now = timestamp(server.clock.now())
 

@@ -1,4 +1,4 @@
-"""Conditions that the server itself sets on pods. Mirrors UpdatePodCondition of pkg/api/pod."""
+"""Conditions that the API server sets on pods. Mirrors UpdatePodCondition of pkg/api/pod."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from kapiserver.api.types import Tree
 
 
 def set_condition(pod: Tree, now: str, *, kind: str, reason: str = "", message: str = "") -> None:
-    """Say that a condition holds; when it began to stays. The pod is the caller's own."""
+    """Set a condition of the pod to True. If it was True before, its lastTransitionTime stays. The
+    pod is changed in place."""
     condition: Tree = {"type": kind, "status": "True", "lastProbeTime": None}
     if generation_of(pod):
         condition["observedGeneration"] = generation_of(pod)

@@ -1,4 +1,4 @@
-"""POST of `serviceaccounts/token`: a token of the account, bound to what the request names.
+"""POST of `serviceaccounts/token`: sign a token, bound to the object that the request names.
 
 Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
 """
@@ -33,7 +33,7 @@ _DEFAULT_SECONDS = 3600
 
 
 async def request_token(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Answer with a TokenRequest that holds the token."""
+    """Return a TokenRequest with the token."""
     if server.service_account_tokens is None:
         raise UnknownResource
     body = await read_body(server, request, target)
@@ -97,7 +97,8 @@ def _invalid(errors: list[FieldError], name: str = "") -> InvalidObject:
 
 
 async def _bound_objects(server: Server, target: Target, reference: Tree) -> list[tuple[str, Tree]]:
-    """The objects with which the token ends. Raises NotFound, BadRequest, ObjectConflict."""
+    """Return the objects that the token is bound to, with their kinds. Raises NotFound, BadRequest,
+    ObjectConflict."""
     if not reference:
         return []
     kind = GroupVersion.parse(reference.get("apiVersion") or "").with_kind(

@@ -128,17 +128,17 @@ def target_of(kind_info: KindInfo, stores: StoreRegistry, info: RequestInfo) -> 
     )
 
 
-_OF_ITEMS = ("get", "update", "patch", "delete", "watch")
-_OF_COLLECTIONS = ("list", "watch", "create", "deletecollection")
-_ACROSS_NAMESPACES = ("list", "watch")
+_ITEM_VERBS = ("get", "update", "patch", "delete", "watch")
+_COLLECTION_VERBS = ("list", "watch", "create", "deletecollection")
+_ALL_NAMESPACES_VERBS = ("list", "watch")
 
 
 def _verbs(
     info: RequestInfo, resource: Resource, subresource_verbs: Collection[str] | None
 ) -> Collection[str]:
     """Return the verbs that a path allows. Raises UnknownResource if there is no such path."""
-    across = resource.namespaced and not info.namespace
-    if info.is_item and across:
+    is_all_namespaces = resource.namespaced and not info.namespace
+    if info.is_item and is_all_namespaces:
         raise UnknownResource
     if not resource.namespaced and info.namespace and resource.name != "namespaces":
         raise UnknownResource
@@ -146,16 +146,22 @@ def _verbs(
         if subresource_verbs is None:
             raise UnknownResource
         return subresource_verbs
-    allowed = _allowed(resource.verbs, info.is_item, across)
-    if info.is_item and not allowed:  # a review has no items, as it is never stored
+    verbs = _allowed_verbs(resource.verbs, info.is_item, is_all_namespaces)
+    if info.is_item and not verbs:  # a review has no items, as it is never stored
         raise UnknownResource
-    return allowed
+    return verbs
 
 
 @functools.lru_cache(maxsize=256)
-def _allowed(verbs: tuple[str, ...], is_item: bool, across_namespaces: bool) -> frozenset[str]:
+def _allowed_verbs(
+    verbs: tuple[str, ...], is_item: bool, is_all_namespaces: bool
+) -> frozenset[str]:
     possible = (
-        _OF_ITEMS if is_item else _ACROSS_NAMESPACES if across_namespaces else _OF_COLLECTIONS
+        _ITEM_VERBS
+        if is_item
+        else _ALL_NAMESPACES_VERBS
+        if is_all_namespaces
+        else _COLLECTION_VERBS
     )
     return frozenset(verb for verb in verbs if verb in possible)
 

@@ -2,9 +2,10 @@
 
 An informer stands on the watch cache of its resource and holds no objects of its own. Each
 subscription delivers every present object once, then every change in order. When the cache loses
-its watch, the informer fills it again and delivers the differences between what a handler has seen
-and what there is. Without subscriptions an informer costs nothing. Knows no kind, no selector and
-no HTTP. Mirrors SharedInformer, Lister and Indexer of client-go's tools/cache.
+its watch, the informer fills it again and delivers the differences between the objects that a
+handler has seen and the present ones. Without subscriptions an informer costs nothing. Knows no
+kind, no selector and no HTTP. Mirrors SharedInformer, Lister and Indexer of client-go's
+tools/cache.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ class Informer:
         return self._subscribe(Subscription(self, deliver, in_slices=True))
 
     def subscribe_batches(self, on_changes: OnChanges) -> Subscription:
-        """Deliver all present objects in one call, and changes as the cache learns of them: before
-        the write is acknowledged, if the store is this process's own."""
+        """Deliver all present objects in one call, and changes when the cache receives them. With
+        the embedded store this is before the write is acknowledged."""
 
         def deliver(changes: Sequence[ObjectChange]) -> None:
             self._call(on_changes, changes)
@@ -136,7 +137,7 @@ class Informer:
             return self._cache.range(scope)
         return entries_in_scope(self._last_entries, scope)
 
-    # What the cache tells.
+    # Cache listener.
 
     def on_filled(self) -> None:
         """The cache holds all objects: deliver what handlers have not seen."""
@@ -157,7 +158,7 @@ class Informer:
 
     def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
         """The cache lost its watch, and held these entries. After an error it is filled again; a
-        cache that was stopped is left alone until somebody else reads from it."""
+        cache that was stopped stays empty until another reader fills it."""
         self._last_entries = entries
         view = {entry.path: entry for entry in entries}
         for subscription in tuple(self._subscriptions):
@@ -200,7 +201,8 @@ class Subscription:
         self._deliver = deliver
         self._in_slices = in_slices
         self._view: dict[str, Entry] | None = {}
-        """By path, what the handler has seen. None while live: that is what the cache holds."""
+        """The entries that the handler has seen, by path. None while live: they are those of the
+        cache."""
         self._pending: list[ObjectChange] = []
         self._task: asyncio.Task[None] | None = None
         self._synced = asyncio.Event()
@@ -246,7 +248,8 @@ class Subscription:
             self._pending.extend(changes)
 
     def pause(self, view: dict[str, Entry]) -> None:
-        """Wait for the next `begin`; `view` is what the cache held. Called by the informer."""
+        """Wait for the next `begin`; `view` holds the entries that the cache held. Called by the
+        informer."""
         self._stop_task()
         self._synced.clear()
         if self._view is None:

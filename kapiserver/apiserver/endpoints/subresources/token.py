@@ -27,7 +27,7 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.lifecycle import timestamp
 
-_BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+_BINDABLE_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _SECONDS = Path("spec") / "expirationSeconds"
 _DEFAULT_SECONDS = 3600
 
@@ -104,7 +104,7 @@ async def _bound_objects(server: Server, target: Target, reference: Tree) -> lis
     kind = GroupVersion.parse(reference.get("apiVersion") or "").with_kind(
         reference.get("kind") or ""
     )
-    resource = _BOUND.get(kind.kind) if not kind.group else None
+    resource = _BINDABLE_KINDS.get(kind.kind) if not kind.group else None
     if resource is None:
         raise BadRequest(f"cannot bind token to object of type {kind}")
     namespace = "" if resource == "nodes" else target.key.namespace

@@ -48,7 +48,7 @@ from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_fanout import VisibleEvent
 
 RETRY_SECONDS = 1.0
-"""Until `follow` calls again after an error that may pass, such as a store without an answer."""
+"""The wait before `follow` tries again after a transient error."""
 
 Parameters: TypeAlias = Mapping[str, Any]
 

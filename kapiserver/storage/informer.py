@@ -62,7 +62,7 @@ class Informer:
         self._clock = clock
         self._subscriptions: dict[Subscription, None] = {}
         self._last_entries: list[Entry] = []
-        """What the cache held when it lost its watch."""
+        """The entries of the cache when it lost its watch."""
         self._filling: asyncio.Task[None] | None = None
         self._retry: Timer | None = None
 
@@ -140,7 +140,7 @@ class Informer:
     # Cache listener.
 
     def on_filled(self) -> None:
-        """The cache holds all objects: deliver what handlers have not seen."""
+        """Deliver the objects that handlers have not seen; the cache holds all objects."""
         self._last_entries = []
         entries = self.in_scope(self._codec.prefix)
         for subscription in tuple(self._subscriptions):

@@ -1,1 +1,1 @@
-"""What the server says of itself: discovery, versions, OpenAPI, OpenID."""
+"""API discovery, the server version, OpenAPI documents and OpenID discovery."""

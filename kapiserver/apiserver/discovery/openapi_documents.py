@@ -78,7 +78,7 @@ class OpenAPIDocument:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What one v3 document is built from.
+    """The source of one v3 document.
 
     version_key changes when the content of the document does
     type_of     types of the kinds that were served at that time; a custom kind may be removed

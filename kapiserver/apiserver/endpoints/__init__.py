@@ -1,1 +1,1 @@
-"""What answers requests for resources: negotiation, bodies, handlers of verbs, subresources."""
+"""Resource requests: negotiation, request bodies, handlers of verbs, subresources."""

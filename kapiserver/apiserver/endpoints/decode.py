@@ -175,8 +175,8 @@ def field_validation(options: Tree) -> FieldValidation:
 
 
 def check_namespace(target: Target, obj: Tree) -> None:
-    """Set the object's namespace to that of the request if it has none. Raises BadRequest if it has
-    another one."""
+    """Set the namespace of an object that has none to that of the request; remove it if the request
+    has none. Raises BadRequest if the two differ."""
     namespace, expected = namespace_of(obj), target.key.namespace
     if namespace == expected:
         return

@@ -124,10 +124,10 @@ def _find_paths(
         if isinstance(shape, ListOf | MapOf):
             item_paths = paths_in(shape.item if isinstance(shape, ListOf) else shape.value)
             return {_EACH: item_paths} if item_paths else _NO_PATHS
-        found = marker_of(shape)
-        if not found and isinstance(shape, Message):
+        marker = marker_of(shape)
+        if not marker and isinstance(shape, Message):
             return _find_paths(shape.type, marker_of, ancestors | {type_})
-        return found
+        return marker
 
-    found = {flat.field.name: paths_in(flat.field.shape) for flat in type_.flat_fields()}
-    return {name: paths for name, paths in found.items() if paths}
+    paths_by_name = {flat.field.name: paths_in(flat.field.shape) for flat in type_.flat_fields()}
+    return {name: paths for name, paths in paths_by_name.items() if paths}

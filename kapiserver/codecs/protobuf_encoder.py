@@ -90,7 +90,7 @@ def _add_field(source: FunctionSource, field: Field) -> None:
     elif isinstance(shape, MapOf):
         _add_map(source, name, field_tag, shape)
     elif field.options.inline:
-        names = source.bind(frozenset(one.name for one in _inlined_fields(field)))
+        names = source.bind(frozenset(inlined.name for inlined in _inlined_fields(field)))
         test = f"if not {names}.isdisjoint(tree):" if field.pointer else ""
         source.add(
             _append_lines(field_tag, shape, f"{_bind_encoder(source, shape)}(tree)", condition=test)

@@ -298,7 +298,7 @@ async def _write_slices(
     written = Revision(0)
     for content in contents:
         family = content["addressType"]
-        reused = next((found for found in existing if found["addressType"] == family), None)
+        reused = next((old for old in existing if old["addressType"] == family), None)
         named: Tree = {"generateName": f"{service}-"}
         if reused is not None:
             existing.remove(reused)

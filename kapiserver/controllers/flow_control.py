@@ -140,7 +140,7 @@ def _level(name: str) -> Tree:
     if name == "exempt":
         exempt = {"nominalConcurrencyShares": 0, "lendablePercent": 0}
         return _object("PriorityLevelConfiguration", name, {"type": "Exempt", "exempt": exempt})
-    _, shares, lendable, queues = next(one for one in _LEVELS if one[0] == name)
+    _, shares, lendable, queues = next(level for level in _LEVELS if level[0] == name)
     response: Tree = {"type": "Reject"}
     if queues is not None:
         names = ("queues", "handSize", "queueLengthLimit")

@@ -164,10 +164,10 @@ class KubernetesService:
         """Delete the IPAddress if it belongs to an earlier service `kubernetes`."""
         store = self._server.stores.by_name(NETWORKING, "ipaddresses")
         try:
-            found = (await store.get(ObjectKey("", address))).tree()
+            ip_address = (await store.get(ObjectKey("", address))).tree()
         except NotFound:
             return
-        parent = (found.get("spec") or {}).get("parentRef") or {}
+        parent = (ip_address.get("spec") or {}).get("parentRef") or {}
         if parent.get("name") == NAME and parent.get("namespace") == NAMESPACE:
             await delete_object(self._context.resource(str(NETWORKING), "ipaddresses"), address)
 
@@ -180,8 +180,8 @@ class KubernetesService:
         if self._place is not None:
             await self._renew(self._place)
         page = await self._server.stores.kv.range(self._leases)
-        found = (address_of_lease(self._server.codecs, item.value) for item in page.items)
-        return sorted(server_address for server_address in found if server_address is not None)
+        addresses = (address_of_lease(self._server.codecs, item.value) for item in page.items)
+        return sorted(address for address in addresses if address is not None)
 
     async def _renew(self, server_address: ServerAddress) -> None:
         kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
@@ -199,8 +199,8 @@ class KubernetesService:
         if item is not None:
             await kv.delete(key, expected=item.revision)
         page = await kv.range(self._leases)
-        found = (address_of_lease(self._server.codecs, one.value) for one in page.items)
-        server_addresses = sorted(one for one in found if one is not None)
+        addresses = (address_of_lease(self._server.codecs, item.value) for item in page.items)
+        server_addresses = sorted(address for address in addresses if address is not None)
         if server_addresses:
             await self._keep_endpoints(server_addresses)
 
@@ -260,9 +260,9 @@ def reached_at(bind_address: str) -> str:
     if bind_address not in ("", "0.0.0.0", "::", "::1") and not bind_address.startswith("127."):
         return bind_address
     for probe in _PROBES:
-        with contextlib.suppress(OSError), socket.socket(probe.family, socket.SOCK_DGRAM) as one:
-            one.connect((probe.address, 9))
-            found: str = one.getsockname()[0]
-            if not found.startswith(("127.", "169.254.")) and found != "::1":
-                return found
+        with contextlib.suppress(OSError), socket.socket(probe.family, socket.SOCK_DGRAM) as sock:
+            sock.connect((probe.address, 9))
+            local: str = sock.getsockname()[0]
+            if not local.startswith(("127.", "169.254.")) and local != "::1":
+                return local
     return ""

@@ -171,12 +171,12 @@ class LeaderElector:
 
     def _spec(self, before: Tree, now: float) -> Tree:
         moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        mine = before.get("holderIdentity") == self._identity
+        is_holder = before.get("holderIdentity") == self._identity
         transitions = before.get("leaseTransitions") or 0
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": LEASE_SECONDS,
-            "acquireTime": before.get("acquireTime") if mine else moment,
+            "acquireTime": before.get("acquireTime") if is_holder else moment,
             "renewTime": moment,
-            "leaseTransitions": transitions if mine or not before else transitions + 1,
+            "leaseTransitions": transitions if is_holder or not before else transitions + 1,
         }

@@ -162,12 +162,12 @@ def _with_conditions(remaining: RemainingContent, now: str) -> Callable[[Tree], 
     def change(namespace: Tree) -> Tree:
         status = dict(namespace.get("status") or {})
         before = {item["type"]: item for item in status.get("conditions") or ()}
-        wanted = [
+        conditions = [
             _condition_tree(item, before.get(item.type), now) for item in _conditions(remaining)
         ]
-        types = {item["type"] for item in wanted}
+        types = {item["type"] for item in conditions}
         others = [item for kind, item in before.items() if kind not in types]
-        status["conditions"] = [*others, *wanted]
+        status["conditions"] = [*others, *conditions]
         namespace["status"] = status
         return namespace
 

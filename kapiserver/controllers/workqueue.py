@@ -8,6 +8,7 @@ util/workqueue.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
@@ -63,7 +64,10 @@ class WorkQueue(Generic[Item]):
             self._metrics.adds.add(self._name)
             self._metrics.depth.add(self._name)
         if len(self._tasks) < self._workers:
-            task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+            # An empty context: the work does not count towards the request that added the item.
+            task = asyncio.get_running_loop().create_task(
+                self._run(), name=self._name, context=contextvars.Context()
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

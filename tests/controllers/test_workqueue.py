@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from kapiserver.apiserver.request import LATENCY
 from kapiserver.controllers.workqueue import WorkQueue
 from tests.clock import ManualClock
 
@@ -54,3 +55,21 @@ def test_stop_cancels():
         return reconciled, len(asyncio.all_tasks())
 
     assert asyncio.run(items_reconciled()) == (["first"], 1)
+
+
+def test_workers_have_contexts_of_their_own() -> None:
+    """The work of a worker does not count towards the request that added the item."""
+    latencies: list[dict[str, float] | None] = []
+
+    async def reconcile(_item: str) -> None:
+        latencies.append(LATENCY.get())
+
+    async def run() -> None:
+        LATENCY.set({})
+        queue = WorkQueue(reconcile, ManualClock(), workers=1, name="test")
+        queue.add("item")
+        await asyncio.sleep(0)
+        await queue.stop()
+
+    asyncio.run(run())
+    assert latencies == [None]

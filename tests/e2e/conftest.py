@@ -68,21 +68,18 @@ def _in_namespace(program: Path, server: Server, namespace: str) -> Kubectl:
     return call
 
 
-@pytest.fixture(scope="session")
-def connection(server: Server) -> Iterator[Api]:
-    """A keep-alive connection to the server."""
-    api_connection = Api(server)
-    yield api_connection
-    api_connection.close()
-
-
 @pytest.fixture
-def api(connection: Api, namespace: str) -> Api:
-    """The connection, once the namespace has its service account, which pods need."""
+def api(server: Server, namespace: str) -> Iterator[Api]:
+    """A keep-alive connection, once the namespace has its service account, which pods need.
+
+    Each test opens its own: the server closes a connection that is idle for 90 seconds, as one
+    for the whole session is while the worker runs other tests."""
+    connection = Api(server)
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts?fieldSelector=metadata.name=default"
     with connection.watch(path) as stream:
         events(stream, 1)
-    return connection
+    yield connection
+    connection.close()
 
 
 @pytest.fixture

@@ -68,8 +68,8 @@ class Definition:
         self.storage_version: str = next(
             version["name"] for version in versions if version["storage"]
         )
-        self.spec_hash = f"{uid_of(summary)}/{generation_of(summary)}"
-        self.shape = (self.spec_hash, _names_text(self.names))
+        self.spec_generation = f"{uid_of(summary)}/{generation_of(summary)}"
+        self.shape = (self.spec_generation, _names_text(self.names))
         """Changes when anything changes that the stores of its objects depend on."""
         self.identity = (*self.shape, self.terminating)
         """Changes when any of these attributes does."""
@@ -173,7 +173,7 @@ class CustomVersion:
             selectable_fields=self._selectable_fields(),
             deprecations=tuple(self._deprecations()),
             definition=definition.name,
-            spec_hash=definition.spec_hash,
+            spec_generation=definition.spec_generation,
         )
 
     def _subresources(self) -> Iterator[Subresource]:

@@ -139,7 +139,7 @@ class Resource:
     returns_deleted_object: bool = False
     """A delete returns the deleted object instead of a Status."""
     deprecations: tuple[Deprecation, ...] = ()
-    legacy_marker: bytes = b""
+    current_marker: bytes = b""
     """Bytes that are in the Protobuf of every object written by current servers. The strategy of
     the kind fills in the missing fields of an object without them when it is read."""
     stored: bool = True
@@ -149,8 +149,8 @@ class Resource:
     definition: str = ""
     """The name of the CustomResourceDefinition it comes from. Each version of a definition has a
     resource of its own, whose objects are handled in that version, whatever the storage version."""
-    spec_hash: str = ""
-    """Identifies the definition's spec: changes when the spec does."""
+    spec_generation: str = ""
+    """The uid and generation of the definition: changes when its spec does."""
 
     @property
     def store_key(self) -> tuple[str, str, str]:

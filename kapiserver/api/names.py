@@ -7,7 +7,6 @@ kind. Mirrors k8s.io/apimachinery/pkg/util/validation.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import string
 from collections.abc import Callable
@@ -292,20 +291,6 @@ def port_name(value: str) -> list[str]:
 def port_number(value: int) -> list[str]:
     """Check a TCP or UDP port number."""
     return [] if 1 <= value <= 65535 else [inclusive_range(1, 65535)]
-
-
-def is_ip(value: str) -> bool:
-    """Report whether the text is an IPv4 or IPv6 address without a zone."""
-    try:
-        ipaddress.ip_address(value)
-    except ValueError:
-        return False
-    return "%" not in value
-
-
-def ip(value: str) -> list[str]:
-    """Check an IP address."""
-    return [] if is_ip(value) else ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
 
 
 def uuid(value: str) -> list[str]:

@@ -118,7 +118,7 @@ class Strategy:
         return finalizers_of(obj)
 
     def fill_legacy_fields(self, obj: Tree) -> None:
-        """Set the fields that an old server did not store; see `Resource.legacy_marker`."""
+        """Set the fields that an old server did not store; see `Resource.current_marker`."""
 
 
 class GenerationStrategy(Strategy):

@@ -7,7 +7,7 @@
     |-- UnknownResource     404: no such resource in a served version
     |   `-- UnknownGroup    404: no such API group
     |-- MethodNotAllowed    405: the resource does not have the verb
-    |-- NoSuchForm          406: the response has no form of the requested kind
+    |-- UnsupportedResponseKind  406: the response has no such kind
     |-- BodyTooLarge        413
     |-- TooManyRequests     429 with Retry-After
     |-- InternalError       500 with a message for the client
@@ -95,7 +95,7 @@ class MethodNotAllowed(ServerError):
         super().__init__(message)
 
 
-class NoSuchForm(ServerError):
+class UnsupportedResponseKind(ServerError):
     """The response cannot be converted to the kind that the Accept header requests."""
 
 
@@ -283,7 +283,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     Forbidden: _forbidden,
     UnknownResource: _with_empty_details(404, "NotFound"),
     MethodNotAllowed: _with_empty_details(405, "MethodNotAllowed"),
-    NoSuchForm: _with_message(406, "NotAcceptable"),
+    UnsupportedResponseKind: _with_message(406, "NotAcceptable"),
     BodyTooLarge: _with_message(413, "RequestEntityTooLarge"),
     TooManyRequests: _too_many,
     InternalError: _internal,

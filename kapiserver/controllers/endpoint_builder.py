@@ -18,6 +18,7 @@ from kapiserver.api.accessors import (
     uid_of,
     value_at,
 )
+from kapiserver.api.core.services import EXTERNAL_NAME, ip_family, is_headless
 from kapiserver.api.types import Tree
 
 SLICE_MAX = 100
@@ -25,25 +26,15 @@ SLICE_MAX = 100
 SERVICE_NAME = "kubernetes.io/service-name"
 MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
-_HEADLESS = "service.kubernetes.io/headless"
+_HEADLESS_LABEL = "service.kubernetes.io/headless"
 _LEADER = "control-plane.alpha.kubernetes.io/leader"
 _TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
-
-
-def family_of(address: str) -> str:
-    """Return the family of an address: IPv4 or IPv6."""
-    return "IPv6" if ":" in address else "IPv4"
-
-
-def is_headless(spec: Tree) -> bool:
-    """Return whether a service has no cluster IP."""
-    return spec.get("clusterIP") == "None"
 
 
 def selects_pods(service: Tree) -> bool:
     """Return whether the endpoints of a service are built from pods."""
     spec = service.get("spec") or {}
-    return bool(spec.get("selector")) and spec.get("type") != "ExternalName"
+    return bool(spec.get("selector")) and spec.get("type") != EXTERNAL_NAME
 
 
 def selected(service: Tree, pods: Iterable[Tree]) -> list[Tree]:
@@ -66,7 +57,7 @@ def _families(service: Tree) -> list[str]:
 def _address(pod: Tree, family: str) -> str | None:
     addresses = [item.get("ip") for item in value_at(pod, "status", "podIPs") or ()]
     for address in (*addresses, value_at(pod, "status", "podIP")):
-        if address and family_of(address) == family:
+        if address and ip_family(address) == family:
             return str(address)
     return None
 
@@ -136,9 +127,9 @@ def subsets(service: Tree, pods: Sequence[Tree]) -> list[Tree]:
 
 def labels(service: Tree) -> dict[str, str]:
     """Return the labels that the Endpoints and slices of a service take from it."""
-    result = {key: value for key, value in labels_of(service).items() if key != _HEADLESS}
+    result = {key: value for key, value in labels_of(service).items() if key != _HEADLESS_LABEL}
     if is_headless(service.get("spec") or {}):
-        result[_HEADLESS] = ""
+        result[_HEADLESS_LABEL] = ""
     return result
 
 
@@ -203,7 +194,7 @@ def mirrored(endpoints: Tree) -> list[Tree]:
                     "conditions": {"ready": kind == "addresses"},
                     **about,
                 }
-                by_family.setdefault(family_of(item["ip"]), (ports, []))[1].append(endpoint)
+                by_family.setdefault(ip_family(item["ip"]), (ports, []))[1].append(endpoint)
         for family, group in by_family.items():
             result.extend(_chunks(family, [group]))
     return result

@@ -24,17 +24,17 @@ class ObjectKey(NamedTuple):
     name: str
 
 
-class Form(NamedTuple):
-    """An encoding of objects: the version and the media type (json, yaml, protobuf, cbor)."""
+class Encoding(NamedTuple):
+    """How objects are encoded: in which version and media type (json, yaml, protobuf, cbor)."""
 
     version: GroupVersion
     media: str
 
 
 @functools.lru_cache(maxsize=1024)
-def form_of(version: GroupVersion, media: str) -> Form:
-    """Return an interned form, because every entry refers to the form of its encoding."""
-    return Form(version, media)
+def encoding_of(version: GroupVersion, media: str) -> Encoding:
+    """Return an interned encoding, because every entry refers to one."""
+    return Encoding(version, media)
 
 
 class Selectable(NamedTuple):
@@ -59,11 +59,11 @@ class EntryCodec(Protocol):
     def prefilter(self, entry: Entry, selection: Selection) -> bool | None:
         """Match a selection on the raw bytes; None means the object must be decoded."""
 
-    def splice(self, entry: Entry, form: Form) -> bytes | None:
-        """Return a form that only needs the stored bytes spliced, or None for other forms."""
+    def splice(self, entry: Entry, encoding: Encoding) -> bytes | None:
+        """Splice the object from its stored bytes; None for encodings that need more."""
 
-    def encode(self, entry: Entry, form: Form) -> bytes:
-        """Encode the object in any other form, as an item of a list."""
+    def encode(self, entry: Entry, encoding: Encoding) -> bytes:
+        """Encode the object in any other encoding, as an item of a list."""
 
     def on_tree_cached(self, entry: Entry) -> None:
         """Account for a tree that the entry cached."""
@@ -130,7 +130,7 @@ class Entry:
         self.revision = revision
         self._tree = tree
         self._selectable: Selectable | None = None
-        self._encodings: tuple[Form, bytes] | dict[Form, bytes] | None = None
+        self._encodings: tuple[Encoding, bytes] | dict[Encoding, bytes] | None = None
         self.list_splice: ListItemSplice | None = None
         self.used = False
 
@@ -191,42 +191,42 @@ class Entry:
         self._tree = tree
         self.codec.on_tree_cached(self)
 
-    def encode(self, form: Form) -> bytes:
-        """Return the object in one form, as an item of a list: JSON without a newline, a protobuf
-        message without the envelope, CBOR without the self-describing tag."""
-        encoding = self._cached_encoding(form) or self.codec.splice(self, form)
-        if encoding is None:
-            encoding = self.codec.encode(self, form)
-            self._cache_encoding(form, encoding)
-        return encoding
+    def encode(self, encoding: Encoding) -> bytes:
+        """Return the object as an item of a list: JSON without a newline, a protobuf message
+        without the envelope, CBOR without the self-describing tag."""
+        data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
+        if data is None:
+            data = self.codec.encode(self, encoding)
+            self._cache_encoding(encoding, data)
+        return data
 
-    def encode_for_list(self, form: Form) -> bytes:
+    def encode_for_list(self, encoding: Encoding) -> bytes:
         """Return `encode(form)`, cached only as far as there is room for long lists."""
-        encoding = self._cached_encoding(form) or self.codec.splice(self, form)
-        if encoding is None:
-            encoding = self.codec.encode(self, form)
+        data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
+        if data is None:
+            data = self.codec.encode(self, encoding)
             if self.codec.admits_encoding():
-                self._cache_encoding(form, encoding)
-        return encoding
+                self._cache_encoding(encoding, data)
+        return data
 
-    def _cached_encoding(self, form: Form) -> bytes | None:
+    def _cached_encoding(self, encoding: Encoding) -> bytes | None:
         encodings = self._encodings
         if encodings is None:
             return None
         self.used = True
         # Most entries have one encoding: a tuple takes a quarter of a dictionary's memory.
         if encodings.__class__ is tuple:
-            return encodings[1] if encodings[0] == form else None
-        return encodings.get(form)  # type: ignore[union-attr]
+            return encodings[1] if encodings[0] == encoding else None
+        return encodings.get(encoding)  # type: ignore[union-attr]
 
-    def _cache_encoding(self, form: Form, data: bytes) -> None:
+    def _cache_encoding(self, encoding: Encoding, data: bytes) -> None:
         encodings = self._encodings
         if encodings is None:
-            self._encodings = (form, data)
+            self._encodings = (encoding, data)
         elif isinstance(encodings, dict):
-            encodings[form] = data
+            encodings[encoding] = data
         else:
-            self._encodings = dict((encodings, (form, data)))
+            self._encodings = dict((encodings, (encoding, data)))
         self.codec.on_encoding_cached(self, len(data))
 
     def set_revision(self, revision: Revision) -> None:

@@ -19,7 +19,7 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.framing import LENGTH_PREFIXED
 from kapiserver.codecs.json import SORT_KEYS, encode_value
 from kapiserver.codecs.tree_decoder import decode_tree
-from kapiserver.storage.entry import Entry, Form
+from kapiserver.storage.entry import Encoding, Entry
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_codec import CBOR_ITEM, ObjectCodec
@@ -48,45 +48,45 @@ class ListEncoder:
             if media_type.extension in ("json", "protobuf", "cbor")
         }
         self._scheme = codecs.scheme
-        self._compiled: set[Form] = set()
+        self._compiled: set[Encoding] = set()
         self._is_typed = codec.is_typed
         self._list_kind = codec.resource.list_kind_name
 
-    async def prepare(self, listing: ListResult, form: Form) -> None:
+    async def prepare(self, listing: ListResult, encoding: Encoding) -> None:
         """Prepare a long list without blocking the event loop: compile the encoder, and measure
         the items of a protobuf list, which begins with its length."""
         if len(listing.entries) >= LONG_LIST:
-            if form not in self._compiled:
-                await self.compile(listing.entries, form)
-            if form.media == "protobuf":
-                await self._measure(listing.entries, form)
+            if encoding not in self._compiled:
+                await self.compile(listing.entries, encoding)
+            if encoding.media == "protobuf":
+                await self._measure(listing.entries, encoding)
 
-    def is_compiled(self, form: Form) -> bool:
-        """Whether an object was encoded in the form, which compiles its encoder."""
-        return form in self._compiled
+    def is_compiled(self, encoding: Encoding) -> bool:
+        """Whether an object was encoded so already, which compiles the encoder."""
+        return encoding in self._compiled
 
-    async def compile(self, entries: Sequence[Entry], form: Form) -> None:
-        """Encode the first of many objects in a thread, to compile the encoder of the form."""
+    async def compile(self, entries: Sequence[Entry], encoding: Encoding) -> None:
+        """Encode the first of many objects in a thread, to compile the encoder."""
         if len(entries) >= LONG_LIST:
             with suppress(StorageError):  # encoding the list reports it
-                await asyncio.to_thread(self._codec.encode, entries[0], form)
-            self._compiled.add(form)
+                await asyncio.to_thread(self._codec.encode, entries[0], encoding)
+            self._compiled.add(encoding)
 
-    async def _measure(self, entries: Sequence[Entry], form: Form) -> None:
-        splices = form.version == self._codec.stored_version
+    async def _measure(self, entries: Sequence[Entry], encoding: Encoding) -> None:
+        splices = encoding.version == self._codec.stored_version
         unmeasured = (
             [entry for entry in entries if entry.list_splice is None] if splices else entries
         )
         time_slice = TimeSlice()
         for entry in unmeasured:
             if not splices or self._codec.list_splice(entry) is None:
-                entry.encode(form)
+                entry.encode(encoding)
             await time_slice.yield_if_expired()
 
-    def encode_object(self, entry: Entry, form: Form) -> bytes:
+    def encode_object(self, entry: Entry, encoding: Encoding) -> bytes:
         """Return the response body of one object."""
-        version, media = form
-        body = entry.encode(form)
+        version, media = encoding
+        body = entry.encode(encoding)
         if media == "json":
             return b"%b%b\n" % (self._codec.json_prefix(version), body)
         if media == "protobuf":
@@ -95,13 +95,13 @@ class ListEncoder:
             return SELF_DESCRIBED_TAG + body
         return body
 
-    def encode_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
+    def encode_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
         """Yield the response body of a list in chunks, encoded on demand."""
-        if form.media == "json":
-            return self._json_list(listing, form)
-        if form.media == "protobuf":
-            return self._protobuf_list(listing, form)
-        return self._cbor_list(listing, form)
+        if encoding.media == "json":
+            return self._json_list(listing, encoding)
+        if encoding.media == "protobuf":
+            return self._protobuf_list(listing, encoding)
+        return self._cbor_list(listing, encoding)
 
     def encode_tree(self, media: str, tree: Tree) -> bytes:
         """Return the encoding of any tree by the serializer of the media type."""
@@ -124,11 +124,11 @@ class ListEncoder:
             meta["remainingItemCount"] = listing.remaining
         return meta
 
-    def _json_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
+    def _json_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
         head = encode_value(
             {
                 "kind": self._list_kind,
-                "apiVersion": str(form.version),
+                "apiVersion": str(encoding.version),
                 "metadata": self._list_meta(listing),
                 "items": [],
             },
@@ -141,7 +141,7 @@ class ListEncoder:
         parts, between = [before, b'"items":['], brace
         size, time_slice = len(head), TimeSlice()
         for entry in listing.entries:
-            body = entry.encode_for_list(form)
+            body = entry.encode_for_list(encoding)
             parts.append(between)
             parts.append(body)
             between = b"," + brace
@@ -153,19 +153,19 @@ class ListEncoder:
         parts.append(b"]%b\n" % after)
         yield b"".join(parts)
 
-    def _protobuf_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
-        kind = form.version.with_kind(self._list_kind)
-        head = {"kind": kind.kind, "apiVersion": str(form.version)}
+    def _protobuf_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
+        kind = encoding.version.with_kind(self._list_kind)
+        head = {"kind": kind.kind, "apiVersion": str(encoding.version)}
         meta = {**head, "metadata": self._list_meta(listing), "items": []}
         first = protobuf.read_envelope(self.encode_tree("protobuf", meta)).raw
-        splices = form.version == self._codec.stored_version
+        splices = encoding.version == self._codec.stored_version
         length = len(first)
         for entry in listing.entries:
             spliced = entry.list_splice or self._codec.list_splice(entry)
             if splices and spliced is not None:
                 length += spliced.size
             else:
-                length += protobuf.list_item_length(len(entry.encode(form)))
+                length += protobuf.list_item_length(len(entry.encode(encoding)))
         parts = [protobuf.envelope_head(kind, length), first]
         size = len(first)
         for entry in listing.entries:
@@ -175,7 +175,7 @@ class ListEncoder:
                 parts += (before, entry.value[start:end], after)
                 size += added
             else:
-                body = entry.encode(form)
+                body = entry.encode(encoding)
                 parts += (protobuf.list_item_head(len(body)), body)
                 size += len(body)
             if size >= CHUNK_BYTES:
@@ -184,13 +184,13 @@ class ListEncoder:
         parts.append(protobuf.ENVELOPE_TAIL)
         yield b"".join(parts)
 
-    def _cbor_list(self, listing: ListResult, form: Form) -> Iterator[bytes]:
-        item_form = Form(form.version, CBOR_ITEM)
+    def _cbor_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
+        item_encoding = Encoding(encoding.version, CBOR_ITEM)
         head = self.encode_tree(
             "cbor",
             {
                 "kind": self._list_kind,
-                "apiVersion": str(form.version),
+                "apiVersion": str(encoding.version),
                 "metadata": self._list_meta(listing),
                 "items": [],
             },
@@ -201,7 +201,7 @@ class ListEncoder:
         parts = [before, empty[:-1], array_head(len(listing.entries))]
         size, time_slice = 0, TimeSlice()
         for entry in listing.entries:
-            body = entry.encode_for_list(item_form)
+            body = entry.encode_for_list(item_encoding)
             parts.append(body)
             size += len(body)
             if size >= CHUNK_BYTES or time_slice.expired:
@@ -212,33 +212,33 @@ class ListEncoder:
         yield b"".join(parts)
 
 
-class FormFramer:
-    """Encodes events with whole objects into frames of one form (json, protobuf or cbor)."""
+class ObjectFramer:
+    """Encodes events with whole objects into watch frames (json, protobuf or cbor)."""
 
     def __init__(
-        self, encoder: ListEncoder, form: Form, status: Callable[[Exception], Tree]
+        self, encoder: ListEncoder, encoding: Encoding, status: Callable[[Exception], Tree]
     ) -> None:
-        self.identity: Hashable = form
+        self.identity: Hashable = encoding
         self._encoder = encoder
-        self._form = form
+        self._encoding = encoding
         self._status = status
-        self._frame = _FRAMES[form.media]
+        self._frame = _FRAMES[encoding.media]
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Return the frame of one event."""
-        return self._frame(kind, self._encoder.encode_object(entry, self._form))
+        return self._frame(kind, self._encoder.encode_object(entry, self._encoding))
 
     def bookmark(self, revision: Revision, *, initial_events_end: bool) -> bytes:
         """Return the frame of a bookmark."""
         metadata: Tree = {"resourceVersion": str(revision)}
         if initial_events_end:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
-        empty = self._encoder.bookmark_object(self._form.version, metadata)
-        return self._frame("BOOKMARK", self._encoder.encode_tree(self._form.media, empty))
+        empty = self._encoder.bookmark_object(self._encoding.version, metadata)
+        return self._frame("BOOKMARK", self._encoder.encode_tree(self._encoding.media, empty))
 
     def error(self, error: Exception) -> bytes:
         """Return the frame of an ERROR event."""
-        body = self._encoder.encode_tree(self._form.media, self._status(error))
+        body = self._encoder.encode_tree(self._encoding.media, self._status(error))
         return self._frame("ERROR", body)
 
 

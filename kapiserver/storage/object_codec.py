@@ -41,8 +41,8 @@ from kapiserver.codecs.storage_codec import (
 from kapiserver.storage.encoding_cache import TREE_COST, EncodingCache
 from kapiserver.storage.encryption import ENCRYPTED_PREFIX, IDENTITY, DecryptionError, Transformer
 from kapiserver.storage.entry import (
+    Encoding,
     Entry,
-    Form,
     ListItemSplice,
     ObjectKey,
     Selectable,
@@ -156,7 +156,7 @@ class ObjectCodec:
             tree = convert(self._scheme, tree, self.hub)
             if self.is_typed:
                 add_type_meta(self.type, tree)
-            if from_older_server and self.resource.legacy_marker:
+            if from_older_server and self.resource.current_marker:
                 self.kind_info.strategy().fill_legacy_fields(tree)
             return stamp_resource_version(tree, entry.revision)
         except (CodecError, NotRegistered) as error:
@@ -273,18 +273,18 @@ class ObjectCodec:
             prefix = self._prefixes[version] = encode_value(names)[:-1] + b","
         return prefix
 
-    def splice(self, entry: Entry, form: Form) -> bytes | None:
-        """Return protobuf in the stored version, None for other forms and other stored values."""
-        if form.media != "protobuf" or form.version != self.stored_version:
+    def splice(self, entry: Entry, encoding: Encoding) -> bytes | None:
+        """Return protobuf in the stored version, None for other encodings and stored values."""
+        if encoding.media != "protobuf" or encoding.version != self.stored_version:
             return None
         message = self._message(entry.value)
         if message is None:
             return None
         return with_resource_version(message, entry.revision) if entry.revision else message
 
-    def encode(self, entry: Entry, form: Form) -> bytes:
-        """Encode an entry in one form, as an item of a list."""
-        version, media = form
+    def encode(self, entry: Entry, encoding: Encoding) -> bytes:
+        """Encode an entry as an item of a list."""
+        version, media = encoding
         if media == "json":
             prefix = self.json_prefix(version)
             transcoded = self._transcode_entry(entry, version)
@@ -339,7 +339,7 @@ class ObjectCodec:
     def _message_length(self, value: bytes) -> int:
         """Return the length of that message, 0 for other values and those of older servers. The
         value is not parsed: between head and tail stand a varint and as many bytes."""
-        if self.resource.legacy_marker not in value:
+        if self.resource.current_marker not in value:
             return 0
         head = len(self._head)
         payload_size = len(value) - head - len(ENVELOPE_TAIL)

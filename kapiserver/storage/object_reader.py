@@ -16,12 +16,12 @@ from kapiserver.api.group import Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.storage.clock import Clock
-from kapiserver.storage.entry import Entry, Form, ObjectKey
+from kapiserver.storage.entry import Encoding, Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.event_stream import InitialEventsEnd, WatchStart, stream_events
 from kapiserver.storage.informer import Informer
 from kapiserver.storage.kv import KV
-from kapiserver.storage.list_encoder import FormFramer, ListEncoder
+from kapiserver.storage.list_encoder import ListEncoder, ObjectFramer
 from kapiserver.storage.lists import ListReader, LoadContinueTokenCodec, check_watch
 from kapiserver.storage.object_codec import ObjectCodec
 from kapiserver.storage.offload import Offloader
@@ -167,10 +167,10 @@ class ResourceReader:
             marked=bool(query.initial_events) and query.bookmarks,
         )
 
-    def framer(self, form: Form, status: Callable[[Exception], Tree]) -> Framer:
-        """Return the framer of a form (json, protobuf, cbor); `status` converts the error of an
-        ERROR event to a Status."""
-        return FormFramer(self.encoder, form, status)
+    def framer(self, encoding: Encoding, status: Callable[[Exception], Tree]) -> Framer:
+        """Return the framer of whole objects (json, protobuf, cbor); `status` converts the error of
+        an ERROR event to a Status."""
+        return ObjectFramer(self.encoder, encoding, status)
 
     @property
     def watcher_count(self) -> int:

@@ -44,13 +44,13 @@ class Framer(Protocol):
     """Encodes the events of a watch into frames of its stream.
 
     Framers with equal `identity` write equal frames, so each event is encoded once for all watches
-    that share one. `ResourceStore.framer(form, ...)` returns the framers of whole objects; tables
-    have their own.
+    that share one. `ResourceStore.framer(encoding, ...)` returns the framers of whole objects;
+    tables have their own.
     """
 
     @property
     def identity(self) -> Hashable:
-        """Identifies the form of the frames."""
+        """Identifies the encoding of the frames."""
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Return the frame of one event."""

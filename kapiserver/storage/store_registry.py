@@ -51,15 +51,15 @@ Converter: TypeAlias = Callable[
 async def _no_converter(
     definition: Definition, _objects: Sequence[Tree], _version: GroupVersion
 ) -> Sequence[Tree]:
-    raise ConversionRefused(f"{definition.name}: nothing here asks webhooks")
+    raise ConversionRefused(f"{definition.name}: no conversion webhooks are configured")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreHooks:
-    """What stores call in the layer above them.
+    """Functions of the layer above that stores call.
 
     converter   converts custom objects that only a webhook can convert
-    reserve     by group and plural name: takes what objects hold outside of themselves
+    reserve     by group and plural name: allocates addresses and ports before an object is written
     """
 
     converter: Converter = _no_converter

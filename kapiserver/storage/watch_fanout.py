@@ -1,6 +1,6 @@
 """The fan-out of events to the watchers of one resource: selection, bookmarks and backlogs.
 
-Watchers with the same scope, selection and frame form are a group. The events of a batch are
+Watchers with the same scope, selection and frame encoding are a group. The events of a batch are
 encoded into frames and joined once per group, and the same bytes are written to each sink. A
 watcher whose backlog grows too large is ended; its client resumes at the last resource version it
 received. Knows no media type and no kind. Mirrors cache_watcher.go of k8s.io/apiserver.

@@ -14,7 +14,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.entry import Form, ObjectKey
+from kapiserver.storage.entry import Encoding, ObjectKey
 from kapiserver.storage.kv import KV
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import WatchQuery, WriteResult
@@ -24,9 +24,9 @@ from tests.clock import ManualClock
 
 SCHEME = Scheme()
 CORE = GroupVersion("", "v1")
-JSON = Form(CORE, "json")
-PROTOBUF = Form(CORE, "protobuf")
-CBOR = Form(CORE, "cbor")
+JSON = Encoding(CORE, "json")
+PROTOBUF = Encoding(CORE, "protobuf")
+CBOR = Encoding(CORE, "cbor")
 TIMEOUT_SECONDS = 60.0
 """Seconds after which a test that waits has failed."""
 
@@ -259,7 +259,7 @@ def _subject(event: Tree) -> str:
 
 
 async def watch(
-    store: ResourceStore, client: Client, *, form: Form = JSON, **query: Any
+    store: ResourceStore, client: Client, *, encoding: Encoding = JSON, **query: Any
 ) -> Watcher:
     """Start a watch that writes to the client."""
-    return await store.watch(WatchQuery(**query), store.framer(form, error_status), client)
+    return await store.watch(WatchQuery(**query), store.framer(encoding, error_status), client)

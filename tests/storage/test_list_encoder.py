@@ -8,7 +8,7 @@ import pytest
 
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor
-from kapiserver.storage.entry import Form
+from kapiserver.storage.entry import Encoding
 from kapiserver.storage.query import ListQuery
 from tests.storage.objectkit import CBOR, JSON, PROTOBUF, StorageHarness, config_map, fill, pod, run
 
@@ -33,12 +33,12 @@ def test_lists_are_joined_from_items() -> None:
                 }
             names = {"kind": "ConfigMapList", "apiVersion": "v1"}
             tree = {**names, "metadata": meta, "items": items}
-            for form in (JSON, PROTOBUF, CBOR):
-                body = b"".join(store.encoder.encode_list(listing, form))
-                if form is PROTOBUF:  # resourceVersion is inserted at another place
+            for encoding in (JSON, PROTOBUF, CBOR):
+                body = b"".join(store.encoder.encode_list(listing, encoding))
+                if encoding is PROTOBUF:  # resourceVersion is inserted at another place
                     assert harness.codecs.universal_deserializer.decode(body).object == tree
                 else:
-                    assert body == store.encoder.encode_tree(form.media, tree), form
+                    assert body == store.encoder.encode_tree(encoding.media, tree), encoding
 
     run(test)
 
@@ -58,9 +58,9 @@ def test_empty_lists() -> None:
             "metadata": {"resourceVersion": str(listing.revision)},
             "items": [],
         }
-        for form in (JSON, PROTOBUF, CBOR):
-            body = b"".join(store.encoder.encode_list(listing, form))
-            assert body == store.encoder.encode_tree(form.media, tree)
+        for encoding in (JSON, PROTOBUF, CBOR):
+            body = b"".join(store.encoder.encode_list(listing, encoding))
+            assert body == store.encoder.encode_tree(encoding.media, tree)
 
     run(test)
 
@@ -71,10 +71,10 @@ def test_single_objects_in_each_encoding() -> None:
     async def test(harness: StorageHarness) -> None:
         store = harness.of("pods")
         entry = (await store.create(pod("a", annotations={"x": "<&>"}))).entry
-        for form in (JSON, PROTOBUF, CBOR):
-            expected = store.encoder.encode_tree(form.media, entry.tree())
-            result = store.encoder.encode_object(entry, form)
-            if form is PROTOBUF:  # resourceVersion is inserted at another place: same object
+        for encoding in (JSON, PROTOBUF, CBOR):
+            expected = store.encoder.encode_tree(encoding.media, entry.tree())
+            result = store.encoder.encode_object(entry, encoding)
+            if encoding is PROTOBUF:  # resourceVersion is inserted at another place: same object
                 decode = harness.codecs.universal_deserializer.decode
                 assert decode(result).object == decode(expected).object
                 assert len(result) > len(expected)
@@ -85,8 +85,8 @@ def test_single_objects_in_each_encoding() -> None:
     run(test)
 
 
-@pytest.mark.parametrize("form", [JSON, CBOR], ids=["json", "cbor"])
-def test_large_lists_come_in_slices(form: Form) -> None:
+@pytest.mark.parametrize("encoding", [JSON, CBOR], ids=["json", "cbor"])
+def test_large_lists_come_in_slices(encoding: Encoding) -> None:
     """A list of several megabytes is encoded in chunks of about 256 KB, on demand."""
 
     async def test(harness: StorageHarness) -> None:
@@ -94,9 +94,9 @@ def test_large_lists_come_in_slices(form: Form) -> None:
         for number in range(20):
             await store.create(config_map(f"c{number}", data={"k": "v" * 100_000}))
         listing = await store.list(ListQuery())
-        chunks = list(store.encoder.encode_list(listing, form))
+        chunks = list(store.encoder.encode_list(listing, encoding))
         assert all(len(chunk) < 450_000 for chunk in chunks)
-        read = json.loads if form is JSON else cbor.decode_value
+        read = json.loads if encoding is JSON else cbor.decode_value
         assert len(read(b"".join(chunks))["items"]) == 20
 
     run(test)

@@ -29,7 +29,7 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs.codec import convert
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.entry import Form, ObjectKey
+from kapiserver.storage.entry import Encoding, ObjectKey
 from kapiserver.storage.errors import Unreadable
 from kapiserver.storage.etcd_config import EtcdConfig
 from kapiserver.storage.kv import KV
@@ -356,8 +356,8 @@ async def test_services_of_old_servers(store: KV) -> None:
     for entry in listing.entries:
         spec, completed = OLD_SERVICES[entry.key.name]
         assert entry.fields["spec.clusterIP"] == spec.get("clusterIP", "")
-        for form in (JSON, PROTOBUF):
-            data = services.encoder.encode_object(entry, form)
+        for encoding in (JSON, PROTOBUF):
+            data = services.encoder.encode_object(entry, encoding)
             decoded_spec = CODECS.universal_deserializer.decode(data).object["spec"]
             assert {name: decoded_spec.get(name) for name in completed} == completed
     harness.stores.stop()
@@ -384,9 +384,9 @@ async def test_values_of_another_kind(store: KV, media: str) -> None:
         value = pods.codec.stored_value(CODECS.universal_deserializer.decode(value).object)
     await store.create("/registry/configmaps/default/pod", value)
     entry = await config_maps.get(ObjectKey("default", "pod"))
-    for form in (JSON, PROTOBUF):
+    for encoding in (JSON, PROTOBUF):
         with pytest.raises(Unreadable, match="/default/pod: a Pod is no ConfigMap"):
-            config_maps.encoder.encode_object(entry, form)
+            config_maps.encoder.encode_object(entry, encoding)
     with pytest.raises(Unreadable):
         entry.is_selected(parse("a=b", "", config_maps.resource))
     harness.stores.stop()
@@ -407,7 +407,7 @@ async def test_forms_of_old_values_agree(store: KV) -> None:
     assert [entry.key.name for entry in listing.entries] == ["new", "old"]
     for media in ("json", "protobuf", "cbor"):
         sizes = {
-            len(entry.encode(Form(GroupVersion("", "v1"), media))) for entry in listing.entries
+            len(entry.encode(Encoding(GroupVersion("", "v1"), media))) for entry in listing.entries
         }
         assert all(sizes)
     assert {str(entry.tree()["data"]) for entry in listing.entries} == {"{'a': 'b'}"}

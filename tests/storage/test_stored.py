@@ -41,8 +41,8 @@ def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
             assert item.value.startswith(b"k8s\0")
             assert b"resourceVersion" not in item.value
         return {
-            form.media: harness.of("pods").encoder.encode_object(entry, form)
-            for form in (JSON, PROTOBUF, CBOR)
+            encoding.media: harness.of("pods").encoder.encode_object(entry, encoding)
+            for encoding in (JSON, PROTOBUF, CBOR)
         }
 
     async def read(harness: StorageHarness) -> dict[str, bytes]:
@@ -52,8 +52,8 @@ def test_stored_values_are_those_of_kubernetes(tmp_path: Path) -> None:
         assert entry.fields["metadata.name"] == "a"
         assert entry.cached_tree is None
         return {
-            form.media: harness.of("pods").encoder.encode_object(entry, form)
-            for form in (JSON, PROTOBUF, CBOR)
+            encoding.media: harness.of("pods").encoder.encode_object(entry, encoding)
+            for encoding in (JSON, PROTOBUF, CBOR)
         }
 
     revision = run(write, spec)

@@ -371,10 +371,10 @@ def test_protobuf_and_cbor_streams() -> None:
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         await store.create(config_map("a"))
-        for form, framing in ((PROTOBUF, LENGTH_PREFIXED), (CBOR, CBOR_SEQUENCE)):
+        for encoding, framing in ((PROTOBUF, LENGTH_PREFIXED), (CBOR, CBOR_SEQUENCE)):
             client = Client()
             query = {"initial_events": True, "match": "NotOlderThan", "bookmarks": True}
-            await watch(store, client, form=form, **query)
+            await watch(store, client, encoding=encoding, **query)
             reader, bodies = framing.make_reader(), 0
             await client.wait_until(lambda c=client: len(c.frames) >= 2)
             for chunk in client.frames:

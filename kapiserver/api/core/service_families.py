@@ -12,19 +12,21 @@ from dataclasses import dataclass
 
 from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
-from kapiserver.api.core.validation.service_addresses import validate_cluster_ip_fields
-from kapiserver.api.core.validation.services import (
+from kapiserver.api.core.services import (
+    EXTERNAL_NAME,
+    HEADLESS,
+    WITH_NODE_PORTS,
+    ip_family,
     is_externally_accessible,
+    is_headless,
     needs_health_check_node_port,
 )
+from kapiserver.api.core.validation.service_addresses import validate_cluster_ip_fields
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.strategy import copy_field
 from kapiserver.api.types import Tree
 
-HEADLESS = "None"
-EXTERNAL_NAME = "ExternalName"
-WITH_NODE_PORTS = ("LoadBalancer", "NodePort")
 _SPEC = Path("spec")
 _OTHER_FAMILY = {"IPv4": "IPv6", "IPv6": "IPv4"}
 
@@ -41,19 +43,9 @@ class Families:
         return self.names[0]
 
 
-def family_of(address: str) -> str:
-    """Return `IPv4` or `IPv6`."""
-    return "IPv6" if ":" in address else "IPv4"
-
-
 def canonical_ip(address: str) -> str:
     """Return the canonical text of an address, by which IPAddress objects are named."""
     return str(ipaddress.ip_address(address))
-
-
-def is_headless(spec: Tree) -> bool:
-    """Return whether the service has no cluster IP (`None`)."""
-    return bool((spec.get("clusterIPs") or [""])[0] == HEADLESS)
 
 
 def normalize_cluster_ips(new: Tree, old: Tree) -> None:
@@ -227,7 +219,7 @@ def _infer_families(spec: Tree, configured: Collection[str]) -> Sequence[FieldEr
     for index, address in enumerate(addresses):
         if address == HEADLESS:
             break
-        family = family_of(address)
+        family = ip_family(address)
         if index < len(families):
             continue
         if family in configured:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from kapiserver.api import names
 from kapiserver.api.core import v1, warnings
 from kapiserver.api.core.service_families import (
-    EXTERNAL_NAME,
-    HEADLESS,
     drop_type_dependent_fields,
-    family_of,
     normalize_cluster_ips,
     patch_allocated_values,
 )
+from kapiserver.api.core.services import EXTERNAL_NAME, HEADLESS, ip_family
 from kapiserver.api.core.validation.services import (
     validate_service,
     validate_service_status_update,
@@ -66,7 +64,7 @@ class ServiceStrategy(SpecStrategy):
         normalize_cluster_ips(spec, {})
         address = spec.get("clusterIP") or HEADLESS
         if address != HEADLESS and not spec.get("ipFamilies"):
-            spec["ipFamilies"], spec["ipFamilyPolicy"] = [family_of(address)], "SingleStack"
+            spec["ipFamilies"], spec["ipFamilyPolicy"] = [ip_family(address)], "SingleStack"
         reorder_keys(spec, v1.ServiceSpec)
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from kapiserver.api import names
 from kapiserver.api.accessors import annotations_of, name_of
 from kapiserver.api.addresses import cidr_warnings, ip_warnings
+from kapiserver.api.core.services import EXTERNAL_NAME, HEADLESS
 from kapiserver.api.errors import Path
 from kapiserver.api.types import Tree
 
@@ -77,13 +78,13 @@ def warnings_for_service(obj: Tree) -> Iterator[str]:
     """Yield the warnings about a service."""
     spec = obj.get("spec") or {}
     type_, cluster_ip = spec.get("type"), spec.get("clusterIP") or ""
-    is_headless = type_ == "ClusterIP" and cluster_ip == "None"
+    is_headless_cluster_ip = type_ == "ClusterIP" and cluster_ip == HEADLESS
     external_ips = spec.get("externalIPs") or ()
     if _HINTS_ANNOTATION in annotations_of(obj):
         yield f"annotation {_HINTS_ANNOTATION} is deprecated, please use {_MODE_ANNOTATION} instead"
-    if cluster_ip not in ("", "None"):
+    if cluster_ip not in ("", HEADLESS):
         yield from _addresses(spec, "clusterIPs")
-    if is_headless:
+    if is_headless_cluster_ip:
         if spec.get("loadBalancerIP"):
             yield "spec.loadBalancerIP is ignored for headless services"
         if external_ips:
@@ -91,11 +92,11 @@ def warnings_for_service(obj: Tree) -> Iterator[str]:
         if spec.get("sessionAffinity") != "None":
             yield "spec.SessionAffinity is ignored for headless services"
     yield from _addresses(spec, "externalIPs")
-    if external_ips and not is_headless and type_ != "ExternalName":
+    if external_ips and not is_headless_cluster_ip and type_ != EXTERNAL_NAME:
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
     yield from ip_warnings(spec.get("loadBalancerIP") or "", _SPEC / "loadBalancerIP")
     yield from _networks(spec, "loadBalancerSourceRanges")
-    if type_ == "ExternalName":
+    if type_ == EXTERNAL_NAME:
         if external_ips:
             yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
     elif spec.get("externalName"):

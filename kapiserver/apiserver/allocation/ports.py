@@ -13,8 +13,8 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from kapiserver.api.core.service_families import WITH_NODE_PORTS, node_ports
-from kapiserver.api.core.validation.services import needs_health_check_node_port
+from kapiserver.api.core.service_families import node_ports
+from kapiserver.api.core.services import WITH_NODE_PORTS, needs_health_check_node_port
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config

@@ -15,17 +15,19 @@ from dataclasses import dataclass, field
 from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
 from kapiserver.api.core.service_families import (
-    EXTERNAL_NAME,
-    HEADLESS,
-    WITH_NODE_PORTS,
     Families,
     canonical_ip,
     default_ip_families,
-    is_headless,
     normalize_cluster_ips,
     patch_allocated_values,
 )
-from kapiserver.api.core.validation.services import needs_health_check_node_port
+from kapiserver.api.core.services import (
+    EXTERNAL_NAME,
+    HEADLESS,
+    WITH_NODE_PORTS,
+    is_headless,
+    needs_health_check_node_port,
+)
 from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree

@@ -235,10 +235,10 @@ class OpenAPIDocuments:
 
 def _hash_of(resources: Iterable[Resource]) -> str:
     """Return the hash of a document of custom kinds only; "" if there are other kinds."""
-    spec_hashes = [(resource.spec_hash, repr(resource)) for resource in resources]
-    if not spec_hashes or not all(spec_hash for spec_hash, _ in spec_hashes):
+    spec_generations = [(resource.spec_generation, repr(resource)) for resource in resources]
+    if not spec_generations or not all(spec_generation for spec_generation, _ in spec_generations):
         return ""
-    return hashlib.sha512(f"{GIT_VERSION} {spec_hashes}".encode()).hexdigest().upper()
+    return hashlib.sha512(f"{GIT_VERSION} {spec_generations}".encode()).hexdigest().upper()
 
 
 def _failed(task: asyncio.Task[OpenAPIDocument]) -> bool:

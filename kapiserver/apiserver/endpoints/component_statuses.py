@@ -16,7 +16,7 @@ from kapiserver.apiserver.endpoints.object_responses import (
 )
 from kapiserver.apiserver.endpoints.options import read_options, selection_of
 from kapiserver.apiserver.endpoints.tables import partial_metadata
-from kapiserver.apiserver.errors import NoSuchForm
+from kapiserver.apiserver.errors import UnsupportedResponseKind
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
@@ -52,7 +52,9 @@ async def _list(server: Server, request: Request, target: Target) -> AnyResponse
         tree["rows"] = [table.row(item, current_time(server)) for item in items]
     elif response_format.convert is not None:
         if not response_format.convert.kind.endswith("List"):
-            raise NoSuchForm("you requested PartialObjectMetadata, but the object is a list")
+            raise UnsupportedResponseKind(
+                "you requested PartialObjectMetadata, but the object is a list"
+            )
         version = response_format.convert.group_version
         tree = {
             "kind": response_format.convert.kind,

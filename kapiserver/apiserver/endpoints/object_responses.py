@@ -24,7 +24,7 @@ from kapiserver.apiserver.endpoints.tables import (
     include_of,
     partial_metadata,
 )
-from kapiserver.apiserver.errors import NoSuchForm
+from kapiserver.apiserver.errors import UnsupportedResponseKind
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.target import Target
@@ -32,7 +32,7 @@ from kapiserver.codecs import streaming_lists
 from kapiserver.codecs.cbor import CBORSerializer
 from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
-from kapiserver.storage.entry import Entry, form_of
+from kapiserver.storage.entry import Entry, encoding_of
 from kapiserver.storage.query import ListResult
 from kapiserver.storage.time_slice import TimeSlice
 
@@ -52,7 +52,8 @@ def entry_response(
     entry: Entry,
     status: int = 200,
 ) -> Response:
-    """Return a response with one object, in the requested format. Raises NoSuchForm, BadRequest."""
+    """Return a response with one object, in the requested format. Raises UnsupportedResponseKind
+    and BadRequest."""
     if target.view is not None and response_format.convert is None:
         return plain_response(server, response_format, target.view.read(entry.tree()), status)
     if (
@@ -60,8 +61,8 @@ def entry_response(
         and not response_format.pretty
         and response_format.media in STORED_MEDIA_TYPES
     ):
-        form = form_of(target.version, response_format.media.extension)
-        body = target.store.encoder.encode_object(entry, form)
+        encoding = encoding_of(target.version, response_format.media.extension)
+        body = target.store.encoder.encode_object(entry, encoding)
         return Response(status=status, media_type=response_format.media.name, body=body)
     if response_format.is_table:
         table = table_builder(server, request, response_format, target)
@@ -70,7 +71,7 @@ def entry_response(
         tree["rows"].append(table.row(shown, current_time(server)))
     elif response_format.convert is not None:
         if response_format.convert.kind != "PartialObjectMetadata":
-            raise NoSuchForm(
+            raise UnsupportedResponseKind(
                 "you requested PartialObjectMetadataList, but the requested object is not a list "
                 f"({_go_type(target)})"
             )
@@ -97,13 +98,14 @@ async def list_response(
     target: Target,
     listing: ListResult,
 ) -> Response:
-    """Return a response with a list, in the requested format. Raises NoSuchForm, BadRequest."""
+    """Return a response with a list, in the requested format. Raises UnsupportedResponseKind and
+    BadRequest."""
     metadata, count = list_metadata(listing), len(listing.entries)
     if response_format.convert is None:
         if not response_format.pretty and response_format.media in STORED_MEDIA_TYPES:
-            form = form_of(target.version, response_format.media.extension)
+            encoding = encoding_of(target.version, response_format.media.extension)
             return await _sliced_response(
-                response_format, target.store.encoder.encode_list(listing, form)
+                response_format, target.store.encoder.encode_list(listing, encoding)
             )
         head = list_head(target, listing)
         items = (_list_item(server, entry, target) for entry in listing.entries)
@@ -115,7 +117,7 @@ async def list_response(
         rows = (table.row(entry.tree(), now) for entry in listing.entries)
         return await _list_document(server, response_format, head, "rows", rows, count)
     if response_format.convert.kind != "PartialObjectMetadataList":
-        raise NoSuchForm(
+        raise UnsupportedResponseKind(
             "you requested PartialObjectMetadata, but the requested object is a list "
             f"({_go_type(target)}List)"
         )
@@ -134,8 +136,8 @@ async def prepare_listing(
         and not response_format.pretty
         and response_format.media in STORED_MEDIA_TYPES
     ):
-        form = form_of(target.version, response_format.media.extension)
-        await target.store.encoder.prepare(listing, form)
+        encoding = encoding_of(target.version, response_format.media.extension)
+        await target.store.encoder.prepare(listing, encoding)
     elif len(listing.entries) > OFFLOAD_COUNT:
         await asyncio.to_thread(target.store.codec.tree, listing.entries[0])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kapiserver.api import addresses
+from kapiserver.api.core.services import EXTERNAL_NAME, HEADLESS, is_headless
 from kapiserver.api.core.validation.common import validate_format, validate_optional_enum
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid, not_supported, required
 from kapiserver.api.types import Tree
@@ -20,15 +21,10 @@ _POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _IMMUTABLE = "may not change once set"
 
 
-def is_headless(spec: Tree) -> bool:
-    """Return whether the service has no cluster IP (`None`)."""
-    return spec.get("clusterIPs") == ["None"]
-
-
 def validate_cluster_ip_fields(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     """Validate cluster IPs, IP families and the family policy. Addresses that `old_spec` has
     already need not be valid."""
-    if spec.get("type") == "ExternalName":
+    if spec.get("type") == EXTERNAL_NAME:
         return
     yield from _validate_cluster_ip_match(spec)
     yield from _validate_ip_families(spec)
@@ -79,7 +75,7 @@ def _validate_cluster_ips(
     cluster_ips: Sequence[str], old_ips: Sequence[str]
 ) -> Iterator[FieldError]:
     for index, address in enumerate(cluster_ips):
-        if index or address != "None":
+        if index or address != HEADLESS:
             yield from validate_format(
                 addresses.ip, address, _CLUSTER_IPS[index], old_values=old_ips
             )
@@ -90,7 +86,7 @@ def _validate_cluster_ips(
 def validate_cluster_ips_update(spec: Tree, old_spec: Tree) -> Iterator[FieldError]:
     """Validate that the first cluster IP and family do not change. The second may be added, and
     removed if the policy is SingleStack."""
-    if "ExternalName" in (spec.get("type"), old_spec.get("type")):
+    if EXTERNAL_NAME in (spec.get("type"), old_spec.get("type")):
         return
     if not (is_headless(spec) and is_headless(old_spec)):
         yield from _validate_cluster_ips_update(spec, old_spec)

@@ -6,6 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kapiserver.api import addresses, names
 from kapiserver.api.accessors import annotations_of, value_at
+from kapiserver.api.core.services import (
+    EXTERNAL_NAME,
+    is_externally_accessible,
+    is_headless,
+    needs_health_check_node_port,
+)
 from kapiserver.api.core.validation.common import (
     PROTOCOLS,
     validate_enum,
@@ -15,7 +21,6 @@ from kapiserver.api.core.validation.common import (
 )
 from kapiserver.api.core.validation.service_addresses import (
     SPEC,
-    is_headless,
     validate_cluster_ip_fields,
     validate_cluster_ips_update,
 )
@@ -33,7 +38,7 @@ from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata_validation import IMMUTABLE
 from kapiserver.api.types import Tree
 
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_TYPES = ("ClusterIP", EXTERNAL_NAME, "LoadBalancer", "NodePort")
 _TRAFFIC_POLICIES = ("Cluster", "Local")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _AFFINITY_SECONDS_MAX = 86400
@@ -71,7 +76,7 @@ def _validate_service_fields(obj: Tree, old: Tree) -> Iterator[FieldError]:
     spec, old_spec = obj.get("spec") or {}, old.get("spec") or {}
     ports: Sequence[Tree] = spec.get("ports") or ()
     yield from _validate_topology_annotations(annotations_of(obj))
-    if not ports and not is_headless(spec) and spec.get("type") != "ExternalName":
+    if not ports and not is_headless(spec) and spec.get("type") != EXTERNAL_NAME:
         yield required(SPEC / "ports")
     yield from _validate_service_type(spec)
     port_names: set[str] = set()
@@ -107,7 +112,7 @@ def _validate_service_type(spec: Tree) -> Iterator[FieldError]:
     if type_ in ("LoadBalancer", "NodePort") and is_headless(spec):
         detail = f"may not be set to 'None' for {type_} services"
         yield invalid((SPEC / "clusterIPs")[0], "None", detail)
-    if type_ != "ExternalName":
+    if type_ != EXTERNAL_NAME:
         return
     for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(name):
@@ -235,19 +240,6 @@ def _validate_load_balancer_class(spec: Tree) -> Iterator[FieldError]:
         yield from validate_format(names.qualified_name, class_, class_path)
     else:
         yield forbidden(class_path, _ONLY_LOAD_BALANCERS)
-
-
-def needs_health_check_node_port(spec: Tree) -> bool:
-    """Return whether the load balancer checks on each node whether it has pods of the service."""
-    return _is_load_balancer(spec) and spec.get("externalTrafficPolicy") == "Local"
-
-
-def is_externally_accessible(spec: Tree) -> bool:
-    """Return whether the service accepts traffic from outside of the cluster."""
-    type_ = spec.get("type")
-    return type_ in ("LoadBalancer", "NodePort") or bool(
-        type_ == "ClusterIP" and spec.get("externalIPs")
-    )
 
 
 def _validate_traffic_policies(spec: Tree) -> Iterator[FieldError]:

@@ -15,7 +15,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.entry import Form, form_of
+from kapiserver.storage.entry import Encoding, encoding_of
 from kapiserver.storage.query import Framer
 
 
@@ -27,7 +27,7 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     query = watch_query(request.info, target, options)
     sink = request.open_sink()
     if response_format.convert is None:
-        await _compile_encoder(target, form_of(target.version, response_format.media.extension))
+        await _compile_encoder(target, encoding_of(target.version, response_format.media.extension))
     subscription = await target.store.watch(query, framer, sink)
     request.on_complete(lambda _: subscription.cancel())
     return StreamResponse(
@@ -37,12 +37,12 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     )
 
 
-async def _compile_encoder(target: Target, form: Form) -> None:
-    """Compile the encoder of a form, if that was not done yet."""
+async def _compile_encoder(target: Target, encoding: Encoding) -> None:
+    """Compile the encoder, if that was not done yet."""
     store = target.store
-    if not store.encoder.is_compiled(form):
+    if not store.encoder.is_compiled(encoding):
         await store.cache.wait_ready()
-        await store.encoder.compile(store.cache.range(store.codec.prefix), form)
+        await store.encoder.compile(store.cache.range(store.codec.prefix), encoding)
 
 
 def _stream_timeout(server: Server, options: Tree) -> float:
@@ -60,7 +60,7 @@ def _framer(
         return tree or status(code=500, reason="InternalError", message="watch ended")
 
     plain = target.store.framer(
-        form_of(target.version, response_format.media.extension), status_tree
+        encoding_of(target.version, response_format.media.extension), status_tree
     )
     if response_format.convert is None:
         return plain

@@ -223,8 +223,8 @@ def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> Non
 
 async def _drain(app: App, http: HttpServer) -> None:
     app.server.health.drain()
-    app.server.stores.stop()
     await http.drain(app.server.config.shutdown_timeout)
+    app.server.stores.stop()
 
 
 async def build_app(

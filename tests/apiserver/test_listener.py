@@ -429,6 +429,42 @@ def test_drain_finishes_requests() -> None:
     assert asyncio.run(upload()).endswith(b"\r\n\r\n5")
 
 
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        "GET /x HTTP/1.1",
+        "HEAD /x HTTP/1.1",
+        "GET /slices HTTP/1.1",
+        "GET /known HTTP/1.1",
+        "GET /refused HTTP/1.1",
+        "GET /stream HTTP/1.1",
+        "GET /idle HTTP/1.1",
+        "GET /%zz HTTP/1.1",
+        "GET\0 /x HTTP/1.1",
+    ],
+)
+def test_drain_closes_connections(request_line: str) -> None:
+    """While the server drains, a connection that was idle gets the response to one more request,
+    which says that the connection closes; the drain ends when all connections are closed."""
+
+    async def drain() -> bytes:
+        async with _listening() as (listener, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+            first = await reader.readuntil(b"GET /x []")
+            assert b"Connection: close" not in first
+            draining = asyncio.ensure_future(listener.drain(30))
+            writer.write(f"{request_line}\r\nHost: x\r\n\r\n".encode())
+            response = await reader.read()
+            writer.close()
+            await draining
+            return response
+
+    head = asyncio.run(drain()).partition(b"\r\n\r\n")[0]
+    assert head.startswith(b"HTTP/1.1 ")
+    assert head.count(b"Connection: close") == 1
+
+
 def test_client_disconnects() -> None:
     """A stream is cancelled when its client disconnects."""
 

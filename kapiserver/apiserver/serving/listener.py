@@ -1,7 +1,8 @@
 """Reads HTTP requests and writes responses: the only module that uses the HTTP server library.
 
 aiohttp's low-level server parses requests. Responses are written here: a body of bytes in one call,
-slices at the speed of the client, watch frames directly to the transport. Knows no Kubernetes.
+slices at the speed of the client. Watch frames go through `serving/stream_sink.py`. Knows no
+Kubernetes.
 """
 
 from __future__ import annotations
@@ -11,14 +12,11 @@ import contextlib
 import functools
 import logging
 import re
-import time
 from collections.abc import Callable, Iterable
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, TypeAlias, cast
 
 from aiohttp import StreamReader, web
-from aiohttp.abc import AbstractStreamWriter
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.context import Handler
@@ -26,8 +24,18 @@ from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Certificate, Outcome, Request, parse_query, unquote_path
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.response import Headers, Response, StreamResponse
+from kapiserver.apiserver.response import Response, StreamResponse
 from kapiserver.apiserver.serving.http_errors import BAD_REQUEST, PlainTextError, error_for
+from kapiserver.apiserver.serving.response_head import (
+    CLOSE_HEADER,
+    CONTINUE,
+    LAST_CHUNK,
+    REASONS,
+    chunk,
+    plain_text_response,
+    response_head,
+)
+from kapiserver.apiserver.serving.stream_sink import StreamSink
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +45,9 @@ FIELD_LIMIT = 64 * 1024
 FIELD_COUNT = 128
 LINGER_SECONDS = 5.0
 CLOSE_SECONDS = 1.0
+LAST_REQUEST_SECONDS = 0.2
+"""A draining server waits so long for requests that clients were about to send on connections that
+are open. Their responses say that the connection closes."""
 IDLE_SECONDS = 90.0
 """An idle connection is closed after this time, as by kube-apiserver."""
 SLOW_CLIENT_SECONDS = 60.0
@@ -44,9 +55,6 @@ SLOW_CLIENT_SECONDS = 60.0
 
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 """In a path; Go's HTTP server refuses it before any handler runs."""
-_LAST_CHUNK = b"0\r\n\r\n"
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class _Written:
@@ -71,10 +79,11 @@ _CLOSE = cast(web.StreamResponse, _Written(keep_alive=False))
 class _Connection(web.RequestHandler):
     """One client's connection."""
 
-    __slots__ = ("_certificate", "body", "stream")
+    __slots__ = ("_certificate", "body", "listener", "stream")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, listener: Listener, **kwargs: Any) -> None:
+        super().__init__(listener, **kwargs)
+        self.listener = listener
         self.stream: StreamSink | None = None
         self.body: StreamReader | None = None
         """The request body that is being read, if any."""
@@ -119,77 +128,17 @@ class _Connection(web.RequestHandler):
         if transport is None:
             return _CLOSE
         is_bad_request = status == HTTPStatus.BAD_REQUEST
-        line = f"{status} {_REASONS[status]}"
+        line = f"{status} {REASONS[status]}"
         error = error_for(message or "") if is_bad_request else PlainTextError(line)
         if isinstance(error, PlainTextError):
-            transport.write(_plain_text(error))
+            transport.write(plain_text_response(error))
         else:
-            listener = cast(Listener, self._manager)
-            response = listener.error_response(_request(request, self, ANONYMOUS), error)
+            response = self.listener.error_response(_request(request, self, ANONYMOUS), error)
             body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-            framing = f"Content-Length: {len(body)}\r\nConnection: close\r\n"
-            head = _head_lines(response.status, response.media_type, response.headers, framing)
+            framing = f"Content-Length: {len(body)}\r\n{CLOSE_HEADER}"
+            head = response_head(response.status, response.media_type, response.headers, framing)
             transport.write(head + body)
         return _CLOSE
-
-
-class StreamSink:
-    """Writes the frames of a stream to the client's connection, as HTTP chunks, without waiting.
-
-    A handler opens it inside the filter chain; frames are buffered until `start` sends the head,
-    to which outer filters add headers.
-    """
-
-    __slots__ = ("_chunked", "_pending", "_started", "_transport", "_writer", "bytes_sent", "done")
-
-    def __init__(
-        self, transport: asyncio.WriteTransport, writer: AbstractStreamWriter, *, chunked: bool
-    ) -> None:
-        self._transport = transport
-        self._writer = writer
-        self._chunked = chunked
-        self._pending: list[bytes] | None = []
-        loop = asyncio.get_running_loop()
-        self._started: asyncio.Future[None] = loop.create_future()
-        self.done: asyncio.Future[None] = loop.create_future()
-        self.bytes_sent = 0
-        """Bytes of frames."""
-
-    def write(self, frames: bytes) -> None:
-        """Write one or more whole frames of the stream."""
-        if self.done.done():
-            return
-        self.bytes_sent += len(frames)
-        if self._chunked:
-            frames = b"%x\r\n%b\r\n" % (len(frames), frames)
-        if self._pending is not None:
-            self._pending.append(frames)
-        else:
-            self._transport.write(frames)
-
-    def start(self, head: bytes) -> None:
-        """Send the head and the buffered frames, even if the stream has already ended."""
-        pending = self._pending or ()
-        self._pending = None
-        if not self._transport.is_closing():
-            self._transport.write(b"".join((head, *pending)))
-        if not self._started.done():
-            self._started.set_result(None)
-
-    def backlog(self) -> int:
-        """Return the number of bytes that are buffered for the client."""
-        return sum(map(len, self._pending or ())) + self._transport.get_write_buffer_size()
-
-    async def drained(self) -> None:
-        """Return when most of the backlog is written, or the connection is lost."""
-        await self._started
-        with contextlib.suppress(ConnectionError):
-            await self._writer.drain()
-
-    def close(self) -> None:
-        """End the stream; later writes are dropped."""
-        if not self.done.done():
-            self.done.set_result(None)
 
 
 ErrorHandler: TypeAlias = Callable[[Request, Exception], Response]
@@ -225,7 +174,10 @@ class Listener(web.Server):
         self._streams: set[StreamSink] = set()
         self._in_flight = 0
         self._all_finished = asyncio.Event()
-        self._draining = False
+        self._open = 0
+        self._all_closed = asyncio.Event()
+        self.draining = False
+        """Whether every response closes its connection."""
         self._drained = False
 
     def __call__(self) -> web.RequestHandler:
@@ -237,14 +189,18 @@ class Listener(web.Server):
 
     async def drain(self, seconds: float) -> None:
         """End every stream cleanly, give requests in flight that many seconds to finish, then close
-        all connections. The caller has stopped accepting new ones."""
-        self._draining = True
+        all connections. The caller has stopped accepting new ones.
+
+        Responses carry `Connection: close` from now on. Connections that are idle stay open for
+        `LAST_REQUEST_SECONDS`, so that a request on its way gets its response, too."""
+        self.draining = True
         for stream in tuple(self._streams):
             stream.close()
+        if self._open:
+            await _wait(self._all_closed, min(seconds, LAST_REQUEST_SECONDS))
         if self._in_flight:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._all_finished.wait()
+            self._all_finished.clear()
+            await _wait(self._all_finished, seconds)
         self.pre_shutdown()
         await self.shutdown(CLOSE_SECONDS)
         self._drained = True
@@ -252,24 +208,33 @@ class Listener(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Track a connection; abort one that arrives after `drain` has closed the others."""
         super().connection_made(handler, transport)
+        self._open += 1
         if self._drained:
             transport.abort()
+
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        """Count the open connections."""
+        super().connection_lost(handler, exc)
+        self._open -= 1
+        if self.draining and not self._open:
+            self._all_closed.set()
 
     async def _count_request(self, raw: web.BaseRequest) -> web.StreamResponse:
         self._in_flight += 1
         try:
-            reply = await self._handle_request(raw)
+            return await self._handle_request(raw)
         finally:
             self._in_flight -= 1
-            if self._draining and not self._in_flight:
+            if not self._in_flight:
                 self._all_finished.set()
-        return _CLOSE if self._draining else reply
 
     async def _handle_request(self, raw: web.BaseRequest) -> web.StreamResponse:
         connection = cast(_Connection, raw.protocol)
         if _BAD_ESCAPE.search(raw.raw_path.partition("?")[0]):
             if raw.transport is not None:
-                raw.transport.write(_plain_text(BAD_REQUEST))
+                raw.transport.write(plain_text_response(BAD_REQUEST))
             return _CLOSE
         request = _request(raw, connection, self._user)
         request.open_sink = functools.partial(self._open_sink, raw, connection)
@@ -295,7 +260,7 @@ class Listener(web.Server):
     def _open_sink(self, raw: web.BaseRequest, connection: _Connection) -> StreamSink:
         if raw.transport is None:
             raise ConnectionResetError
-        sink = StreamSink(raw.transport, raw.writer, chunked=raw.version >= (1, 1))
+        sink = StreamSink(raw.transport, raw.writer.drain, chunked=raw.version >= (1, 1))
         connection.stream = sink
         self._streams.add(sink)
         return sink
@@ -310,8 +275,9 @@ class Listener(web.Server):
     ) -> tuple[Outcome, web.StreamResponse]:
         sink = cast(StreamSink, response.sink)
         chunked = raw.version >= (1, 1)
-        sink.start(_stream_head(response, chunked=chunked))
-        if self._draining:
+        keep_alive = chunked and _keeps_alive(raw)
+        sink.start(_stream_head(response, chunked=chunked, keep_alive=keep_alive))
+        if self.draining:
             sink.close()
         await _wait_closed(sink, response.timeout)
         sink.close()
@@ -320,21 +286,25 @@ class Listener(web.Server):
         if raw.transport is None or not chunked:
             return outcome, _CLOSE
         is_backlogged = raw.transport.get_write_buffer_size() > 0
-        raw.transport.write(_LAST_CHUNK)
-        return outcome, _CLOSE if is_backlogged or not raw.keep_alive else _KEEP_ALIVE
+        raw.transport.write(LAST_CHUNK)
+        return outcome, _KEEP_ALIVE if keep_alive and not is_backlogged else _CLOSE
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+def _keeps_alive(raw: web.BaseRequest) -> bool:
+    """Report whether the connection stays open after a response that begins now."""
+    return raw.keep_alive and not cast(_Connection, raw.protocol).listener.draining
 
 
 async def _wait_closed(sink: StreamSink, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds or None):
             await sink.done
-
-
-def _plain_text(error: PlainTextError) -> bytes:
-    return (
-        f"HTTP/1.1 {error.line}\r\nContent-Type: text/plain; charset=utf-8\r\n"
-        f"Connection: close\r\n\r\n{error.text or error.line}"
-    ).encode()
 
 
 def _request(raw: web.BaseRequest, connection: _Connection, user: User) -> Request:
@@ -362,7 +332,7 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
     if raw.content_length is not None and raw.content_length > limit:
         raise BodyTooLarge(limit)
     if raw.headers.get("Expect", "").lower() == "100-continue" and raw.transport is not None:
-        raw.transport.write(_CONTINUE)
+        raw.transport.write(CONTINUE)
     pieces: list[bytes] = []
     size = 0
     connection = cast(_Connection, raw.protocol)
@@ -410,32 +380,29 @@ async def _write_response(
     if transport is None:
         return _unfinished(response), _CLOSE
     omit_body = raw.method == "HEAD" or response.status in (204, 304)
-    reply = _KEEP_ALIVE if raw.keep_alive else _CLOSE
+    keep_alive = _keeps_alive(raw)
+    close = "" if keep_alive else CLOSE_HEADER
     bytes_sent = 0
     if isinstance(response.body, bytes):
-        head = _head(raw, response, f"Content-Length: {len(response.body)}\r\n")
+        head = _head(response, f"Content-Length: {len(response.body)}\r\n{close}")
         transport.write(head if omit_body else head + response.body)
         bytes_sent = 0 if omit_body else len(response.body)
         await _wait_writable(raw)
     elif response.length is not None:
-        transport.write(_head(raw, response, f"Content-Length: {response.length}\r\n"))
+        transport.write(_head(response, f"Content-Length: {response.length}\r\n{close}"))
         if not omit_body:
             bytes_sent = await _write_slices(raw, response.body)
     elif raw.version >= (1, 1):
-        transport.write(_head(raw, response, "Transfer-Encoding: chunked\r\n"))
+        transport.write(_head(response, f"Transfer-Encoding: chunked\r\n{close}"))
         if not omit_body:
-            bytes_sent = await _write_slices(raw, map(_http_chunk, response.body))
-            transport.write(_LAST_CHUNK)
+            bytes_sent = await _write_slices(raw, map(chunk, response.body))
+            transport.write(LAST_CHUNK)
     else:
-        transport.write(_head(raw, response, ""))
+        transport.write(_head(response, CLOSE_HEADER))
         bytes_sent = await _write_slices(raw, response.body)
-        reply = _CLOSE
-    return Outcome(status=response.status, bytes_sent=bytes_sent, finished=True), reply
-
-
-def _http_chunk(piece: bytes) -> bytes:
-    # A compressor may return no bytes for a slice; an empty chunk would end the body.
-    return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+        keep_alive = False
+    outcome = Outcome(status=response.status, bytes_sent=bytes_sent, finished=True)
+    return outcome, _KEEP_ALIVE if keep_alive else _CLOSE
 
 
 async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> int:
@@ -459,27 +426,13 @@ async def _wait_writable(raw: web.BaseRequest) -> None:
             await raw.writer.drain()
 
 
-def _head(raw: web.BaseRequest, response: Response, framing: str) -> bytes:
-    close = "" if raw.keep_alive else "Connection: close\r\n"
-    return _head_lines(response.status, response.media_type, response.headers, framing + close)
+def _head(response: Response | StreamResponse, framing: str) -> bytes:
+    return response_head(response.status, response.media_type, response.headers, framing)
 
 
-def _stream_head(response: StreamResponse, *, chunked: bool) -> bytes:
-    framing = "Transfer-Encoding: chunked\r\n" if chunked else "Connection: close\r\n"
-    return _head_lines(response.status, response.media_type, response.headers, framing)
-
-
-def _head_lines(status: int, media_type: str, headers: Headers, framing: str) -> bytes:
-    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
-    return (
-        f"HTTP/1.1 {status} {_REASONS.get(status, 'Unknown')}\r\n{lines}"
-        f"Content-Type: {media_type}\r\n{_date(int(time.time()))}{framing}\r\n"
-    ).encode()
-
-
-@functools.lru_cache(maxsize=2)
-def _date(second: int) -> str:
-    return f"Date: {formatdate(second, usegmt=True)}\r\n"
+def _stream_head(response: StreamResponse, *, chunked: bool, keep_alive: bool) -> bytes:
+    framing = "Transfer-Encoding: chunked\r\n" if chunked else ""
+    return _head(response, framing + ("" if keep_alive else CLOSE_HEADER))
 
 
 def _certificate(transport: asyncio.BaseTransport | None) -> Certificate | None:

@@ -1,0 +1,48 @@
+"""Encodes the heads and chunks of HTTP/1.1 responses as bytes. Knows no socket and no library."""
+
+from __future__ import annotations
+
+import functools
+import time
+from email.utils import formatdate
+from http import HTTPStatus
+
+from kapiserver.apiserver.response import Headers
+from kapiserver.apiserver.serving.http_errors import PlainTextError
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+LAST_CHUNK = b"0\r\n\r\n"
+CLOSE_HEADER = "Connection: close\r\n"
+"""Tells the client that the server closes the connection after the response."""
+REASONS = {status.value: status.phrase for status in HTTPStatus}
+
+
+def response_head(status: int, media_type: str, headers: Headers, framing: str) -> bytes:
+    """Return the head of a response.
+
+    framing     the complete lines of Content-Length, Transfer-Encoding and Connection
+    """
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    return (
+        f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\n{lines}"
+        f"Content-Type: {media_type}\r\n{_date(int(time.time()))}{framing}\r\n"
+    ).encode()
+
+
+@functools.lru_cache(maxsize=2)
+def _date(second: int) -> str:
+    return f"Date: {formatdate(second, usegmt=True)}\r\n"
+
+
+def chunk(piece: bytes) -> bytes:
+    """Return a chunk of a chunked body."""
+    # A compressor may return no bytes for a slice; an empty chunk would end the body.
+    return b"%x\r\n%b\r\n" % (len(piece), piece) if piece else b""
+
+
+def plain_text_response(error: PlainTextError) -> bytes:
+    """Return a complete response of Go's HTTP server, which closes the connection."""
+    return (
+        f"HTTP/1.1 {error.line}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        f"{CLOSE_HEADER}\r\n{error.text or error.line}"
+    ).encode()

@@ -264,7 +264,10 @@ def test_garbage(garbage: bytes) -> None:
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _NO_HOST = b"400 Bad Request: missing required Host header"
 _VERSION = b"505 HTTP Version Not Supported: unsupported protocol version"
+_BAD_REQUEST = b"400 Bad Request"
+_EXPECTATION_FAILED = b"417 Expectation Failed"
 _POST = b"POST /body HTTP/1.1\r\nHost: x\r\n"
+_POST_1_0 = b"POST /body HTTP/1.0\r\n"
 
 
 @pytest.mark.parametrize(
@@ -274,10 +277,17 @@ _POST = b"POST /body HTTP/1.1\r\nHost: x\r\n"
         (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 1000 + b"\r\n", _TOO_LARGE, _TOO_LARGE),
         (b"GET / HTTP/1.1\r\n\r\n", _NO_HOST, _NO_HOST),
         (b"GET / HTTP/9.9\r\n\r\n", _VERSION, _VERSION),
-        (_POST + b"Transfer-Encoding: gzip\r\n\r\n", b"501 Not Implemented",
-         b"Unsupported transfer encoding"),
+        *(
+            (_POST + b"Transfer-Encoding: " + encoding + b"\r\n\r\n0\r\n\r\n",
+             b"501 Not Implemented", b"Unsupported transfer encoding")
+            for encoding in (b"gzip", b"gzip, chunked", b"identity, chunked",
+                             b"chunked\r\nTransfer-Encoding: chunked")
+        ),
+        (_POST_1_0 + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", *[_BAD_REQUEST] * 2),
+        (_POST + b"Expect: x\r\nContent-Length: 1\r\n\r\na", *[_EXPECTATION_FAILED] * 2),
+        (b"CONNECT x:1%zz HTTP/1.1\r\nHost: x:1\r\n\r\n", *[_BAD_REQUEST] * 2),
     ],
-    ids=range(5),
+    ids=range(11),
 )  # fmt: skip
 def test_errors_of_go_server(request_: bytes, line: bytes, text: bytes) -> None:
     """Errors that Go's HTTP server handles by itself get the same plain text."""
@@ -285,6 +295,24 @@ def test_errors_of_go_server(request_: bytes, line: bytes, text: bytes) -> None:
         b"HTTP/1.1 " + line + b"\r\nContent-Type: text/plain; charset=utf-8\r\n"
         b"Connection: close\r\n\r\n" + text
     )
+
+
+def test_refused_requests_end_their_connection() -> None:
+    """The bytes after a request that is refused are never read as another request."""
+    smuggled = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+    for refused in (
+        _POST_1_0 + b"Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        _POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        _POST + b"Expect: x\r\n\r\n",
+        b"CONNECT x:1 HTTP/1.1\r\nHost: x:1\r\n\r\n",
+    ):
+        assert b"smuggled" not in _send(refused + smuggled)
+
+
+def test_no_continue_in_http_1_0() -> None:
+    """HTTP/1.0 has no status 100."""
+    head = _POST_1_0 + b"Expect: 100-continue\r\nContent-Length: 1\r\n\r\na"
+    assert _send(head).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 _CHUNKS = _POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"
@@ -323,13 +351,15 @@ def test_broken_chunks(broken: bytes, message: str, late: bool) -> None:
     ("request_", "line", "message"),
     [
         ("FOO /api/v1/pods", "405 Method Not Allowed", "the server does not allow this method on"),
+        ("CONNECT x:1", "405 Method Not Allowed", "the server does not allow this method on"),
+        ("CONNECT /api", "405 Method Not Allowed", "the server does not allow this method on"),
         ("get /api/v1/pods", "405 Method Not Allowed", "the server does not allow this method on"),
         ("POST /api/v1/namespaces", "400 Bad Request", "invalid byte in chunk length"),
     ],
 )
 def test_http_errors_are_statuses(api, request_: str, line: str, message: str) -> None:
     """An unknown method and a malformed body get a Status."""
-    text = f"{request_} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    text = f"{request_} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
     with socket.create_connection(("127.0.0.1", api.port), timeout=60) as connection:
         connection.sendall(text.encode())
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")

@@ -71,6 +71,16 @@ def test_contexts(tmp_path: Path) -> None:
     client.load_cert_chain(certificates.admin.certificate, certificates.admin.key)
 
 
+def test_ciphers(tmp_path: Path) -> None:
+    """Every cipher suite of TLS 1.2 has forward secrecy and authenticated encryption."""
+    ciphers = tls.ensure_certificates(Config(), tmp_path).server_context().get_ciphers()
+    offered = [cipher["name"] for cipher in ciphers if cipher["protocol"] != "TLSv1.3"]
+    assert offered
+    for name in offered:
+        assert name.startswith(("ECDHE-ECDSA-", "ECDHE-RSA-"))
+        assert "-GCM-" in name or "-CHACHA20-" in name
+
+
 def test_kubeconfig(tmp_path: Path) -> None:
     """The kubeconfig is readable by its owner alone and never replaces a file of the user."""
     certificates = tls.ensure_certificates(Config(), tmp_path)

@@ -1,13 +1,16 @@
-"""The errors for bytes that the HTTP library cannot parse, as in Go's server and kube-apiserver.
+"""The errors for requests that reach no handler, as in Go's server and kube-apiserver.
 
 Bytes that are not HTTP get Go's plain text; a broken body or an unknown method gets a Status, as
-from a handler. The error is looked up by the library's message; an unknown message gets 400. Knows
-no socket. Mirrors readRequest and badRequestError of Go's net/http.
+from a handler. `error_for` looks up the error for the message of the HTTP library, which could not
+parse a request; an unknown message gets 400. `refusal_of` returns the error for a request that the
+library accepts and Go's server refuses. Knows no socket. Mirrors readRequest, badRequestError,
+parseTransferEncoding and sendExpectationFailed of Go's net/http.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,15 +32,17 @@ class PlainTextError:
 HttpError: TypeAlias = PlainTextError | ServerError
 
 _TOO_LARGE = PlainTextError("431 Request Header Fields Too Large")
-BAD_REQUEST = PlainTextError("400 Bad Request")
+_BAD_REQUEST = PlainTextError("400 Bad Request")
+_UNSUPPORTED_ENCODING = PlainTextError("501 Not Implemented", "Unsupported transfer encoding")
+_EXPECTATION_FAILED = PlainTextError("417 Expectation Failed")
 
 _ERRORS: tuple[tuple[str, HttpError], ...] = (
     ("Got more than", _TOO_LARGE),
     ("Too many headers", _TOO_LARGE),
     ("Missing 'Host'", PlainTextError("400 Bad Request: missing required Host header")),
     ("Duplicate 'Host'", PlainTextError("400 Bad Request: too many Host headers")),
-    ("Request has invalid `Transfer-Encoding`",
-     PlainTextError("501 Not Implemented", "Unsupported transfer encoding")),
+    ("Invalid `Transfer-Encoding` header value", _UNSUPPORTED_ENCODING),
+    ("Request has invalid `Transfer-Encoding`", _UNSUPPORTED_ENCODING),
     ("Bad status line:\n  Invalid HTTP version",
      PlainTextError("505 HTTP Version Not Supported: unsupported protocol version")),
     ("Invalid character in chunk size", BadRequest("invalid byte in chunk length")),
@@ -47,6 +52,8 @@ _ERRORS: tuple[tuple[str, HttpError], ...] = (
 )  # fmt: skip
 """By prefix of the library's message."""
 
+_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+"""In a path."""
 _UNKNOWN_METHOD = re.compile(r"Invalid method encountered:\s+b'[A-Za-z]+ /\S* HTTP/1\.[01]'")
 
 
@@ -54,4 +61,34 @@ def error_for(message: str) -> HttpError:
     """Return the error to respond with, for the message of the library's parse error."""
     if _UNKNOWN_METHOD.match(message):
         return MethodNotAllowed()
-    return next((fault for begin, fault in _ERRORS if message.startswith(begin)), BAD_REQUEST)
+    return next((fault for begin, fault in _ERRORS if message.startswith(begin)), _BAD_REQUEST)
+
+
+def refusal_of(
+    method: str, target: str, version: tuple[int, int], headers: Mapping[str, str]
+) -> HttpError | None:
+    """Return the error for a request that the HTTP library accepts and Go's server refuses, or
+    None.
+
+    target  as sent in the request line
+    headers looked up case-insensitively
+    """
+    encoding = headers.get("Transfer-Encoding")
+    if encoding is not None:
+        if version < (1, 1):  # RFC 9112, 6.1: the end of the body is unclear
+            return _BAD_REQUEST
+        if encoding.lower() != "chunked":
+            return _UNSUPPORTED_ENCODING
+    if _BAD_ESCAPE.search(target.partition("?")[0]):
+        return _BAD_REQUEST
+    if method == "CONNECT":  # the server is no proxy
+        return MethodNotAllowed()
+    if headers.get("Expect") and not expects_continue(headers):
+        return _EXPECTATION_FAILED
+    return None
+
+
+def expects_continue(headers: Mapping[str, str]) -> bool:
+    """Report whether the client waits for "100 Continue" before it sends the body."""
+    expected = headers.get("Expect", "").lower().split(",")
+    return "100-continue" in (token.strip() for token in expected)

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-import re
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, TypeAlias, cast
@@ -25,7 +24,13 @@ from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Certificate, Outcome, Request, parse_query, unquote_path
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response, StreamResponse
-from kapiserver.apiserver.serving.http_errors import BAD_REQUEST, PlainTextError, error_for
+from kapiserver.apiserver.serving.http_errors import (
+    HttpError,
+    PlainTextError,
+    error_for,
+    expects_continue,
+    refusal_of,
+)
 from kapiserver.apiserver.serving.response_head import (
     CLOSE_HEADER,
     CONTINUE,
@@ -52,9 +57,6 @@ IDLE_SECONDS = 90.0
 """An idle connection is closed after this time, as by kube-apiserver."""
 SLOW_CLIENT_SECONDS = 60.0
 """The connection of a client that reads nothing of its response for so long is aborted."""
-
-_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-"""In a path; Go's HTTP server refuses it before any handler runs."""
 
 
 class _Written:
@@ -124,12 +126,17 @@ class _Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """Write the response for bytes that aiohttp cannot parse, as Go's HTTP server does."""
+        is_bad_request = status == HTTPStatus.BAD_REQUEST
+        line = f"{status} {REASONS[status]}"
+        return self.refuse(
+            request, error_for(message or "") if is_bad_request else PlainTextError(line)
+        )
+
+    def refuse(self, request: web.BaseRequest, error: HttpError) -> web.StreamResponse:
+        """Write the response for a request that reaches no handler, and close the connection."""
         transport = request.transport
         if transport is None:
             return _CLOSE
-        is_bad_request = status == HTTPStatus.BAD_REQUEST
-        line = f"{status} {REASONS[status]}"
-        error = error_for(message or "") if is_bad_request else PlainTextError(line)
         if isinstance(error, PlainTextError):
             transport.write(plain_text_response(error))
         else:
@@ -232,10 +239,9 @@ class Listener(web.Server):
 
     async def _handle_request(self, raw: web.BaseRequest) -> web.StreamResponse:
         connection = cast(_Connection, raw.protocol)
-        if _BAD_ESCAPE.search(raw.raw_path.partition("?")[0]):
-            if raw.transport is not None:
-                raw.transport.write(plain_text_response(BAD_REQUEST))
-            return _CLOSE
+        refusal = refusal_of(raw.method, raw.raw_path, raw.version, raw.headers)
+        if refusal is not None:
+            return connection.refuse(raw, refusal)
         request = _request(raw, connection, self._user)
         request.open_sink = functools.partial(self._open_sink, raw, connection)
         outcome = Outcome(status=0, bytes_sent=0, finished=False)
@@ -331,7 +337,7 @@ def _request(raw: web.BaseRequest, connection: _Connection, user: User) -> Reque
 async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
     if raw.content_length is not None and raw.content_length > limit:
         raise BodyTooLarge(limit)
-    if raw.headers.get("Expect", "").lower() == "100-continue" and raw.transport is not None:
+    if raw.transport is not None and raw.version >= (1, 1) and expects_continue(raw.headers):
         raw.transport.write(CONTINUE)
     pieces: list[bytes] = []
     size = 0

@@ -21,6 +21,7 @@ Expired: TypeAlias = Literal["raise", "restart", "continue"]
 inconsistently."""
 
 MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
 UPDATE_ATTEMPTS = 100
 
 _GONE = 410

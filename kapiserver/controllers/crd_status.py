@@ -10,9 +10,9 @@ k8s.io/apiextensions-apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of
+from kapiserver.api.accessors import finalizers_of, is_terminating
 from kapiserver.api.apiextensions import structural_rules
 from kapiserver.api.apiextensions.conditions import (
     condition,
@@ -22,20 +22,16 @@ from kapiserver.api.apiextensions.conditions import (
 )
 from kapiserver.api.apiextensions.validation.approval import approval_of
 from kapiserver.api.errors import Path
+from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import NotFound
+from kapiserver.controllers.writing import replace_fields
 from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import (
-    DeleteQuery,
-    ListQuery,
-    Preconditions,
-    UpdateFunc,
-)
+from kapiserver.storage.query import DeleteQuery, ListQuery
 
 NAME = "customresourcedefinitions"
 FINALIZER_WORKERS = 5
@@ -46,6 +42,7 @@ class CRDStatusController:
     cannot be given the same name."""
 
     def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._server = server = context.server
         self._custom = server.custom_resources
         self._naming_queue: WorkQueue[str] = WorkQueue(
@@ -93,24 +90,27 @@ class CRDStatusController:
         head = self._custom.summaries.get(name)
         if head is None or is_terminating(head) or _is_up_to_date(head):
             return
-        await self._write(name, self._with_status_of_names)
+        await self._write_status(name, self._status_of_names)
 
-    def _with_status_of_names(self, current: Tree | None) -> Tree:
-        assert current is not None
+    def _status_of_names(self, current: Tree) -> Tree:
         others = [
             head["status"]["acceptedNames"]
-            for name, head in list(self._custom.summaries.items())  # perhaps in a thread
+            for name, head in self._custom.summaries.items()
             if name != current["metadata"]["name"]
             and head["spec"]["group"] == current["spec"]["group"]
         ]
         now = timestamp(self._server.clock.now())
-        return {**current, "status": status_of(current, others, now)}
+        return status_of(current, others, now)
 
-    async def _write(self, name: str, change: UpdateFunc) -> None:
-        try:
-            await self._custom.store.update(ObjectKey("", name), change, subresource="status")
-        except NotFound:
-            return
+    async def _write_status(self, name: str, new_status: Callable[[Tree], Tree]) -> None:
+        def fields(current: Tree) -> Tree:
+            status = new_status(current)
+            return {} if status == current["status"] else {"/status": status}
+
+        await replace_fields(self._definitions(), name, fields, subresource="status")
+
+    def _definitions(self) -> ResourceClient:
+        return self._context.resource(str(APIEXTENSIONS), NAME)
 
     # Deletion.
 
@@ -144,18 +144,14 @@ class CRDStatusController:
     async def _set_terminating(self, name: str, value: str, reason: str, message: str) -> None:
         now = timestamp(self._server.clock.now())
 
-        def change(current: Tree | None) -> Tree:
-            assert current is not None
-            status = set_condition(
-                current["status"], "Terminating", value, reason, message, now=now
-            )
-            return {**current, "status": status}
+        def new_status(current: Tree) -> Tree:
+            return set_condition(current["status"], "Terminating", value, reason, message, now=now)
 
-        await self._write(name, change)
+        await self._write_status(name, new_status)
 
     async def _delete_objects(self, objects: ResourceStore, name: str) -> bool:
         """Delete all objects of the definition. Return whether none is left; if some are, the next
-        deletion queues the definition again."""
+        deletion queues the definition again. As in kube-apiserver, no admission is asked."""
         self._watch_deletions(objects, name)
         everything = ListQuery()
         if (await objects.list(ListQuery(limit=1))).entries:
@@ -181,21 +177,12 @@ class CRDStatusController:
             subscription.cancel()
 
     async def _remove_finalizer(self, name: str, uid: str) -> None:
-        def change(current: Tree | None) -> Tree:
-            assert current is not None
-            metadata = metadata_of(current)
-            remaining = [item for item in finalizers_of(current) if item != FINALIZER]
-            metadata.pop("finalizers", None)
-            if remaining:
-                metadata["finalizers"] = remaining
-            return current
+        def fields(current: Tree) -> Tree:
+            finalizers = finalizers_of(current)
+            remaining = [item for item in finalizers if item != FINALIZER]
+            return {} if remaining == finalizers else {"/metadata/finalizers": remaining}
 
-        try:
-            await self._custom.store.update(
-                ObjectKey("", name), change, preconditions=Preconditions(uid=uid)
-            )
-        except NotFound:
-            return
+        await replace_fields(self._definitions(), name, fields, uid=uid)
 
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"

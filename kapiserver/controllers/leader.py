@@ -6,6 +6,7 @@ Mirrors client-go's leaderelection. A server that does not share its store needs
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import socket
@@ -13,14 +14,11 @@ import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from kapiserver.api.accessors import value_at
-from kapiserver.api.errors import APIError
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
 from kapiserver.apiserver.context import Server
-from kapiserver.controllers.bootstrap import decoded
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, StorageError
 
 LEASE = ObjectKey("kube-system", "kapiserver-controllers")
 LEASE_SECONDS = 15
@@ -29,7 +27,10 @@ RENEW_DEADLINE_SECONDS = 10.0
 """A leader that could not renew for this long stops, even while a renewal is still in flight. It
 counts from before the renewal was sent; the others count from when they observe it."""
 
-_COORDINATION = GroupVersion("coordination.k8s.io", "v1")
+USER = User(name="system:kube-controller-manager", groups=(AUTHENTICATED,))
+USER_AGENT = "kube-controller-manager"
+
+_COORDINATION = "coordination.k8s.io/v1"
 _log = logging.getLogger(__name__)
 
 Callback = Callable[[], Awaitable[None]]
@@ -96,8 +97,8 @@ class LeaderElector:
         await self._stop()
 
     async def _attempt(self, act: Callable[[], Awaitable[bool]], *, seconds: float) -> bool | None:
-        """Return the result of `act`, False after a conflict, or None if the store failed or did
-        not respond in time."""
+        """Return the result of `act`, False after a conflict, or None if it failed or the store
+        did not respond in time."""
         if seconds <= 0:
             return None
         attempt = asyncio.ensure_future(act())
@@ -109,65 +110,54 @@ class LeaderElector:
         try:
             await asyncio.wait([attempt])
             return attempt.result()
-        except (ObjectConflict, AlreadyExists):
-            return False
-        except (StorageError, APIError) as error:
-            _log.info("leader election: %s", error)
-            return None
         except asyncio.CancelledError:
             if not attempt.cancelled():
                 raise
             _log.info("leader election: no response from the store within %.1f s", seconds)
+            return None
+        except Exception as error:  # none may end the renewals of a leader
+            if isinstance(error, StatusError) and error.reason in ("Conflict", "AlreadyExists"):
+                return False
+            _log.info("leader election: %s", error)
             return None
         finally:
             timer.cancel()
             attempt.cancel()
 
     async def _acquire(self) -> bool:
-        """Acquire the lease if it is free, or renew it. Raises StorageError."""
-        store = self._server.stores.by_name(_COORDINATION, "leases")
+        """Acquire the lease if it is free, or renew it. Raises StatusError."""
         now = self._server.clock.now()
         try:
-            lease = (await store.get(LEASE)).tree()
-        except NotFound:
-            spec = self._spec({}, now)
-            tree = {
-                "kind": "Lease",
-                "apiVersion": str(_COORDINATION),
-                "metadata": {"name": LEASE.name, "namespace": LEASE.namespace},
-                "spec": spec,
-            }
-            await store.create(decoded(self._server, tree), namespace=LEASE.namespace)
+            lease = await self._leases.get(LEASE.name)
+        except StatusError as error:
+            if error.reason != "NotFound":
+                raise
+            metadata = {"name": LEASE.name, "namespace": LEASE.namespace}
+            await self._leases.create({"metadata": metadata, "spec": self._spec({}, now)})
             return True
-        holder = value_at(lease, "spec", "holderIdentity") or ""
+        spec: Tree = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
         if version != self._observed[0]:
             self._observed = (version, now)
-        ends = self._observed[1] + (value_at(lease, "spec", "leaseDurationSeconds") or 0)
-        if holder not in ("", self._identity) and now < ends:
+        ends = self._observed[1] + (spec.get("leaseDurationSeconds") or 0)
+        if spec.get("holderIdentity") not in (None, "", self._identity) and now < ends:
             return False
-
-        def take(current: Tree | None) -> Tree:
-            assert current is not None
-            if current["metadata"]["resourceVersion"] != version:
-                raise ObjectConflict(resource="leases", group=_COORDINATION.group, name=LEASE.name)
-            return current | {"spec": self._spec(current.get("spec") or {}, now)}
-
-        await store.update(LEASE, take)
+        await self._leases.update(lease | {"spec": self._spec(spec, now)})
         return True
 
     async def _release(self) -> bool:
-        store = self._server.stores.by_name(_COORDINATION, "leases")
-
-        def release(current: Tree | None) -> Tree:
-            assert current is not None
-            spec = dict(current.get("spec") or {})
-            if spec.get("holderIdentity") == self._identity:
-                spec |= {"holderIdentity": "", "leaseDurationSeconds": 1}
-            return current | {"spec": spec}
-
-        await store.update(LEASE, release)
+        lease = await self._leases.get(LEASE.name)
+        spec: Tree = lease.get("spec") or {}
+        if spec.get("holderIdentity") != self._identity:
+            return False
+        released = spec | {"holderIdentity": "", "leaseDurationSeconds": 1}
+        await self._leases.update(lease | {"spec": released})
         return True
+
+    @functools.cached_property
+    def _leases(self) -> ResourceClient:
+        client = self._server.client(USER, user_agent=USER_AGENT, authorize=False)
+        return client.resource(_COORDINATION, "leases", namespace=LEASE.namespace)
 
     def _spec(self, before: Tree, now: float) -> Tree:
         moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

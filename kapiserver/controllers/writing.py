@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from kapiserver.api.accessors import copy_tree, uid_of
-from kapiserver.api.resource_client import ResourceClient, StatusError
-from kapiserver.api.types import Tree
+from kapiserver.api.resource_client import JSON_PATCH, ResourceClient, StatusError
+from kapiserver.api.types import Tree, Value
 
 UPDATE_ATTEMPTS = 100
 """How often an update is tried while others change the object."""
@@ -35,15 +35,55 @@ async def update_object(
     """Read an object, let `change` modify a copy, and update it unless they are equal; begin anew
     if somebody else changed the object meanwhile. Return the object as it is then, or None if it
     does not exist, or its uid is another. Raises StatusError."""
+
+    async def update(current: Tree) -> Tree:
+        desired = change(copy_tree(current))
+        if desired == current:
+            return current
+        return await objects.update(desired, subresource=subresource)
+
+    return await _write_current(objects, name, update, uid=uid)
+
+
+async def replace_fields(
+    objects: ResourceClient,
+    name: str,
+    fields: Callable[[Tree], Mapping[str, Value]],
+    *,
+    subresource: str = "",
+    uid: str = "",
+) -> Tree | None:
+    """As `update_object`, for objects that may be large: the event loop copies nothing.
+
+    `fields` returns new values by JSON pointer (`{"/status": {...}}`), or {} if nothing changes. It
+    must not change the object, which is that of the watch cache, as is the one returned."""
+
+    async def patch(current: Tree) -> Tree:
+        values = fields(current)
+        if not values:
+            return current
+        version = {"/metadata/resourceVersion": current["metadata"]["resourceVersion"]}
+        operations = [
+            {"op": "add", "path": path, "value": value}
+            for path, value in (version | dict(values)).items()
+        ]
+        return await objects.shared.patch(
+            name, operations, type=JSON_PATCH, subresource=subresource
+        )
+
+    return await _write_current(objects, name, patch, uid=uid)
+
+
+async def _write_current(
+    objects: ResourceClient, name: str, write: Callable[[Tree], Awaitable[Tree]], *, uid: str
+) -> Tree | None:
+    """Read an object and write it, until nobody else changes it in between."""
     for attempt in range(1, UPDATE_ATTEMPTS + 1):
         try:
             current = await objects.shared.get(name)
             if uid and uid_of(current) != uid:
                 return None
-            desired = change(copy_tree(current))
-            if desired == current:
-                return current
-            return await objects.update(desired, subresource=subresource)
+            return await write(current)
         except StatusError as error:
             if error.reason == "NotFound":
                 return None

@@ -9,9 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
 from kapiserver.app import App, build_app
+from kapiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.controllers.leader import (
     LEASE,
     LEASE_SECONDS,
@@ -84,9 +87,9 @@ class Election:
                 await asyncio.sleep(0)
 
     async def lease(self) -> Any:
-        """The spec of the Lease."""
+        """The Lease."""
         store = self.app.server.stores.by_name(GroupVersion("coordination.k8s.io", "v1"), "leases")
-        return (await store.get(LEASE)).tree()["spec"]
+        return (await store.get(LEASE)).tree()
 
 
 @asynccontextmanager
@@ -94,6 +97,7 @@ async def election(config: Config | None = None) -> AsyncIterator[Election]:
     """An election over a store, in memory by default."""
     clock = ManualClock()
     app = await build_app(config or Config(), clock=clock)
+    await create_system_namespaces(app.server)
     new_election = Election(app, clock)
     try:
         yield new_election
@@ -112,9 +116,46 @@ def test_one_leads() -> None:
             await election_run.stand("two")
             await election_run.pass_time(3 * LEASE_SECONDS)
             assert election_run.acts == ["one starts"]
-            assert (await election_run.lease())["leaseTransitions"] == 0
+            assert (await election_run.lease())["spec"]["leaseTransitions"] == 0
 
     asyncio.run(run())
+
+
+def test_owner_of_the_lease() -> None:
+    """The Lease has managedFields, as one that kube-controller-manager writes."""
+
+    async def run() -> None:
+        async with election() as election_run:
+            await election_run.stand("one")
+            await election_run.pass_time(RENEW_SECONDS)
+            (entry,) = (await election_run.lease())["metadata"]["managedFields"]
+            assert entry["manager"] == "kube-controller-manager"
+            assert "f:renewTime" in entry["fieldsV1"]["f:spec"]
+
+    asyncio.run(run())
+
+
+def test_lost_race() -> None:
+    """A candidate that reads the lease before another one takes it does not lead."""
+
+    async def run() -> None:
+        async with election() as election_run:
+            await election_run.stand("one")
+            await election_run.end("one")
+            both = [
+                LeaderElector(election_run.app.server, start=_nothing, stop=_nothing)
+                for _ in range(2)
+            ]
+            results = await asyncio.gather(
+                *(elector._attempt(elector._acquire, seconds=1) for elector in both)
+            )
+            assert sorted(results) == [False, True]
+
+    asyncio.run(run())
+
+
+async def _nothing() -> None:
+    pass
 
 
 def test_stepping_down() -> None:
@@ -126,10 +167,10 @@ def test_stepping_down() -> None:
             await election_run.stand("one")
             await election_run.stand("two")
             await election_run.end("one")
-            assert (await election_run.lease())["holderIdentity"] == ""
+            assert (await election_run.lease())["spec"]["holderIdentity"] == ""
             await election_run.pass_time(RENEW_SECONDS)
             assert election_run.acts == ["one starts", "one stops", "two starts"]
-            assert (await election_run.lease())["leaseTransitions"] == 1
+            assert (await election_run.lease())["spec"]["leaseTransitions"] == 1
 
     asyncio.run(run())
 
@@ -152,8 +193,10 @@ def test_death() -> None:
     asyncio.run(run())
 
 
-def test_failing_store(monkeypatch: Any) -> None:
-    """A leader that cannot renew stops before its lease expires, and leads again later."""
+@pytest.mark.parametrize("error", [Unavailable("gone"), KeyError("spec")])
+def test_failing_store(monkeypatch: Any, error: Exception) -> None:
+    """A leader that cannot renew, whatever the error, stops before its lease expires, and leads
+    again later."""
 
     async def run() -> None:
         async with election() as election_run:
@@ -161,7 +204,7 @@ def test_failing_store(monkeypatch: Any) -> None:
             leader = election_run.leaders["one"]
 
             async def fail() -> bool:
-                raise Unavailable("gone")
+                raise error
 
             with monkeypatch.context() as broken:
                 broken.setattr(leader, "_acquire", fail)

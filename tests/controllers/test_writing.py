@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from kapiserver.apiserver.admission.plugins import PLUGINS, Hooks, Plugin
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.endpoints.operations import patch
 from kapiserver.app import serve
 from tests.controllers.waiting import wait_until
 
@@ -94,5 +96,92 @@ def test_admission_sees_service_accounts() -> None:
             await budgets.create({"kind": "PodDisruptionBudget", **budget})
             async with asyncio.timeout(60):
                 await done.wait()
+
+    asyncio.run(run())
+
+
+DEFINITIONS = "apiextensions.k8s.io/v1", "customresourcedefinitions"
+
+
+def definition(plural: str, schema: Any) -> Any:
+    """A definition of a kind in the group example.com."""
+    names = {"plural": plural, "kind": plural.title()}
+    version = {
+        "name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema},
+    }  # fmt: skip
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": f"{plural}.example.com"}, "spec": spec}
+
+
+async def wait_for_definition(client: Any, name: str, is_done: Any) -> Any:
+    """Wait until a definition, or None if it is deleted, satisfies `is_done`; return it."""
+    definitions = client.resource(*DEFINITIONS)
+    async with asyncio.timeout(60):
+        async for event in definitions.watch(fieldSelector=f"metadata.name={name}"):
+            obj = None if event.type == "DELETED" else event.object
+            if is_done(obj):
+                return obj
+    raise AssertionError("the watch ended")
+
+
+def established(obj: Any) -> bool:
+    """Whether the kind of a definition is served."""
+    conditions = obj["status"].get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def test_status_of_definitions() -> None:
+    """Admission sees the status of a definition and the removal of its finalizer, both written by
+    the server itself; the status has its managedFields."""
+    writes: list[tuple[str, str]] = []
+
+    async def admit(_server: Any, attributes: Any, _new: Any, _old: Any) -> None:
+        writes.append((attributes.target.subresource, attributes.user.name))
+
+    resource = "customresourcedefinitions.apiextensions.k8s.io"
+    plugin = Plugin(
+        name="Recorder",
+        load=lambda: Hooks(admit=admit),
+        resources=(resource, f"{resource}/status"),
+        operations=("UPDATE",),
+    )
+
+    async def run() -> None:
+        config = Config(secure_port=None, insecure_port=0)
+        async with serve(config, admission_plugins=(*PLUGINS, plugin)) as running:
+            client = running.app.server.client(APISERVER, user_agent="test")
+            await client.resource(*DEFINITIONS).create(definition("red", {"type": "object"}))
+            obj = await wait_for_definition(client, "red.example.com", established)
+            entries = {each["manager"]: each for each in obj["metadata"]["managedFields"]}
+            assert entries.keys() == {"test", "kube-apiserver"}
+            assert entries["kube-apiserver"]["subresource"] == "status"
+            assert entries["kube-apiserver"]["fieldsV1"].keys() == {"f:status"}
+            assert writes == [("status", APISERVER.name)]
+            await client.resource(*DEFINITIONS).delete("red.example.com")
+            await wait_for_definition(client, "red.example.com", lambda obj: obj is None)
+            assert writes[-1] == ("", APISERVER.name)
+
+    asyncio.run(run())
+
+
+def test_status_of_a_large_definition(monkeypatch: Any) -> None:
+    """The event loop does not decode a large definition to write its status."""
+    threads: list[int] = []
+    decode_tree = patch.decode_tree
+
+    def decode(*args: Any) -> Any:
+        threads.append(threading.get_ident())
+        return decode_tree(*args)
+
+    monkeypatch.setattr(patch, "decode_tree", decode)
+
+    async def run() -> None:
+        async with serve(Config(secure_port=None, insecure_port=0)) as running:
+            client = running.app.server.client(APISERVER)
+            schema = {"type": "object", "description": "x" * 300_000}
+            await client.resource(*DEFINITIONS).create(definition("big", schema))
+            await wait_for_definition(client, "big.example.com", established)
+        assert threads
+        assert threading.get_ident() not in threads
 
     asyncio.run(run())

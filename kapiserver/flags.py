@@ -62,7 +62,8 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         "--insecure-port", type=_port, metavar="PORT",
         help="Port for plain HTTP on the loopback interface, from 0 to 65535; 0 picks a free "
         "port. Every request is authorized as a cluster administrator, without authentication. "
-        "Off by default.",
+        "Requests that a web page could send are refused: foreign Host and Origin headers, and "
+        "a POST without a Content-Type. Off by default.",
     )  # fmt: skip
     group.add_argument(
         "--workers", type=_worker_count, default=DEFAULTS.workers, metavar="N",

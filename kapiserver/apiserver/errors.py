@@ -9,6 +9,7 @@
     |-- MethodNotAllowed    405: the resource does not have the verb
     |-- UnsupportedResponseKind  406: the response has no such kind
     |-- BodyTooLarge        413
+    |-- MisdirectedRequest  421: the Host is not this server's
     |-- TooManyRequests     429 with Retry-After
     |-- InternalError       500 with a message for the client
     |-- ServiceUnavailable  503: not ready, or shutting down
@@ -105,6 +106,10 @@ class BodyTooLarge(ServerError):
     def __init__(self, limit: int) -> None:
         super().__init__(f"Request entity too large: limit is {limit}")
         self.limit = limit
+
+
+class MisdirectedRequest(ServerError):
+    """The Host header names a server that this one is not."""
 
 
 class TooManyRequests(ServerError):
@@ -285,6 +290,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     MethodNotAllowed: _with_empty_details(405, "MethodNotAllowed"),
     UnsupportedResponseKind: _with_message(406, "NotAcceptable"),
     BodyTooLarge: _with_message(413, "RequestEntityTooLarge"),
+    MisdirectedRequest: _with_message(421, ""),  # Kubernetes has no reason for this code
     TooManyRequests: _too_many,
     InternalError: _internal,
     ServiceUnavailable: _with_message(503, "ServiceUnavailable"),

@@ -22,11 +22,14 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import AllocationRepair
+from kapiserver.apiserver.authentication.legacy_service_account import (
+    LegacyServiceAccountAuthenticator,
+)
 from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator, read_token_file
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
@@ -281,6 +284,9 @@ async def build_app(
             [
                 TokenFileAuthenticator(static_users, account_tokens.audiences),
                 ServiceAccountAuthenticator(account_tokens, stores, clock),
+                LegacyServiceAccountAuthenticator(
+                    account_tokens, stores, clock, client=lambda: _apiserver_client(server)
+                ),
             ],
             anonymous=config.anonymous_auth,
         ),
@@ -301,6 +307,10 @@ def _new_client(server: Server, user: User, user_agent: str, authorize: bool) ->
     from kapiserver.apiserver.internal_client import InternalClient  # not needed at start
 
     return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
+
+
+def _apiserver_client(server: Server) -> Client:
+    return server.client(APISERVER, user_agent="kube-apiserver", authorize=False)
 
 
 def compose(server: Server, filters: Sequence[Filter] = FILTERS) -> Handler:

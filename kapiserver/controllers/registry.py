@@ -137,6 +137,12 @@ def _service_cidrs(context: ControllerContext) -> Controller:
     return ServiceCIDRController(context)
 
 
+def _token_secrets(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.token_secrets import TokenSecretsController
+
+    return TokenSecretsController(context)
+
+
 def _account(name: str) -> User:
     return service_account_user("kube-system", name)
 
@@ -239,6 +245,12 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         aliases=("service-cidr",),
         factory=_service_cidrs,
         user=_account("service-cidrs-controller"),
+    ),
+    ControllerDescriptor(
+        name="serviceaccount-token-controller",
+        aliases=("serviceaccount-token",),
+        factory=_token_secrets,
+        user=_account("tokens-controller"),
     ),
     ControllerDescriptor(
         name="volumeattributesclass-protection-controller",

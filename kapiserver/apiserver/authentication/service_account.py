@@ -5,6 +5,7 @@ Mirrors pkg/serviceaccount/claims.go of kube-apiserver.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
 
@@ -95,19 +96,20 @@ class ServiceAccountAuthenticator:
 
     async def _exists(self, resource: str, key: ObjectKey, uid: str) -> bool:
         """Report whether the object of that uid exists, or was deleted only just now."""
-        store = self._stores.by_name(CORE, resource)
-        try:
-            tree = (await store.get(key, resource_version="0")).tree()
-            if uid_of(tree) != uid:
-                raise NotFound(resource=resource, group="", name=key.name)
-        except NotFound:  # the watch cache may be behind: read the store
-            try:
-                tree = (await store.get(key)).tree()
-            except NotFound:
-                return False
-        if uid_of(tree) != uid:
+        tree = await self._find(resource, key, uid)
+        if tree is None:
             return False
         return not is_terminating(tree) or self._clock.now() < _deletion(tree) + _GRACE_SECONDS
+
+    async def _find(self, resource: str, key: ObjectKey, uid: str = "") -> Tree | None:
+        """Return the object, or None if it does not exist or has another uid."""
+        store = self._stores.by_name(CORE, resource)
+        for version in ("0", ""):  # the watch cache may be behind: read the store then
+            with contextlib.suppress(NotFound):
+                tree = (await store.get(key, resource_version=version)).tree()
+                if uid in ("", uid_of(tree)):
+                    return tree
+        return None
 
 
 def _deletion(tree: Tree) -> float:

@@ -1,4 +1,5 @@
-"""Signs and verifies service account tokens: JSON Web Tokens, as TokenRequest issues them.
+"""Signs and verifies service account tokens: JSON Web Tokens, as TokenRequest issues them, and
+the legacy ones of Secrets.
 
 Knows no store: a valid token may belong to an account that no longer exists (`service_account.py`).
 Keys and the JWT library are loaded with the first token. Mirrors pkg/serviceaccount of
@@ -29,6 +30,11 @@ from kapiserver.storage.clock import Clock
 KEY_FILE = "sa.key"
 PRIVATE_CLAIMS = "kubernetes.io"
 """The claim that names the namespace, the account and the objects that the token is bound to."""
+LEGACY_ISSUER = "kubernetes/serviceaccount"
+LEGACY_NAMESPACE = "kubernetes.io/serviceaccount/namespace"
+LEGACY_SECRET_NAME = "kubernetes.io/serviceaccount/secret.name"
+LEGACY_ACCOUNT_NAME = "kubernetes.io/serviceaccount/service-account.name"
+LEGACY_ACCOUNT_UID = "kubernetes.io/serviceaccount/service-account.uid"
 _LEEWAY_SECONDS = 60
 """Tolerated between the clocks of issuer and verifier."""
 _NO_CHECKS: Any = {
@@ -77,8 +83,6 @@ class ServiceAccountTokens:
     ) -> str:
         """Return a token of an account. It becomes invalid with the bound objects, which are given
         as pairs such as ("pod", tree)."""
-        import jwt
-
         now = int(self._clock.now())
         private: Tree = {"namespace": namespace_of(account)}
         for kind, tree in sorted(bound_objects, key=lambda pair: pair[0]):
@@ -94,6 +98,24 @@ class ServiceAccountTokens:
             "nbf": now,
             "sub": f"{SERVICE_ACCOUNT_PREFIX}{namespace_of(account)}:{name_of(account)}",
         }
+        return self._sign(claims)
+
+    def sign_legacy(self, account: Tree, secret: Tree) -> str:
+        """Return the token of an account that a Secret of type
+        `kubernetes.io/service-account-token` holds. It has no expiry."""
+        claims = {
+            "iss": LEGACY_ISSUER,
+            LEGACY_NAMESPACE: namespace_of(account),
+            LEGACY_SECRET_NAME: name_of(secret),
+            LEGACY_ACCOUNT_NAME: name_of(account),
+            LEGACY_ACCOUNT_UID: uid_of(account),
+            "sub": f"{SERVICE_ACCOUNT_PREFIX}{namespace_of(account)}:{name_of(account)}",
+        }
+        return self._sign(claims)
+
+    def _sign(self, claims: Tree) -> str:
+        import jwt
+
         key = self.keys[0]
         # Without `typ`, like the tokens of kube-apiserver.
         headers = {"alg": key.algorithm, "kid": key.id, "typ": None}
@@ -102,21 +124,33 @@ class ServiceAccountTokens:
     def verify(self, token: str, audiences: Sequence[str] = ()) -> dict[str, Any] | None:
         """Return the claims of a token, or None if its signature, issuer, time or audience is
         wrong. Without `audiences` those of this server count."""
+        issuers = self._config.service_account_issuer
+        claims = self._decode(token, issuers, audiences or self.audiences)
+        return claims if claims is not None and self._is_current(claims) else None
+
+    def verify_legacy(self, token: str) -> dict[str, Any] | None:
+        """Return the claims of a token of `sign_legacy`, or None if its signature or issuer is
+        wrong."""
+        return self._decode(token, (LEGACY_ISSUER,), None)
+
+    def _decode(
+        self, token: str, issuers: Sequence[str], audiences: Sequence[str] | None
+    ) -> dict[str, Any] | None:
         if token.count(".") != 2:
             return None
         import jwt
 
         for key in self.keys:
             with contextlib.suppress(jwt.PyJWTError):
-                claims = jwt.decode(
+                claims: dict[str, Any] = jwt.decode(
                     token,
                     key.public,
                     algorithms=[key.algorithm],
-                    audience=list(audiences or self.audiences),
-                    issuer=list(self._config.service_account_issuer),
+                    audience=audiences,
+                    issuer=list(issuers),
                     options=_NO_CHECKS,
                 )
-                return claims if self._is_current(claims) else None
+                return claims
         return None
 
     def _is_current(self, claims: dict[str, Any]) -> bool:

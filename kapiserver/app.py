@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -280,15 +280,8 @@ async def build_app(
         health=_health(kv),
         metrics=metrics,
         admission=_admission(config),
-        authenticator=UnionAuthenticator(
-            [
-                TokenFileAuthenticator(static_users, account_tokens.audiences),
-                ServiceAccountAuthenticator(account_tokens, stores, clock),
-                LegacyServiceAccountAuthenticator(
-                    account_tokens, stores, clock, client=lambda: _apiserver_client(server)
-                ),
-            ],
-            anonymous=config.anonymous_auth,
+        authenticator=_authenticator(
+            config, static_users, account_tokens, stores, clock, lambda: _apiserver_client(server)
         ),
         service_account_tokens=account_tokens,
         authorizer=authorizer or UnionAuthorizer([AllowAuthenticated()]),
@@ -307,6 +300,24 @@ def _new_client(server: Server, user: User, user_agent: str, authorize: bool) ->
     from kapiserver.apiserver.internal_client import InternalClient  # not needed at start
 
     return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
+
+
+def _authenticator(
+    config: Config,
+    static_users: Mapping[str, User],
+    tokens: ServiceAccountTokens,
+    stores: StoreRegistry,
+    clock: Clock,
+    client: Callable[[], Client],
+) -> UnionAuthenticator:
+    return UnionAuthenticator(
+        [
+            TokenFileAuthenticator(static_users, tokens.audiences),
+            ServiceAccountAuthenticator(tokens, stores, clock),
+            LegacyServiceAccountAuthenticator(tokens, stores, clock, client=client),
+        ],
+        anonymous=config.anonymous_auth,
+    )
 
 
 def _apiserver_client(server: Server) -> Client:

@@ -7,8 +7,9 @@ Parts that a test may replace (clock, identifiers, filters, authorizer, faults) 
 from __future__ import annotations
 
 import functools
+import logging
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,11 @@ from kapiserver.apiserver.authentication.legacy_service_account import (
 )
 from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
-from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator, read_token_file
+from kapiserver.apiserver.authentication.token_file import (
+    BadTokenFile,
+    TokenFileAuthenticator,
+    read_token_file,
+)
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
@@ -47,6 +52,7 @@ from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_f
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import ServerAddress
@@ -66,6 +72,8 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.storage.encryption_config import EncryptionFile
 
+_log = logging.getLogger(__name__)
+
 Barrier: TypeAlias = Callable[[], Awaitable[None]]
 """Waits until other worker processes are ready."""
 
@@ -77,6 +85,7 @@ class App:
     server: Server
     kv: KV
     handle: Handler
+    static_tokens: TokenFileAuthenticator
     encryption: EncryptionFile | None = None
     """The configuration file of encryption at rest; None without encryption."""
 
@@ -86,6 +95,7 @@ class RunningServer:
     """A server that accepts requests.
 
     url             the HTTPS URL, or the plain one without HTTPS
+    reload          reads again the files that may change while the server runs
     insecure_url    the plain HTTP URL, "" if it is off
     ca_file         CA of the serving certificate; None without HTTPS
     kubeconfig      file of an administrator's kubeconfig; None without HTTPS
@@ -94,6 +104,7 @@ class RunningServer:
 
     app: App
     url: str
+    reload: Callable[[], None]
     insecure_url: str = ""
     ca_file: Path | None = None
     kubeconfig: Path | None = None
@@ -155,26 +166,38 @@ async def serve(
         await _start_loops(app, stack, controllers, ca_text=ca_text)
         await barrier()
         _start_repair(app, stack)
-        app.server.health.start()
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
         if certificates is None:
-            _start_kubernetes_service(app, stack, insecure_port)
-            yield RunningServer(app=app, url=insecure_url, insecure_url=insecure_url)
-            return
-        context = certificates.server_context()
-        port = await http.listen_secure(config.bind_address, config.secure_port or 0, context)
-        _start_kubernetes_service(app, stack, port)
-        url = f"https://{url_host(config.bind_address)}:{port}"
-        kubeconfig = config.kubeconfig_out or folder / "kubeconfig"
-        write_kubeconfig(kubeconfig, url=url, credentials=certificates)
-        yield RunningServer(
-            app=app,
-            url=url,
-            insecure_url=insecure_url,
-            ca_file=certificates.ca,
-            kubeconfig=kubeconfig,
-            credentials=certificates,
-        )
+            reload = functools.partial(_reload_files, app)
+            running = RunningServer(
+                app=app, url=insecure_url, reload=reload, insecure_url=insecure_url
+            )
+        else:
+            running = await _listen_secure(app, http, certificates, folder, insecure_url)
+        app.server.health.start()
+        _start_kubernetes_service(app, stack, int(running.url.rpartition(":")[2]))
+        yield running
+
+
+async def _listen_secure(
+    app: App, http: HttpServer, certificates: Credentials, folder: Path, insecure_url: str
+) -> RunningServer:
+    """Listen with TLS and write the kubeconfig."""
+    config = app.server.config
+    context = ReloadingContext(certificates)
+    port = await http.listen_secure(config.bind_address, config.secure_port or 0, context)
+    url = f"https://{url_host(config.bind_address)}:{port}"
+    kubeconfig = config.kubeconfig_out or folder / "kubeconfig"
+    write_kubeconfig(kubeconfig, url=url, credentials=certificates)
+    return RunningServer(
+        app=app,
+        url=url,
+        reload=functools.partial(_reload_files, app, context),
+        insecure_url=insecure_url,
+        ca_file=certificates.ca,
+        kubeconfig=kubeconfig,
+        credentials=certificates,
+    )
 
 
 def _temporary_folder(stack: AsyncExitStack) -> Path:
@@ -224,6 +247,21 @@ def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> Non
     stack.push_async_callback(service.stop)
 
 
+def _reload_files(app: App, context: ReloadingContext | None = None) -> None:
+    """Read the certificates, the token file and, with automatic reload, the encryption
+    configuration again. An unusable file is logged and changes nothing."""
+    if context is not None:
+        context.reload()
+    if app.encryption is not None:
+        app.encryption.check()
+    token_file = app.server.config.token_auth_file
+    if token_file is not None:
+        try:
+            app.static_tokens.replace(read_token_file(token_file))
+        except (BadTokenFile, OSError) as error:
+            _log.error("the changed token file is not used: %s", error)
+
+
 async def _drain(app: App, http: HttpServer) -> None:
     app.server.health.drain()
     await http.drain(app.server.config.shutdown_timeout)
@@ -246,7 +284,6 @@ async def build_app(
     cannot be opened, ValueError for an invalid runtime config or admission configuration.
     """
     clock = clock or SystemClock()
-    static_users = read_token_file(config.token_auth_file) if config.token_auth_file else {}
     scheme = Scheme(is_enabled=resource_filter(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
@@ -269,6 +306,7 @@ async def build_app(
         hooks=functools.partial(_store_hooks, config, codecs),
     )
     account_tokens = _service_account_tokens(config, clock)
+    static_tokens = _static_tokens(config, account_tokens.audiences)
     server = Server(
         config=config,
         scheme=scheme,
@@ -281,7 +319,7 @@ async def build_app(
         metrics=metrics,
         admission=_admission(config),
         authenticator=_authenticator(
-            config, static_users, account_tokens, stores, clock, lambda: _apiserver_client(server)
+            config, static_tokens, account_tokens, stores, clock, lambda: _apiserver_client(server)
         ),
         service_account_tokens=account_tokens,
         authorizer=authorizer or UnionAuthorizer([AllowAuthenticated()]),
@@ -293,7 +331,13 @@ async def build_app(
             disable=config.disable_admission_plugins,
         ).chain,
     )
-    return App(server=server, kv=kv, handle=compose(server, filters), encryption=encryption)
+    return App(
+        server=server,
+        kv=kv,
+        handle=compose(server, filters),
+        static_tokens=static_tokens,
+        encryption=encryption,
+    )
 
 
 def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:
@@ -302,9 +346,14 @@ def _new_client(server: Server, user: User, user_agent: str, authorize: bool) ->
     return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
 
 
+def _static_tokens(config: Config, audiences: Sequence[str]) -> TokenFileAuthenticator:
+    path = config.token_auth_file
+    return TokenFileAuthenticator(read_token_file(path) if path else {}, audiences)
+
+
 def _authenticator(
     config: Config,
-    static_users: Mapping[str, User],
+    static_tokens: TokenFileAuthenticator,
     tokens: ServiceAccountTokens,
     stores: StoreRegistry,
     clock: Clock,
@@ -312,7 +361,7 @@ def _authenticator(
 ) -> UnionAuthenticator:
     return UnionAuthenticator(
         [
-            TokenFileAuthenticator(static_users, tokens.audiences),
+            static_tokens,
             ServiceAccountAuthenticator(tokens, stores, clock),
             LegacyServiceAccountAuthenticator(tokens, stores, clock, client=client),
         ],

@@ -344,14 +344,21 @@ class EncryptionFile:
     def start(self) -> None:
         """Start the checks. Call on the event loop."""
         if self._reload:
-            self._timer = self._clock.call_later(RELOAD_SECONDS, self._check_file)
+            self._timer = self._clock.call_later(RELOAD_SECONDS, self._check_again)
 
     def stop(self) -> None:
         """Stop the checks. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _check_file(self) -> None:
+    def _check_again(self) -> None:
+        self.check()
+        self.start()
+
+    def check(self) -> None:
+        """With `reload`, read the file and use what changed. Logs an invalid file."""
+        if not self._reload:
+            return
         try:
             data = _read_file(self._path)
             if _digest(data) != self._digest_read:
@@ -360,7 +367,6 @@ class EncryptionFile:
                 _log.info("reloaded %s", self._path)
         except InvalidEncryptionConfig as error:
             _log.error("error processing encryption config file %s: %s", self._path, error)
-        self.start()
 
 
 def _digest(data: bytes) -> bytes:

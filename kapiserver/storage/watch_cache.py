@@ -98,6 +98,12 @@ class CacheListener(Protocol):
         """The cache was emptied of these entries; `error` is None if it was stopped."""
 
 
+def _mark_retrieved(task: asyncio.Task[None]) -> None:
+    """Keep asyncio from logging the exception of a task whose waiters were all cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
 class WatchCache:
     """The watch cache of one resource, the keys below one prefix; the `EventSink` of its watch."""
 
@@ -138,6 +144,7 @@ class WatchCache:
         while self._watch is None:
             if self._filling is None:
                 self._filling = asyncio.create_task(self._fill())
+                self._filling.add_done_callback(_mark_retrieved)
             await asyncio.shield(self._filling)
 
     async def wait_fresh(self) -> None:

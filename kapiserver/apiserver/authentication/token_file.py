@@ -30,6 +30,10 @@ class TokenFileAuthenticator:
         self._users = users
         self._audiences = audiences
 
+    def replace(self, users: Mapping[str, User]) -> None:
+        """Use these tokens from now on."""
+        self._users = users
+
     def authenticate(self, request: Request) -> User | None:
         """Return the user of the request's token, or None if the file does not have the token."""
         return self._users.get(bearer_token(request))

@@ -71,17 +71,23 @@ class Credentials:
 
     def server_context(self) -> ssl.SSLContext:
         """Return the TLS context of the listening socket; client certificates are optional.
-        Raises ValueError for a file without a certificate."""
+        Raises ValueError for an unusable file."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_ciphers(TLS_1_2_CIPHERS)
-        context.load_cert_chain(self.serving.certificate, self.serving.key)
+        certificate, key = self.serving.certificate, self.serving.key
+        try:
+            context.load_cert_chain(certificate, key)
+        except OSError as error:  # ssl.SSLError is one; neither names the files
+            raise ValueError(f"cannot use {certificate} with key {key}: {error}") from error
         context.verify_mode = ssl.CERT_OPTIONAL
         for path in self.trusted:
             try:
                 context.load_verify_locations(path)
             except ssl.SSLError as error:
                 raise ValueError(f"{path} contains no certificate: {error.reason}") from error
+            except OSError as error:
+                raise ValueError(f"cannot read {path}: {error}") from error
         context.set_alpn_protocols(["http/1.1"])
         return context
 

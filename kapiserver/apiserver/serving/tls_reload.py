@@ -1,0 +1,67 @@
+"""Reloads the certificates of a listening socket when their files change, without a restart.
+
+Mirrors pkg/server/dynamiccertificates of k8s.io/apiserver, which watches the files; here each new
+connection looks at them. Connections that are open keep the certificates they began with.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from kapiserver.apiserver.serving.tls import Credentials
+
+_log = logging.getLogger(__name__)
+
+_FileState: TypeAlias = tuple[int, int, int] | None
+"""Modification time, size and inode of a file; None if it is missing."""
+
+
+class ReloadingContext(ssl.SSLContext):
+    """A TLS context whose new connections use the serving certificate and the client CAs as the
+    files are at that time.
+
+    If the new files are unusable, for example because the key is not yet that of the certificate,
+    an error is logged and connections use the previous ones until the files change again. A TLS
+    session of before a change cannot be resumed, so a client whose CA was removed cannot return.
+    """
+
+    def __new__(cls, credentials: Credentials) -> ReloadingContext:  # noqa: ARG004
+        """Make a server's context; SSLContext takes the protocol here and not in __init__."""
+        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+
+    def __init__(self, credentials: Credentials) -> None:
+        """Load the files. Raises ValueError for an unusable file."""
+        self._credentials = credentials
+        self._states = self._file_states()
+        self._current = credentials.server_context()
+
+    def wrap_bio(self, *args: Any, **kwargs: Any) -> ssl.SSLObject:
+        """Return the TLS layer of a new connection; asyncio and uvloop call this for each."""
+        if self._file_states() != self._states:
+            self.reload()
+        return self._current.wrap_bio(*args, **kwargs)
+
+    def reload(self) -> None:
+        """Load the files again, even if they look unchanged. Logs an unusable file."""
+        self._states = self._file_states()
+        try:
+            self._current = self._credentials.server_context()
+        except ValueError as error:
+            _log.error("the changed certificates are not used: %s", error)
+        else:
+            _log.info("loaded %s and the client CAs again", self._credentials.serving.certificate)
+
+    def _file_states(self) -> tuple[_FileState, ...]:
+        serving = self._credentials.serving
+        return tuple(map(_state, (serving.certificate, serving.key, *self._credentials.trusted)))
+
+
+def _state(path: Path) -> _FileState:
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -211,7 +211,10 @@ def _http_server(app: App) -> HttpServer:
 
 def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
     server = app.server
-    compactor = Compactor(app.kv, server.clock, server.config.etcd_compaction_interval)
+    config = server.config
+    compactor = Compactor(
+        app.kv, server.clock, config.etcd_compaction_interval, root=config.key_root
+    )
     compactor.start()
     stack.callback(compactor.stop)
     if app.encryption is not None:
@@ -288,7 +291,7 @@ async def build_app(
     codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
     metrics = Metrics()
-    root = _etcd_root(config)
+    root = config.key_root
     kv = MeteredStore(
         await open_store(config.storage, clock=clock, etcd=_etcd_config(config)),
         metrics.observe_storage,
@@ -387,13 +390,9 @@ def _media_types(config: Config) -> Sequence[MediaType]:
     return [media for media in MEDIA_TYPES if media is not CBOR]
 
 
-def _etcd_root(config: Config) -> str:
-    return f"/{config.etcd_prefix.strip('/')}".rstrip("/")
-
-
 def _etcd_config(config: Config) -> EtcdConfig:
     return EtcdConfig(
-        root=_etcd_root(config),
+        root=config.key_root,
         cafile=config.etcd_cafile,
         certfile=config.etcd_certfile,
         keyfile=config.etcd_keyfile,

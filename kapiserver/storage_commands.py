@@ -200,25 +200,26 @@ class _ProgressLines:
 class _ValueCheck:
     """Decodes stored values as the server does and returns the problem, or "".
 
-    Encrypted values are not checked. JSON of an unknown kind passes: it may be a custom resource,
-    whose kind another object declares.
+    Encrypted values and the server's own keys are not checked. JSON of an unknown kind passes: it
+    may be a custom resource, whose kind another object declares.
     """
 
     def __init__(self) -> None:
         from kapiserver.api.scheme import Scheme
         from kapiserver.codecs.codec_factory import CodecFactory
+        from kapiserver.storage.compaction import COMPACTION_KEY
         from kapiserver.storage.continue_token import SECRET
         from kapiserver.storage.encryption import ENCRYPTED_PREFIX
 
         self._codecs = CodecFactory(Scheme())
         self._encrypted_prefix = ENCRYPTED_PREFIX
-        self._token_secret = SECRET
+        self._own_keys = (SECRET, COMPACTION_KEY)
 
     def __call__(self, key: str, value: bytes) -> str:
         from kapiserver.codecs.errors import CodecError, UnknownKind
         from kapiserver.codecs.storage_codec import decode_from_storage
 
-        if value.startswith(self._encrypted_prefix) or key.endswith(self._token_secret):
+        if value.startswith(self._encrypted_prefix) or key.endswith(self._own_keys):
             return ""
         try:
             decode_from_storage(self._codecs, value)

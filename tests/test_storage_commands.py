@@ -28,6 +28,7 @@ VALUES = {
     "/registry/example.com/things/a": b'{"apiVersion":"example.com/v1","kind":"Thing"}\n',
     "/registry/secrets/default/sealed": b"k8s:enc:aescbc:v1:one:\0\1\2",
     "/registry/kapiserver/continue-token-secret": bytes(range(32)),
+    "/registry/kapiserver/compaction": b"1",
 }
 
 
@@ -54,10 +55,10 @@ def test_commands_print_summaries(folder: Path, capsys: pytest.CaptureFixture[st
     assert command(folder, "check") == 0
     assert capsys.readouterr().out == f"{folder / 'kapiserver.db'}: no problems\n"
     assert command(folder, "compact") == 0
-    assert "4 objects, 4 versions, revisions 5 to 5" in capsys.readouterr().out
+    assert "5 objects, 5 versions, revisions 6 to 6" in capsys.readouterr().out
     copy = folder / "copy.db"
     assert command(folder, "backup", str(copy)) == 0
-    assert capsys.readouterr().out.startswith(f"{copy}: 4 objects")
+    assert capsys.readouterr().out.startswith(f"{copy}: 5 objects")
     new = f"sqlite:{folder / 'new.db'}"
     assert main(["storage", "restore", "--storage", new, str(copy)]) == 0
     assert "revisions 1000000005 to 1000000005" in capsys.readouterr().out

@@ -1,8 +1,10 @@
 """Periodic compaction, so that the history of a store does not grow without bound.
 
-Each run compacts to the revision that was current at the run before, so history reaches back for
-one to two intervals. Several servers may compact one store: compacting to a revision that is
-compacted already does nothing. Mirrors the compactor of k8s.io/apiserver's etcd3 storage.
+Each run writes one key and compacts to the revision of the run before, so history reaches back for
+one to two intervals. The write moves the revision of an idle store, so that old continue tokens
+expire there too. Of several servers that share a store, the one whose write of the key succeeds
+compacts; the others follow. Mirrors the compactor of k8s.io/apiserver's etcd3 storage, which writes
+`compact_rev_key`.
 """
 
 from __future__ import annotations
@@ -11,23 +13,32 @@ import asyncio
 import logging
 
 from kapiserver.storage.clock import Clock, Timer
-from kapiserver.storage.errors import StorageError
+from kapiserver.storage.errors import Conflict, KeyExists, Refused, StorageError
 from kapiserver.storage.kv import KV, Revision
 
 INTERVAL = 300.0
 """Seconds, the default of kube-apiserver's --etcd-compaction-interval."""
+COMPACTION_KEY = "/kapiserver/compaction"
+"""The key in the store, below its root, that each run writes. Its value is the revision to which
+the run compacts, in decimal."""
 
 _log = logging.getLogger(__name__)
 
 
 class Compactor:
-    """Compacts one store periodically, from `start` to `stop`."""
+    """Compacts one store periodically, from `start` to `stop`.
 
-    def __init__(self, kv: KV, clock: Clock, interval: float = INTERVAL) -> None:
+    root    prefix of the keys of the store
+    """
+
+    def __init__(self, kv: KV, clock: Clock, interval: float = INTERVAL, *, root: str = "") -> None:
         """With an interval of 0 seconds, nothing is compacted."""
         self._kv = kv
         self._clock = clock
         self._interval = interval
+        self._key = root + COMPACTION_KEY
+        self._key_revision = Revision(0)
+        """The last write of the key that this server knows, 0 if it knows none."""
         self._previous_revision: Revision | None = None
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -47,16 +58,47 @@ class Compactor:
             self._task.cancel()
 
     def _start_run(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._compact())
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
-    async def _compact(self) -> None:
+    async def _run(self) -> None:
         try:
-            current = await self._kv.current_revision()
-            if self._previous_revision is not None:
-                await self._kv.compact(self._previous_revision)
-                _log.debug("compacted history before revision %d", self._previous_revision)
-            self._previous_revision = current
+            if self._previous_revision is None:
+                await self._read_key()
+            else:
+                await self._compact(self._previous_revision)
         except StorageError as error:
             _log.warning("compaction failed, retrying later: %s", error)
         if not self._stopped:
             self._timer = self._clock.call_later(self._interval, self._start_run)
+
+    async def _compact(self, revision: Revision) -> None:
+        try:
+            current = await self._write_key(revision)
+        except (Conflict, KeyExists):  # another server compacts
+            compacted = await self._read_key()
+            if compacted:
+                await self._kv.compact(compacted)
+            return
+        except Refused:  # no space: compaction may free some
+            current = await self._kv.current_revision()
+        await self._kv.compact(revision)
+        self._previous_revision = current
+        _log.debug("compacted history before revision %d", revision)
+
+    async def _write_key(self, revision: Revision) -> Revision:
+        value = str(revision).encode()
+        if self._key_revision:
+            written = await self._kv.update(self._key, value, expected=self._key_revision)
+        else:
+            written = await self._kv.create(self._key, value)
+        self._key_revision = written
+        return written
+
+    async def _read_key(self) -> Revision:
+        """Read the key for the next run; return the revision that its last writer compacted to, 0
+        if there is none."""
+        read = await self._kv.get(self._key)
+        self._previous_revision = read.revision
+        self._key_revision = read.item.revision if read.item is not None else Revision(0)
+        value = read.item.value if read.item is not None else b""
+        return Revision(int(value) if value.isdigit() else 0)

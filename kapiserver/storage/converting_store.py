@@ -63,6 +63,10 @@ class ConvertingStore(KV):
         self._version = version
         self._stored = stored
 
+    @property
+    def compacted(self) -> Revision:
+        return self._kv.compacted
+
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         read = await self._kv.get(key, revision=revision)
         if read.item is None:

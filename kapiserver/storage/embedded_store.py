@@ -80,6 +80,7 @@ class EmbeddedStore(KV):
         self._pending = 0
         self._closed = False
         self._revision = Revision(0)
+        self._compacted = Revision(0)
         self._watches = WatchIndex()
         self._expiry_timer: Timer | None = None
         self._expiry_timer_time = float("inf")
@@ -100,6 +101,10 @@ class EmbeddedStore(KV):
         self._set_expiry_timer(self._expiry_timer_time)
 
     # KV.
+
+    @property
+    def compacted(self) -> Revision:
+        return self._compacted
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         return await self._wait_for_watches(
@@ -146,8 +151,10 @@ class EmbeddedStore(KV):
         if revision > self._revision:
             raise FutureRevision(revision, current=self._revision)
         async with self._compaction_lock:
-            while await self._submit(lambda db: db.compact(revision, COMPACTION_STEP)) < revision:
-                pass
+            while self._compacted < revision:
+                self._compacted = await self._submit(
+                    lambda db: db.compact(revision, COMPACTION_STEP)
+                )
             while await self._submit(lambda db: db.shrink(VACUUM_STEP)):
                 pass
             await self._submit(Database.truncate_wal)

@@ -32,6 +32,10 @@ class EncryptedStore(KV):
         self._kv = kv
         self._transformer = transformer
 
+    @property
+    def compacted(self) -> Revision:
+        return self._kv.compacted
+
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         read = await self._kv.get(key, revision=revision)
         if read.item is None:

@@ -111,6 +111,7 @@ class EtcdStore(KV):
         self._parser = ResponseParser(config.prefix)
         self._loop = asyncio.get_running_loop()
         self._revision = Revision(0)
+        self._compacted = Revision(0)
         self._revision_changed = asyncio.Event()
         self._watches = WatchIndex()
         self._recent = RecentEvents(self._revision)
@@ -136,6 +137,10 @@ class EtcdStore(KV):
         self._spawn(self._check_stream())
 
     # KV.
+
+    @property
+    def compacted(self) -> Revision:
+        return self._compacted
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         response = await self._range({"key": self._key(key)}, revision)
@@ -199,6 +204,7 @@ class EtcdStore(KV):
         with suppress(Compacted):  # compacted already
             request = {"revision": str(revision)}
             await self._call(self._etcd.write, "/kv/compaction", request, revision)
+        self._compacted = max(self._compacted, revision)
         self._recent = RecentEvents(self._revision)  # drop compacted events here too
 
     async def close(self) -> None:

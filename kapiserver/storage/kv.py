@@ -97,10 +97,15 @@ class KV(Protocol):
 
     shared      several servers may use the store at the same time
     durable     an acknowledged write survives the end of the process
+    compacted   the newest revision that this server has compacted to since its start, or 0; another
+                server may have compacted further
     """
 
     shared: bool
     durable: bool
+
+    @property
+    def compacted(self) -> Revision: ...
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         """Return one key at a revision, or the current one. Raises Compacted, FutureRevision."""

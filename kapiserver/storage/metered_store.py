@@ -30,6 +30,10 @@ class MeteredStore(KV):
         self._observe = observe
         self._start = len(root) + 1
 
+    @property
+    def compacted(self) -> Revision:
+        return self._kv.compacted
+
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         return await self._timed("get", key, self._kv.get(key, revision=revision))
 

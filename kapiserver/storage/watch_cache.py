@@ -428,7 +428,10 @@ class WatchCache:
         snapshots[-1].at = self._clock.now()
 
     def range_at(self, revision: Revision, scope: str, start: str = "") -> list[Entry] | None:
-        """Return the entries at a revision, or None if no snapshot has it."""
+        """Return the entries at a revision, or None if no snapshot has it, or if the revision is
+        compacted: then only the store's error is right."""
+        if revision < self._kv.compacted:
+            return None
         if self._last_change <= revision <= self.revision:
             return entries_in_scope(self._entries, scope, start)
         oldest = self._clock.now() - SNAPSHOT_SECONDS

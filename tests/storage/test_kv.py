@@ -262,7 +262,9 @@ async def test_compaction(store: KV) -> None:
     await store.create("/a/y", b"y")
     second = await store.update("/a/x", b"two", expected=first)
     third = await store.update("/a/x", b"three", expected=second)
+    assert store.compacted < second
     await store.compact(second)
+    assert store.compacted == second
     for operation in (
         store.get("/a/x", revision=first),
         store.range("/a/", revision=after(first)),
@@ -273,6 +275,7 @@ async def test_compaction(store: KV) -> None:
     assert len((await store.range("/a/", revision=second)).items) == 2
     await store.compact(first)
     await store.compact(second)
+    assert store.compacted == second
     recorder = Recorder()
     store.watch("/a/", after=second, sink=recorder)
     assert await recorder.count(1) == [KVEvent("/a/x", third, b"three", b"two")]

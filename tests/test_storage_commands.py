@@ -61,7 +61,7 @@ def test_commands_print_summaries(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.startswith(f"{copy}: 5 objects")
     new = f"sqlite:{folder / 'new.db'}"
     assert main(["storage", "restore", "--storage", new, str(copy)]) == 0
-    assert "revisions 1000000005 to 1000000005" in capsys.readouterr().out
+    assert "revisions 1000000006 to 1000000006" in capsys.readouterr().out
     plain = f"sqlite:{folder / 'plain.db'}"
     arguments = ["--storage", plain, "--bump-revision", "0", str(copy)]
     assert main(["storage", "restore", *arguments]) == 0

@@ -121,7 +121,7 @@ def run_server(started: "threading.Event", ended: "list[Any]", config: Config) -
             ended.extend((asyncio.get_running_loop(), stop, running))
             started.set()
             await stop.wait()
-        for _ in range(20):  # connections that were accepted as it ended are closed in turns
+        for _ in range(20):  # later turns of the loop close the connections accepted last
             await asyncio.sleep(0)
 
     try:

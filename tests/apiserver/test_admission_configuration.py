@@ -24,8 +24,8 @@ SETTINGS = {
 
 
 @pytest.fixture
-def written(tmp_path):
-    """Write a file with PodSecurity's configuration; its path."""
+def write_configuration(tmp_path):
+    """Write a file with a PodSecurity configuration. Returns its path."""
 
     def write(**plugin):
         file = tmp_path / "admission.yaml"
@@ -35,17 +35,17 @@ def written(tmp_path):
     return write
 
 
-def test_read(written, tmp_path):
-    """The section stands in the file itself or in a file it names; every field has a default."""
-    settings = read_admission_settings(written(configuration=SETTINGS)).pod_security
+def test_inline_and_referenced_section(write_configuration, tmp_path):
+    """The section is in the file itself or in a file that it names; every field has a default."""
+    settings = read_admission_settings(write_configuration(configuration=SETTINGS)).pod_security
     assert [str(level) for level in (settings.defaults.enforce, settings.defaults.warn)] == [
         "baseline:v1.30",
         "restricted:latest",
     ]
     assert settings.namespaces == {"free"}
     (tmp_path / "own.yaml").write_text(json.dumps(SETTINGS))
-    assert read_admission_settings(written(path="own.yaml")).pod_security == settings
-    assert read_admission_settings(written()) == AdmissionSettings()
+    assert read_admission_settings(write_configuration(path="own.yaml")).pod_security == settings
+    assert read_admission_settings(write_configuration()) == AdmissionSettings()
     other_path = tmp_path / "other.yaml"
     other_path.write_text(
         json.dumps({**FILE, "plugins": [{"name": "EventRateLimit", "path": "x"}]})
@@ -75,22 +75,22 @@ BAD = [
 
 
 @pytest.mark.parametrize(("changes", "message"), BAD)
-def test_bad(written, changes, message):
+def test_invalid_configuration(write_configuration, changes, message):
     """An invalid configuration stops the server from starting."""
     with pytest.raises(BadAdmissionConfiguration) as caught:
-        read_admission_settings(written(configuration={**OWN, **changes}))
+        read_admission_settings(write_configuration(configuration={**OWN, **changes}))
     assert str(caught.value) == message
 
 
-def test_missing(tmp_path):
+def test_missing_file(tmp_path):
     """A missing file stops the server from starting."""
     with pytest.raises(BadAdmissionConfiguration, match="unable to read admission control"):
         read_admission_settings(tmp_path / "none")
 
 
-def test_served(written, make_server):
-    """The configured defaults apply to namespaces without labels, unless they are exempt."""
-    api = make_server(admission_control_config_file=written(configuration=SETTINGS)).api
+def test_default_levels(write_configuration, make_server):
+    """The configured levels apply to namespaces without labels, unless they are exempt."""
+    api = make_server(admission_control_config_file=write_configuration(configuration=SETTINGS)).api
     assert api.post("/api/v1/namespaces", {"metadata": {"name": "free"}}).status == 201
     handler = {"metadata": {"name": "sandbox"}, "handler": "h"}
     assert api.post("/apis/node.k8s.io/v1/runtimeclasses", handler).status == 201
@@ -114,10 +114,10 @@ def test_served(written, make_server):
     ]
 
 
-def test_exempt_users(written, make_server):
+def test_exempt_users(write_configuration, make_server):
     """Users can be exempt too."""
     free = {"usernames": ["system:unsecured"]}
     settings = {**SETTINGS, "exemptions": free}
-    api = make_server(admission_control_config_file=written(configuration=settings)).api
+    api = make_server(admission_control_config_file=write_configuration(configuration=settings)).api
     created = api.post("/api/v1/namespaces/default/pods", pod(hostNetwork=True))
     assert (created.status, created.warnings) == (201, [])

@@ -67,7 +67,8 @@ def test_tokens(union: UnionAuthenticator) -> None:
 
 
 def test_token_audiences(union: UnionAuthenticator) -> None:
-    """A token of the file is valid for the audiences of the server, or those of them asked for."""
+    """A token of the file is valid for the server's audiences. A check for given audiences returns
+    those that are also the server's."""
 
     def audiences(*requested: str) -> Sequence[str] | None:
         identity: TokenIdentity | None = asyncio.run(union.authenticate_token("secret", requested))
@@ -87,7 +88,7 @@ def test_certificates(union: UnionAuthenticator) -> None:
 
 
 def test_certificates_without_name(union: UnionAuthenticator) -> None:
-    """A certificate without a common name counts as none."""
+    """A certificate without a common name authenticates no user."""
     assert _user(union, _request(certificate=Certificate(common_name=""))) is ANONYMOUS
 
 

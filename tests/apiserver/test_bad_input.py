@@ -27,7 +27,7 @@ def alive(api):
     assert api.get("/api/v1/namespaces/default").status == 200
 
 
-def refused(response, *codes):
+def assert_refused(response, *codes):
     """Assert that the response is a Status with one of these codes."""
     assert response.status in codes, (response.status, response.body)
     status = response.json
@@ -95,9 +95,9 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("media", "body"), MALFORMED)
 def test_malformed(api, maps, media, body):
-    """A body that is no ConfigMap is a 400 in each encoding; one without a name is a 422."""
-    refused(api.post(maps, body, type=media), 400, 422)
-    refused(api.put(f"{maps}/x", body, type=media), 400)
+    """A body that is not a ConfigMap is a 400 in every encoding; one without a name is a 422."""
+    assert_refused(api.post(maps, body, type=media), 400, 422)
+    assert_refused(api.put(f"{maps}/x", body, type=media), 400)
 
 
 def test_bytes_for_text(api, maps):
@@ -105,7 +105,7 @@ def test_bytes_for_text(api, maps):
     api.post(maps, {"metadata": {"name": "text"}})
     body = b"\xd9\xd9\xf7\xa2\x48metadata\xa1\x44name\x44text\x44data\xa1\x41k\x41\xff"
     for send, path in ((api.post, maps), (api.put, f"{maps}/text")):
-        message = refused(send(path, body, type=CBOR), 400)
+        message = assert_refused(send(path, body, type=CBOR), 400)
         assert "data.k: a byte string for text must be valid UTF-8" in message
 
 
@@ -114,14 +114,14 @@ def test_too_many_values(api, maps):
     many = b'{"metadata":{"name":"x","finalizers":[' + b"{}," * 400_000 + b"{}]}}"
     patches = ("application/merge-patch+json", "application/json-patch+json")
     for media in (JSON, YAML):
-        assert "too many values" in refused(api.post(maps, many, type=media), 400)
+        assert "too many values" in assert_refused(api.post(maps, many, type=media), 400)
     for media in patches:
-        assert "too many values" in refused(api.patch(f"{maps}/x", many, type=media), 400)
-    assert "too many values" in refused(api.delete(f"{maps}/x", many, type=JSON), 413)
+        assert "too many values" in assert_refused(api.patch(f"{maps}/x", many, type=media), 400)
+    assert "too many values" in assert_refused(api.delete(f"{maps}/x", many, type=JSON), 413)
 
 
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
-def test_noise(api, maps, media):
+def test_random_bodies(api, maps, media):
     """Random bytes, and valid bodies with random changes, cause no 5xx."""
     noise = random.Random(7)
     api.post(maps, {"metadata": {"name": "good"}, "data": {"k": "v"}})
@@ -133,9 +133,9 @@ def test_noise(api, maps, media):
         response = api.put(f"{maps}/good", bytes(data), type=media)
         assert response.status in (200, 400, 404, 409, 413, 422), (bytes(data), response.body)
         if response.status != 200:
-            refused(response, response.status)
+            assert_refused(response, response.status)
     for length in (1, 10, 100, 1000):
-        refused(api.post(maps, noise.randbytes(length), type=media), 400, 413, 422)
+        assert_refused(api.post(maps, noise.randbytes(length), type=media), 400, 413, 422)
 
 
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
@@ -167,7 +167,7 @@ DEEP = 100_000
 )
 def test_deep(api, maps, media, body):
     """Deeply nested bodies are errors."""
-    refused(api.post(maps, body, type=media), 400, 413)
+    assert_refused(api.post(maps, body, type=media), 400, 413)
 
 
 def test_deep_patches(api, maps):
@@ -175,9 +175,9 @@ def test_deep_patches(api, maps):
     api.post(maps, {"metadata": {"name": "x"}})
     deep = b'{"data":' + b'{"a":' * 3000 + b"1" + b"}" * 3000 + b"}"
     for kind in ("merge", "strategic"):
-        refused(api.patch(f"{maps}/x", deep, kind), 400, 413, 422)
+        assert_refused(api.patch(f"{maps}/x", deep, kind), 400, 413, 422)
     nested = b'[{"op":"add","path":"/data","value":' + b"[" * 3000 + b"]" * 3000 + b"}]"
-    refused(api.patch(f"{maps}/x", nested, "json"), 400, 413, 422)
+    assert_refused(api.patch(f"{maps}/x", nested, "json"), 400, 413, 422)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_huge_numbers(api, core, number):
         '{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","ports":'
         f'[{{"containerPort":{number}}}]}}]}}}}'
     )
-    refused(api.post(f"{core}/pods", body.encode()), 400)
+    assert_refused(api.post(f"{core}/pods", body.encode()), 400)
 
 
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
@@ -204,14 +204,14 @@ def test_large_bodies(api, maps, media, method):
     try:
         response = api(method, path, b" " * (10 << 20), type=type_)
     except (BrokenPipeError, ConnectionResetError):
-        return  # it hung up on us while we were still sending
-    assert refused(response, 413) == "Request entity too large: limit is 3145728"
+        return  # the server closed the connection during the upload
+    assert assert_refused(response, 413) == "Request entity too large: limit is 3145728"
 
 
 @pytest.mark.parametrize("type_", ["text/plain", "nonsense", "application/json/x", ";", "é"])
 def test_unknown_media(api, maps, type_):
     """An unknown Content-Type is a 415."""
-    message = refused(api.post(maps, b"{}", type=type_), 415)
+    message = assert_refused(api.post(maps, b"{}", type=type_), 415)
     assert message.startswith(
         "the body of the request was in an unknown format - accepted media types include: "
         "application/json, application/yaml"
@@ -231,8 +231,8 @@ def test_selectors(api, maps, selector, verb):
     query = f"labelSelector={quote(selector)}" + ("&watch=1&timeoutSeconds=1" * (verb == "watch"))
     method = "DELETE" if verb == "deletecollection" else "GET"
     response = api(method, f"{maps}?{query}")
-    if selector != "\0":  # ends the text, as in Go
-        refused(response, 400)
+    if selector != "\0":  # "%00" ends the text, as in Go
+        assert_refused(response, 400)
     assert response.status < 500
 
 
@@ -249,7 +249,7 @@ def test_queries(api, maps, query):
     response = api.get(f"{maps}?{query}")
     assert response.status < 500 or response.status == 504
     if response.status != 200:
-        refused(response, 400, 410, 422, 504)
+        assert_refused(response, 400, 410, 422, 504)
 
 
 PATHS = ["/api/v1/namespaces/%2e%2e/configmaps", "/api/v1/namespaces/a%2Fb/configmaps/x",
@@ -280,13 +280,13 @@ NAMES = ["", ".", "..", "A", "a_b", "-a", "a" * 254, "a/b", "%", "\n", "é"]
 @pytest.mark.parametrize("name", NAMES)
 def test_names(api, maps, name):
     """An invalid name is a 422."""
-    refused(api.post(maps, {"metadata": {"name": name}}), 422)
+    assert_refused(api.post(maps, {"metadata": {"name": name}}), 422)
 
 
 def test_options_of_writes(api, maps):
     """Options of writes are checked before anything is written."""
     for query in ("dryRun=Some", "fieldValidation=Hard", "fieldManager=" + "x" * 200):
-        refused(api.post(f"{maps}?{query}", {"metadata": {"name": "x"}}), 422)
+        assert_refused(api.post(f"{maps}?{query}", {"metadata": {"name": "x"}}), 422)
     assert api.get(maps).json["items"] == []
 
 
@@ -324,7 +324,7 @@ def test_truncated_chunks(api, maps):
     assert api.get(f"{maps}/cut").status == 404
 
 
-def test_no_http(api):
+def test_bytes_that_are_not_http(api):
     """Bytes that are not HTTP get a plain 400."""
     for data in (b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\0" * 1000, b"x" * 300_000):
         try:

@@ -1,4 +1,5 @@
-"""CBOR over the wire (KEP-4222): every verb for built-in and custom kinds, patches, gate, bytes."""
+"""CBOR over HTTP (KEP-4222): every verb for built-in and custom kinds, patches, the feature gate,
+byte strings."""
 
 import json
 from collections.abc import Iterator
@@ -34,8 +35,8 @@ def read(response: Response) -> Any:
 
 @pytest.fixture(params=["deployments", "widgets"])
 def case(request: Any, api: Api, apps: str) -> tuple[str, dict[str, Any], str]:
-    """A path, an object, and a field of its spec that is a number: of a built-in and of a custom
-    kind, both with a scale."""
+    """A path, an object, and the name of an integer field of its spec, for a built-in and a custom
+    kind. Both have a scale."""
     if request.param == "deployments":
         spec = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": TEMPLATE}
         obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "x"}}
@@ -102,12 +103,13 @@ def test_tables(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
         assert table["kind"] == form.partition(";")[0]
         for tree in (table, plain):
             for row in tree.get("rows", ()):
-                row["cells"] = row["cells"][:1]  # ages go on
+                row["cells"] = row["cells"][:1]  # without ages
         assert table == plain
 
 
-def test_patches_that_are_json(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
-    """JSON patches and merge patches have no form in CBOR; custom kinds no strategic patches."""
+def test_patch_types_without_cbor(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
+    """JSON patches and merge patches have no CBOR media type. Custom kinds have no strategic merge
+    patch."""
     path, obj, _ = case
     api.post(path, obj)
     wrong = ["application/json-patch+cbor", "application/merge-patch+cbor", CBOR]
@@ -119,7 +121,8 @@ def test_patches_that_are_json(api: Api, case: tuple[str, dict[str, Any], str]) 
 
 
 def test_bytes(api: Api, core: str) -> None:
-    """Fields of bytes are bytes, behind tag 22, wherever an object is; both forms are taken."""
+    """A field of type bytes is a byte string with tag 22 in every response. Request bodies may
+    contain byte strings or base64 text."""
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
     as_bytes = cbor.encode_value_unsorted({**secret, "data": {"key": b"\x00\x01\xff"}})
     tagged = b"\x43key\xd6\x43\x00\x01\xff"
@@ -137,8 +140,9 @@ def test_bytes(api: Api, core: str) -> None:
     assert api.post(path, written(text), type=CBOR).json["data"] == text["data"]
 
 
-def test_values_with_two_forms(api: Api, core: str) -> None:
-    """Numbers stay numbers and text text where both may be; quantities become canonical."""
+def test_fields_of_two_types(api: Api, core: str) -> None:
+    """An IntOrString keeps the type of its value. A quantity may be a number or text and is stored
+    in canonical form."""
     ports = [{"name": "a", "port": 1, "targetPort": 8}, {"name": "b", "port": 2, "targetPort": "h"}]
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}}
     body = written({**service, "spec": {"ports": ports}})
@@ -153,7 +157,7 @@ def test_values_with_two_forms(api: Api, core: str) -> None:
 
 
 def test_numbers(api: Api) -> None:
-    """Whole numbers and others stay apart in free values; what int64 cannot hold is refused."""
+    """Integers and floats stay distinct in untyped fields. A number outside int64 is a 400."""
     crd = definition()
     path = establish(api, crd)
     free = {"whole": 1, "other": 1.5, "low": -(1 << 63), "high": (1 << 63) - 1}
@@ -166,8 +170,8 @@ def test_numbers(api: Api) -> None:
 
 
 def test_text_that_is_not_utf8(api: Api, core: str) -> None:
-    """A byte string that is no text is refused in an object of a built-in kind, and told where it
-    is."""
+    """A byte string that is not UTF-8 is a 400 in a string field of a built-in kind; the message
+    names the field."""
     data = written({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"},
                     "data": {"k": "\udcff"}})  # fmt: skip
     response = api.post(f"{core}/configmaps", data, type=CBOR)
@@ -176,8 +180,9 @@ def test_text_that_is_not_utf8(api: Api, core: str) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 30])
-def test_tables_and_metadata_come_in_slices(api: Api, core: str, count: int) -> None:
-    """Long ones have no length before they are made, and say what they say in JSON."""
+def test_long_tables_and_metadata_lists(api: Api, core: str, count: int) -> None:
+    """A long Table or metadata list is sent without a Content-Length and equals the list in
+    JSON."""
     for number in range(count):
         config = {
             "binaryData": {"b": "AAH/" * 5000},
@@ -194,19 +199,22 @@ def test_tables_and_metadata_come_in_slices(api: Api, core: str, count: int) -> 
         decoded, plain = read(response), api.get(path, accept=f"{JSON};{form}").json
         assert (response.headers["Content-Length"] is None) == (count == 30)
         for tree in (decoded, plain):
-            tree["metadata"].pop("resourceVersion")  # of the store as a whole
+            tree["metadata"].pop("resourceVersion")  # other tests change it
             for row in tree.get("rows", ()):
-                row["cells"].pop()  # its age
+                row["cells"].pop()  # the age
         assert decoded == plain
         assert len(decoded.get("rows", decoded.get("items"))) == count
 
 
-ODD = "a\udcff"
+NON_UTF8 = "a\udcff"
 """The bytes `a` and 255."""
-ODD_TEXT = {"type": "string", "maxLength": 2, "pattern": "^a.$", "x-kubernetes-validations": [
-    {"rule": "self.size() == 2 && self.matches('a.') && self.startsWith('a')"}]}  # fmt: skip
-ODD_FIELDS = {
-    "text": ODD_TEXT,
+NON_UTF8_RULE = "self.size() == 2 && self.matches('a.') && self.startsWith('a')"
+NON_UTF8_SCHEMA = {
+    "type": "string", "maxLength": 2, "pattern": "^a.$",
+    "x-kubernetes-validations": [{"rule": NON_UTF8_RULE}],
+}  # fmt: skip
+NON_UTF8_FIELDS = {
+    "text": NON_UTF8_SCHEMA,
     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "keyed": {
         "type": "array",
@@ -220,26 +228,31 @@ ODD_FIELDS = {
 }  # fmt: skip
 
 
-def odd_kind(api: Api) -> tuple[str, Any]:
-    spec = {"type": "object", "properties": ODD_FIELDS}
+def non_utf8_kind(api: Api) -> tuple[str, Any]:
+    spec = {"type": "object", "properties": NON_UTF8_FIELDS}
     schema = {"type": "object", "properties": {"spec": spec}}
     columns = [{"name": "Text", "type": "string", "jsonPath": ".spec.text"}]
     crd = definition(version(schema=schema, additionalPrinterColumns=columns))
     return establish(api, crd), crd
 
 
-ODD_SPEC = {"text": ODD, "free": {ODD: [ODD, {"k": ODD}]}, "keyed": [{"k": ODD}], "set": [ODD]}
+NON_UTF8_SPEC = {
+    "text": NON_UTF8,
+    "free": {NON_UTF8: [NON_UTF8, {"k": NON_UTF8}]},
+    "keyed": [{"k": NON_UTF8}],
+    "set": [NON_UTF8],
+}
 
 
-def test_custom_objects_keep_bytes_that_are_no_text(api: Api) -> None:
-    """They come back in CBOR as they were said, whatever was changed meanwhile; text shows
-    U+FFFD, which is what patterns see of them too."""
-    path, crd = odd_kind(api)
-    body = written(widget(crd, "x", spec=ODD_SPEC))
+def test_custom_objects_keep_invalid_utf8(api: Api) -> None:
+    """Byte strings that are not UTF-8 are unchanged in CBOR responses after updates of other
+    fields. In text formats and for patterns, U+FFFD replaces the invalid bytes."""
+    path, crd = non_utf8_kind(api)
+    body = written(widget(crd, "x", spec=NON_UTF8_SPEC))
     created = api.post(path, body, type=CBOR, accept=CBOR)
     assert created.status == 201, created.body
-    assert read(created)["spec"] == ODD_SPEC
-    shown = json.loads(json.dumps(ODD_SPEC).replace("\\udcff", "\ufffd"))
+    assert read(created)["spec"] == NON_UTF8_SPEC
+    shown = json.loads(json.dumps(NON_UTF8_SPEC).replace("\\udcff", "\ufffd"))
     assert api.get(f"{path}/x").json["spec"] == shown
     assert api.get(path).json["items"][0]["spec"] == shown
     text = api.get(f"{path}/x", accept="application/yaml").body.decode()
@@ -248,30 +261,30 @@ def test_custom_objects_keep_bytes_that_are_no_text(api: Api) -> None:
     assert table["rows"][0]["cells"] == ["x", "a\ufffd"]
     api.patch(f"{path}/x", {"metadata": {"labels": {"a": "b"}}})
     stored = api.get(f"{path}/x", accept=CBOR)
-    assert read(stored)["spec"] == ODD_SPEC
+    assert read(stored)["spec"] == NON_UTF8_SPEC
     same = read(api.put(f"{path}/x", stored.body, type=CBOR, accept=CBOR))
     assert same["metadata"]["resourceVersion"] == read(stored)["metadata"]["resourceVersion"]
-    applied = written(widget(crd, "y", spec=ODD_SPEC))
+    applied = written(widget(crd, "y", spec=NON_UTF8_SPEC))
     for status in (201, 200):
         response = api.patch(
             f"{path}/y?fieldManager=me", applied, "application/apply-patch+cbor", accept=CBOR
         )
         assert response.status == status, response.body
-        assert read(response)["spec"] == ODD_SPEC
+        assert read(response)["spec"] == NON_UTF8_SPEC
 
 
 @pytest.mark.parametrize("accept", [JSON, CBOR, f"{PROTOBUF},{JSON}", "application/yaml"])
-def test_errors_about_bytes_that_are_no_text(api: Api, accept: str) -> None:
-    """What is wrong with them is told in every form."""
-    path, crd = odd_kind(api)
+def test_errors_with_invalid_utf8(api: Api, accept: str) -> None:
+    """An error about such a byte string can be encoded in every format."""
+    path, crd = non_utf8_kind(api)
     for status, more in (
-        (422, {"spec": {"text": ODD * 2}}),
-        (422, {"metadata": {"name": ODD}}),
-        (422, {"metadata": {"name": "x", "labels": {ODD: ODD}}}),
-        (422, {"metadata": {"name": "x", "finalizers": [ODD]}}),
-        (400, {"spec": {ODD: ODD}}),
-        (400, {"kind": ODD}),
-        (400, {"apiVersion": ODD}),
+        (422, {"spec": {"text": NON_UTF8 * 2}}),
+        (422, {"metadata": {"name": NON_UTF8}}),
+        (422, {"metadata": {"name": "x", "labels": {NON_UTF8: NON_UTF8}}}),
+        (422, {"metadata": {"name": "x", "finalizers": [NON_UTF8]}}),
+        (400, {"spec": {NON_UTF8: NON_UTF8}}),
+        (400, {"kind": NON_UTF8}),
+        (400, {"apiVersion": NON_UTF8}),
     ):
         body = written({**widget(crd, "x"), **more})
         response = api.post(f"{path}?fieldValidation=Strict", body, type=CBOR, accept=accept)
@@ -290,7 +303,7 @@ def test_preference(api: Api, core: str) -> None:
 
 
 ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-TAKEN = "the body of the request was in an unknown format - accepted media types include: "
+UNSUPPORTED = "the body of the request was in an unknown format - accepted media types include: "
 PATCHES = (
     "application/json-patch+json, application/merge-patch+json, {}application/apply-patch+yaml"
 )
@@ -298,7 +311,7 @@ PATCHES = (
 
 @pytest.fixture(scope="module")
 def ungated() -> Iterator[Api]:
-    """A server without the gate, with a config map and a widget `x`."""
+    """A server without the gate, with a config map `x` and a widget `x`."""
     server = Server(feature_gates=parse_feature_gates("CBORServingAndStorage=false"))
     yield server.api
     server.end()
@@ -323,11 +336,9 @@ READS = (
 
 
 @pytest.mark.parametrize("path", READS)
-def test_without_the_gate_nothing_answers_cbor(
-    ungated: Api, ungated_paths: dict[str, str], path: str
-) -> None:
-    """Objects, lists, tables, discovery and errors: 406 with what is accepted, or what else the
-    client takes."""
+def test_responses_without_the_gate(ungated: Api, ungated_paths: dict[str, str], path: str) -> None:
+    """Without the gate, a request that accepts CBOR only is a 406. A request that also accepts JSON
+    gets JSON."""
     path = path.format(**ungated_paths)
     for accept in (CBOR, f"{CBOR};as=Table;v=v1;g=meta.k8s.io", "application/cbor-seq"):
         response = ungated.get(path, accept=accept)
@@ -342,10 +353,11 @@ def test_without_the_gate_nothing_answers_cbor(
 
 
 @pytest.mark.parametrize("kind", ["maps", "widgets"])
-def test_without_the_gate_watches_and_bodies_are_no_cbor(
+def test_watches_and_bodies_without_the_gate(
     ungated: Api, ungated_paths: dict[str, str], kind: str
 ) -> None:
-    """Watches are refused (406), bodies, options and patches too (415), each with what is taken."""
+    """Without the gate, a watch in CBOR is a 406 and a body in CBOR is a 415. The messages list the
+    supported media types."""
     path = ungated_paths[kind]
     for accept in (CBOR, "application/cbor-seq"):
         response = ungated.get(f"{path}?watch=1&timeoutSeconds=1", accept=accept)
@@ -362,11 +374,11 @@ def test_without_the_gate_watches_and_bodies_are_no_cbor(
         ungated.delete(f"{path}/x", body, type=CBOR),
         ungated.delete(path, body, type=CBOR),
     ):
-        assert (response.status, response.message) == (415, TAKEN + accepted)
+        assert (response.status, response.message) == (415, UNSUPPORTED + accepted)
     strategic = "application/strategic-merge-patch+json, " if kind == "maps" else ""
     for name in ("apply-patch", "strategic-merge-patch", "merge-patch", "json-patch"):
         response = ungated.patch(f"{path}/x?fieldManager=me", body, f"application/{name}+cbor")
-        assert (response.status, response.message) == (415, TAKEN + PATCHES.format(strategic))
+        assert (response.status, response.message) == (415, UNSUPPORTED + PATCHES.format(strategic))
     assert ungated.get(f"{path}/x").status == 200
 
 
@@ -376,7 +388,7 @@ def _reversed(value: Any) -> Any:
     return [_reversed(item) for item in value] if isinstance(value, list) else value
 
 
-def test_order_of_names(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
+def test_order_of_keys(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
     """An update that differs only in the order of its keys changes nothing. Stored objects have
     sorted keys; the order of keys in responses is not defined."""
     path, obj, _ = case

@@ -1,4 +1,4 @@
-"""Lists in pages, sentence by sentence of the proposal, over SQLite and over servers on etcd."""
+"""Lists with limit and continue, as in KEP-365, on SQLite and on servers that share an etcd."""
 
 import itertools
 import threading
@@ -17,16 +17,16 @@ _numbers = itertools.count(1)
 
 
 @dataclass
-class Place:
-    """A store, and how to start servers over it."""
+class Backend:
+    """A store and the way to start servers on it."""
 
     start: Callable[..., Server]
     shared: bool
-    """Whether several may serve it at once."""
+    """Whether several servers can use it at the same time."""
 
 
 @contextmanager
-def _over(settings: dict, *, shared: bool) -> Iterator[Place]:
+def _over(settings: dict, *, shared: bool) -> Iterator[Backend]:
     with ExitStack() as stack:
 
         def start(**more: object) -> Server:
@@ -34,26 +34,27 @@ def _over(settings: dict, *, shared: bool) -> Iterator[Place]:
             stack.callback(server.end)
             return server
 
-        yield Place(start, shared)
+        yield Backend(start, shared)
 
 
 @pytest.fixture(params=["sqlite", "etcd"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """A store of each backend."""
     if request.param == "sqlite":
         settings = {"storage": f"sqlite:{tmp_path / 'store.db'}"}
     else:
         prefix = f"/chunks-{next(_numbers)}-{tmp_path.name}"
         settings = {"storage": f"etcd:{shared_etcd().url}", "etcd_prefix": prefix}
-    with _over(settings, shared=request.param == "etcd") as place:
-        yield place
+    with _over(settings, shared=request.param == "etcd") as backend:
+        yield backend
 
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def fill(api: Api, count: int = 10) -> None:
-    """ConfigMaps m00, m01, ..., every third with a label, the odd ones with another."""
+    """Create the ConfigMaps m00, m01, ...: every third has third=true, those with odd numbers
+    odd=true."""
     for number in range(count):
         labels = {"third": str(number % 3 == 0).lower(), "odd": str(number % 2 == 1).lower()}
         body = {"metadata": {"name": f"m{number:02d}", "labels": labels}}
@@ -82,10 +83,10 @@ def version_of(response: Response) -> str:
     return response.json["metadata"]["resourceVersion"]
 
 
-def test_all_pages(place: Place) -> None:
+def test_all_pages(backend: Backend) -> None:
     """A page has at most `limit` items and the version of the first page. It has a token if and
     only if more items follow, and all pages together are the whole list."""
-    api = place.start().api
+    api = backend.start().api
     fill(api)
     whole = page(api)
     assert token_of(whole) == ""
@@ -106,14 +107,14 @@ def test_all_pages(place: Place) -> None:
     assert (names(remaining), token_of(remaining)) == (names(whole)[4:], "")
     second_page = page(
         api, "limit=2", token_of(page(api, "limit=4"))
-    )  # another limit is the client's
+    )  # pages may have different limits
     assert names(second_page) == names(whole)[4:6]
 
 
-def test_pages_stay_consistent_while_writers_run(place: Place) -> None:
-    """However much is written between and during pages, on whichever server, together they are
-    the list of the first one's version, objects and versions alike."""
-    servers = [place.start() for _ in range(2 if place.shared else 1)]
+def test_pages_stay_consistent_while_writers_run(backend: Backend) -> None:
+    """While other clients write, the pages together are the list at the version of the first page.
+    The pages may come from different servers."""
+    servers = [backend.start() for _ in range(2 if backend.shared else 1)]
     writing, api = servers[-1].api, servers[0].api
     fill(api, 20)
     stop = threading.Event()
@@ -150,9 +151,9 @@ def test_pages_stay_consistent_while_writers_run(place: Place) -> None:
         writer.join(20)
 
 
-def test_selectors_with_a_limit(place: Place) -> None:
-    """Filtered pages never tell what remains; the last may be empty, without a token."""
-    api = place.start().api
+def test_selectors_with_a_limit(backend: Backend) -> None:
+    """Pages of a filtered list have no remainingItemCount. The last page has no token."""
+    api = backend.start().api
     fill(api)
     first = page(api, "limit=2&labelSelector=third=true")
     assert names(first) == ["m00", "m03"]
@@ -169,9 +170,9 @@ def test_selectors_with_a_limit(place: Place) -> None:
     assert (names(of_one), token_of(of_one)) == (["m03"], "")
 
 
-def test_remaining_item_count(place: Place) -> None:
-    """It is told of unfiltered pages that have a token, and of no others."""
-    api = place.start().api
+def test_remaining_item_count(backend: Backend) -> None:
+    """remainingItemCount is set in pages of unfiltered lists that have a token."""
+    api = backend.start().api
     fill(api, 5)
     whole = api.get(MAPS)
     total = len(whole.json["items"])
@@ -200,10 +201,10 @@ CHANGED = [
 ]
 
 
-def test_token_of_another_list(place: Place) -> None:
-    """Other selectors, another namespace or resource: 400; so is a version beside the token,
-    unless it is 0."""
-    api = place.start().api
+def test_token_of_another_list(backend: Backend) -> None:
+    """A token used with other selectors, another namespace or another resource is a 400. So is a
+    token with a resourceVersion other than 0."""
+    api = backend.start().api
     fill(api, 6)
     first = api.get(f"{MAPS}?limit=2&labelSelector=odd=false")
     token, same = token_of(first), f"{MAPS}?limit=2&labelSelector=odd=false"
@@ -220,11 +221,11 @@ def test_token_of_another_list(place: Place) -> None:
     assert names(api.get(f"{same}&continue={token}&resourceVersion=0")) == ["m04"]
 
 
-def test_tokens_are_sealed(place: Place) -> None:
-    """A token shows no name and no namespace, and opens no more when a character is changed."""
+def test_tokens_are_sealed(backend: Backend) -> None:
+    """A token reveals no name and no namespace. A token with a changed character is a 400."""
     import base64
 
-    api = place.start().api
+    api = backend.start().api
     fill(api, 3)
     token = token_of(page(api, "limit=1"))
     content = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
@@ -239,36 +240,36 @@ def test_tokens_are_sealed(place: Place) -> None:
     assert names(page(api, "limit=1", token)) == ["m01"]
 
 
-def test_tokens_outlive_servers(place: Place) -> None:
-    """A token is good on another server of the store and after all were restarted, at the version
-    of the first page."""
-    server = place.start()
+def test_tokens_outlive_servers(backend: Backend) -> None:
+    """A token is valid on another server of the same store and after restarts. The page has the
+    version of the first page."""
+    server = backend.start()
     fill(server.api, 6)
     first_page = page(server.api, "limit=2")
     server.api.delete(f"{MAPS}/m03")
     server.api.post(MAPS, {"metadata": {"name": "m02x"}})
-    if not place.shared:
+    if not backend.shared:
         server.end()
-    other_server = place.start()
+    other_server = backend.start()
     second_page = page(other_server.api, "limit=2", token_of(first_page))
     assert (names(second_page), version_of(second_page)) == (["m02", "m03"], version_of(first_page))
     server.end()
     other_server.end()
-    third = page(place.start().api, "limit=2", token_of(second_page))
+    third = page(backend.start().api, "limit=2", token_of(second_page))
     assert (names(third), version_of(third)) == (["m04", "m05"], version_of(first_page))
 
 
-def test_expired_tokens(place: Place) -> None:
-    """When the store has forgotten the version, the answer is 410 with a token that goes on, from
-    the same place and without consistency."""
-    server = place.start()
+def test_expired_tokens(backend: Backend) -> None:
+    """After compaction, a continue request is a 410 with a new token. A list with the new token
+    continues at the same name, at the current version."""
+    server = backend.start()
     fill(server.api, 6)
     first_page = page(server.api, "limit=2")
     server.api.delete(f"{MAPS}/m03")
     server.api.post(MAPS, {"metadata": {"name": "m02x"}})
     server.compact()
     server.end()
-    api = place.start().api
+    api = backend.start().api
     expired = page(api, "limit=2", token_of(first_page))
     assert expired.status == 410
     status = expired.json
@@ -310,17 +311,18 @@ MATCHES = [
 
 
 @pytest.mark.parametrize(("query", "words"), MATCHES)
-def test_matches_that_are_forbidden(api: Api, core: str, query: str, words: str) -> None:
-    """Kube-apiserver's words for each combination of options that makes no sense."""
+def test_forbidden_matches(api: Api, core: str, query: str, words: str) -> None:
+    """Invalid combinations of list options get kube-apiserver's messages."""
     response = api.get(f"{core}/configmaps?{query}")
     assert response.status == 422
     assert response.message == f'ListOptions.meta.k8s.io "" is invalid: {words}'
     assert response.json["details"]["kind"] == "ListOptions"
 
 
-def test_matches_that_are_allowed(place: Place) -> None:
-    """Which state is listed, by version, match and limit; pages of a past state go on there."""
-    api = place.start().api
+def test_valid_matches(backend: Backend) -> None:
+    """Version, match and limit select the listed state. The continued pages of a past state show
+    the same state."""
+    api = backend.start().api
     fill(api, 4)
     old = version_of(page(api))
     api.delete(f"{MAPS}/m00")
@@ -340,11 +342,10 @@ def test_matches_that_are_allowed(place: Place) -> None:
     assert names(page(api, "limit=2", token_of(first_page))) == ["m01", "m02"]
 
 
-def test_chunking_turned_off(place: Place) -> None:
-    """--feature-gates=APIListChunking=false: limit and continue are ignored, and no token is
-    given."""
+def test_chunking_turned_off(backend: Backend) -> None:
+    """With APIListChunking=false, limit and continue are ignored and responses have no token."""
     gates = {"feature_gates": frozenset({"WatchList"})}
-    api = place.start(**gates).api
+    api = backend.start(**gates).api
     fill(api, 4)
     whole = page(api)
     for query in ("limit=1", "limit=1&continue=rubbish", "continue=x&resourceVersion=1"):
@@ -353,9 +354,9 @@ def test_chunking_turned_off(place: Place) -> None:
         assert list(response.json["metadata"]) == ["resourceVersion"]
 
 
-def test_pages_across_namespaces(place: Place) -> None:
-    """Pages of all namespaces go on from one to the next."""
-    api = place.start().api
+def test_pages_across_namespaces(backend: Backend) -> None:
+    """Pages of a list over all namespaces continue from one namespace to the next."""
+    api = backend.start().api
     for namespace in ("a", "b"):
         api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
         for name in ("x", "y", "z"):
@@ -383,8 +384,8 @@ def test_pages_across_namespaces(place: Place) -> None:
         "application/cbor",
     ],
 )
-def test_tokens_in_every_form(api: Api, core: str, accept: str) -> None:
-    """Each form of a list carries the token, and takes it back."""
+def test_tokens_in_every_format(api: Api, core: str, accept: str) -> None:
+    """Tables, metadata lists and lists in every encoding have a token that continues them."""
     for name in ("a", "b", "c"):
         api.post(f"{core}/secrets", {"metadata": {"name": name}})
     from kapiserver.codecs import cbor, yaml

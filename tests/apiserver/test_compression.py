@@ -24,7 +24,7 @@ async def _nothing(limit: int) -> bytes:
 
 
 def _get(path: str, *, remote: str = REMOTE, encoding: str = "gzip", **settings: Any) -> Response:
-    """The answer to a GET from an address; the body is whole."""
+    """GET from a client address. Returns the response with its whole body."""
 
     async def run() -> Response:
         app = await build_app(Config(**settings))
@@ -106,7 +106,8 @@ def test_sizes(size: int, pieces: int) -> None:
 
 
 def test_compression_yields() -> None:
-    """Compressing one piece of a long response takes less than 20 ms of CPU time."""
+    """Compression yields to the event loop: one piece of a long response takes less than 20 ms of
+    CPU time."""
     text = b"".join(b'{"name":"pod-%d","uid":"%d"},' % (n, n * 7919) for n in range(100_000))
     response = compress(Response(body=text))
     assert not isinstance(response.body, bytes)

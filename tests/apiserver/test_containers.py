@@ -1,4 +1,4 @@
-"""The compose file and the Dockerfile say what they should; no engine runs here."""
+"""The compose file and the Dockerfile, checked without a container engine."""
 
 import argparse
 from pathlib import Path
@@ -17,7 +17,7 @@ def services() -> dict:
     return yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 
 
-def test_every_service_is_checked(services: dict) -> None:
+def test_health_checks(services: dict) -> None:
     """kapiserver waits for a healthy etcd, and both have a health check."""
     assert set(services) == {"etcd", "kapiserver"}
     for service in services.values():
@@ -36,8 +36,8 @@ def test_volumes_are_declared(services: dict) -> None:
     assert mounted == set(whole["volumes"])
 
 
-def test_the_command_line_is_ours(services: dict) -> None:
-    """The flags of the compose file and of the image are flags that we have."""
+def test_command_lines(services: dict) -> None:
+    """The command lines of the compose file and of the image parse."""
     config = config_of(_parse(services["kapiserver"]["command"]))
     assert config.storage == "etcd:http://etcd:2379"
     lines = (ROOT / "Dockerfile").read_text().splitlines()
@@ -49,7 +49,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     return parser().parse_args(arguments)
 
 
-def test_the_dockerfile_copies_what_is_there() -> None:
+def test_copied_files_exist() -> None:
     """Each source of a COPY exists."""
     for line in (ROOT / "Dockerfile").read_text().splitlines():
         if line.startswith("COPY ") and "--from" not in line:

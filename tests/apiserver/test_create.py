@@ -1,4 +1,4 @@
-"""POST: what is created, answered and refused."""
+"""POST: created objects, defaults, warnings and errors."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def config_map(name="x", **more):
 
 
 def test_created(api, core, namespace):
-    """A created object comes back with 201 and everything the server adds."""
+    """The response to a create is 201 with the object as stored."""
     response = api.post(f"{core}/configmaps", config_map(data={"b": "2", "a": "1"}))
     assert response.status == 201
     assert response.headers["Content-Type"] == "application/json"
@@ -30,7 +30,7 @@ def test_created(api, core, namespace):
 
 
 def test_defaults(api, core):
-    """What a client leaves out is filled in before the object is stored."""
+    """Omitted fields get their defaults before the object is stored."""
     response = api.post(f"{core}/pods", POD)
     assert response.status == 201, response.body
     spec = response.json["spec"]
@@ -40,14 +40,14 @@ def test_defaults(api, core):
 
 
 def test_kind_from_the_url(api, core):
-    """A body without kind and apiVersion is what the URL says."""
+    """A body without kind and apiVersion gets those of the path."""
     response = api.post(f"{core}/configmaps", {"metadata": {"name": "bare"}})
     assert response.status == 201, response.body
     assert response.json["kind"] == "ConfigMap"
 
 
 def test_generated_name(api, core):
-    """generateName makes a name with five characters more."""
+    """generateName is followed by five random characters."""
     response = api.post(f"{core}/configmaps", {"metadata": {"generateName": "made-"}})
     assert response.status == 201
     name = response.json["metadata"]["name"]
@@ -56,7 +56,7 @@ def test_generated_name(api, core):
 
 
 def test_exists(api, core):
-    """The same name twice is 409 AlreadyExists."""
+    """A create with an existing name is a 409 AlreadyExists."""
     assert api.post(f"{core}/configmaps", config_map()).status == 201
     response = api.post(f"{core}/configmaps", config_map())
     assert response.status == 409
@@ -66,7 +66,7 @@ def test_exists(api, core):
 
 
 def test_dry_run(api, core):
-    """dryRun=All answers as if and stores nothing."""
+    """dryRun=All returns the object with its defaults and a uid and stores nothing."""
     response = api.post(f"{core}/configmaps?dryRun=All", config_map())
     assert response.status == 201, response.body
     assert response.json["metadata"]["uid"]
@@ -78,7 +78,7 @@ MEDIA = ["application/yaml", "application/vnd.kubernetes.protobuf", "application
 
 @pytest.mark.parametrize("media", MEDIA)
 def test_round_trip(api, core, media):
-    """What one encoding answers can be sent back in that encoding."""
+    """A response in any encoding is a valid request body in that encoding."""
     api.post(f"{core}/configmaps", config_map(data={"k": "v"}))
     response = api.get(f"{core}/configmaps/x", accept=media)
     assert response.headers["Content-Type"] == media
@@ -88,7 +88,7 @@ def test_round_trip(api, core, media):
 
 
 def test_unknown_fields_warn(api, core):
-    """Unknown and duplicate fields are warned of and dropped unless the client says else."""
+    """By default, unknown and duplicate fields cause warnings, and unknown fields are dropped."""
     body = b'{"metadata":{"name":"w"},"data":{"a":"1","a":"2"},"what":1}'
     response = api.post(f"{core}/configmaps", body)
     assert response.status == 201
@@ -100,7 +100,7 @@ def test_unknown_fields_warn(api, core):
 
 
 def test_unknown_fields_ignored(api, core):
-    """fieldValidation=Ignore drops them in silence."""
+    """With fieldValidation=Ignore, unknown fields are dropped without a warning."""
     body = {"metadata": {"name": "w"}, "what": 1}
     response = api.post(f"{core}/configmaps?fieldValidation=Ignore", body)
     assert response.status == 201
@@ -108,7 +108,8 @@ def test_unknown_fields_ignored(api, core):
 
 
 def test_unknown_fields_refused(api, apps):
-    """fieldValidation=Strict refuses them, all in one message."""
+    """With fieldValidation=Strict, unknown and duplicate fields are a 400 that lists all of
+    them."""
     body = (
         b'{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"w"},'
         b'"spec":{"foo":1,"paused":true,"paused":true}}'
@@ -123,7 +124,7 @@ def test_unknown_fields_refused(api, apps):
 
 
 def test_missing_namespace(api):
-    """Nothing is created in a namespace that is not there."""
+    """A create in a namespace that does not exist is a 404."""
     response = api.post("/api/v1/namespaces/nowhere/configmaps", config_map())
     assert response.status == 404
     assert response.message == 'namespaces "nowhere" not found'
@@ -131,7 +132,7 @@ def test_missing_namespace(api):
 
 
 def test_terminating_namespace(api):
-    """Nothing is created in a namespace on its way out."""
+    """A create in a terminating namespace is a 403 with the cause NamespaceTerminating."""
     body = {"metadata": {"name": "ending", "finalizers": ["example.com/hold"]}}
     assert api.post("/api/v1/namespaces", body).status == 201
     assert api.delete("/api/v1/namespaces/ending").status == 200
@@ -155,7 +156,7 @@ def test_terminating_namespace(api):
 
 
 def test_invalid(api, core):
-    """An object that breaks rules is 422 with a cause for each."""
+    """An invalid object is a 422 with a cause for each error."""
     response = api.post(f"{core}/configmaps", config_map("Not_A_Name"))
     assert response.status == 422
     assert response.json["reason"] == "Invalid"
@@ -164,7 +165,7 @@ def test_invalid(api, core):
 
 
 def test_repeated_owners(api, core):
-    """Owner references that repeat are dropped with a warning."""
+    """Duplicate owner references are dropped with a warning."""
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1-2-3"}
     body = config_map()
     body["metadata"]["ownerReferences"] = [owner, owner]
@@ -175,7 +176,7 @@ def test_repeated_owners(api, core):
 
 
 def test_autoscaling_versions(api, namespace):
-    """An object created in one version is read in another."""
+    """An object created in one version can be read in another."""
     base = "/apis/autoscaling/{}/namespaces/" + namespace + "/horizontalpodautoscalers"
     body = {
         "kind": "HorizontalPodAutoscaler",

@@ -9,7 +9,7 @@ def path(api, core):
     return f"{core}/configmaps/x"
 
 
-def test_gone(api, path):
+def test_deleted(api, path):
     """A deletion returns a Status that names the object."""
     uid = api.get(path).json["metadata"]["uid"]
     response = api.delete(path)
@@ -50,7 +50,7 @@ def test_finalizers(api, core):
 
 
 def test_accepted(api, core):
-    """A delete with orphanDependents=false of an object that stays is a 202."""
+    """A delete with orphanDependents=false of an object with finalizers is a 202."""
     body = {"metadata": {"name": "x", "finalizers": ["example.com/hold"]}}
     api.post(f"{core}/configmaps", body)
     response = api.delete(f"{core}/configmaps/x", {"orphanDependents": False})
@@ -107,7 +107,7 @@ def test_dry_run(api, path):
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-def test_immortal(api, name):
+def test_system_namespaces(api, name):
     """System namespaces cannot be deleted."""
     response = api.delete(f"/api/v1/namespaces/{name}")
     assert response.status == 403
@@ -118,7 +118,7 @@ def test_immortal(api, name):
 
 
 @pytest.mark.parametrize("name", ["system-node-critical", "system-cluster-critical"])
-def test_classes_of_the_system(api, name):
+def test_system_priority_classes(api, name):
     """System priority classes cannot be deleted."""
     response = api.delete(f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}")
     assert (response.status, response.message) == (

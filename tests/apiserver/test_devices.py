@@ -1,4 +1,4 @@
-"""Claims of devices, over HTTP."""
+"""Resource claims (dynamic resource allocation) over HTTP."""
 
 CLAIM = {
     "metadata": {"name": "c"},
@@ -16,7 +16,7 @@ REFUSED = (
 
 
 def test_admin_access(api, namespace):
-    """Only claims in namespaces with the label get devices that others use."""
+    """A claim with adminAccess is allowed only in a namespace with the admin access label."""
     resource = f"/apis/resource.k8s.io/v1/namespaces/{namespace}"
     response = api("POST", f"{resource}/resourceclaims", CLAIM)
     assert (response.status, response.message) == (

@@ -12,7 +12,7 @@ KUBECTL = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
-HASHES = {  # as a real cluster shows them
+HASHES = {  # as in a cluster of the same version
     ("", "pods"): "xPOwRZ+Yhw8=",
     ("", "configmaps"): "qFsyl6wFWjQ=",
     ("", "namespaces"): "Q3oi5N2YM8M=",
@@ -128,7 +128,7 @@ def test_server_address(api) -> None:
     assert address == {"clientCIDR": "0.0.0.0/0", "serverAddress": f"127.0.0.1:{api.port}"}
 
 
-def test_both_forms_list_the_same_resources(api) -> None:
+def test_legacy_and_aggregated_discovery_agree(api) -> None:
     """Resource lists and aggregated discovery have the same resources, verbs and kinds."""
     for root in ("/api", "/apis"):
         for group in api.get(root, accept=KUBECTL).json["items"]:
@@ -255,7 +255,7 @@ def test_unsupported_verbs(api, method: str, path: str) -> None:
 
 
 def test_storage_version_hashes() -> None:
-    """Storage version hashes equal those of a real cluster."""
+    """Storage version hashes equal those of kube-apiserver."""
     scheme = Scheme()
     resource_hashes = {
         (resource.group, resource.name): storage_version_hash(resource)

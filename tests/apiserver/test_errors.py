@@ -1,4 +1,4 @@
-"""Every error of every layer has its Status."""
+"""Every error class of every package is mapped to a Status."""
 
 import importlib
 import inspect
@@ -49,7 +49,7 @@ STARTUP_ERRORS = {
 }  # fmt: skip
 """Errors that end the start of a server."""
 CAUGHT = {
-    BadToken,  # the store raises BadQuery instead
+    BadToken,  # the store raises BadQuery
     CelSyntaxError,  # validation of the CRD reports it
     CompileError,  # likewise
     CostExceeded,  # validation rules of custom resources report a FieldError
@@ -65,7 +65,7 @@ CAUGHT = {
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
     RequestNotSent,  # the etcd store tries another endpoint
     ResponseLost,  # the etcd store raises Unavailable instead
-    StatusError,  # what the internal client raises for an error Status
+    StatusError,  # the internal client raises it for an error Status
     StrictErrors,  # decoding raises BadObject instead
     TagError,  # ends `make generate`
     Unhealthy,  # a health check reports it
@@ -79,7 +79,7 @@ def _error_classes() -> list[type[Exception]]:
     classes: set[type[Exception]] = set()
     for module in pkgutil.walk_packages(kapiserver.__path__, "kapiserver."):
         if module.name == "kapiserver.client":
-            continue  # a program of its own
+            continue  # separate from the server
         for value in vars(importlib.import_module(module.name)).values():
             is_error = inspect.isclass(value) and issubclass(value, Exception)
             if is_error and value.__module__.startswith("kapiserver.") and value.__name__[0] != "_":
@@ -95,7 +95,7 @@ def test_every_error_is_mapped(error: type[Exception]) -> None:
 
 
 def test_unexpected_errors() -> None:
-    """What nobody expected has no Status of its own."""
+    """An exception without a row in the table has no Status of its own."""
     assert server.status_of(KeyError("x"), INFO) is None
 
 
@@ -127,7 +127,7 @@ STATUSES = [
 
 @pytest.mark.parametrize(("error", "code", "reason", "message", "details"), STATUSES)
 def test_statuses(error, code, reason, message, details) -> None:
-    """Code, reason, message and details are kube-apiserver's."""
+    """Code, reason, message and details equal those of kube-apiserver."""
     tree = server.status_of(error, INFO)
     assert tree is not None
     assert list(tree)[:4] == ["kind", "apiVersion", "metadata", "status"]
@@ -136,7 +136,7 @@ def test_statuses(error, code, reason, message, details) -> None:
 
 
 def test_invalid_objects() -> None:
-    """Each broken rule is a cause."""
+    """Each validation error is a cause."""
     errors = [api.required(api.Path("spec") / "a"), api.invalid(api.Path("spec") / "b", 1, "no")]
     error = api.InvalidObject(group="apps", kind="Deployment", name="d", errors=errors)
     tree = server.status_of(error, INFO)

@@ -1,4 +1,4 @@
-"""Events are kept for a while."""
+"""Events expire."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.clock import ManualClock
 
 
 def test_events_expire():
-    """An event is gone `--event-ttl` after it was last written; a ConfigMap is not."""
+    """An Event is deleted `--event-ttl` after its last write; a ConfigMap is not."""
 
     async def run():
         clock = ManualClock()
@@ -28,7 +28,7 @@ def test_events_expire():
             clock.advance(599)
             assert (await events.get(ObjectKey("default", "x"))).key.name == "x"
             clock.advance(2)
-            async with asyncio.timeout(60):  # the deletion is a write of its own
+            async with asyncio.timeout(60):  # a later write deletes it
                 while (await events.list(ListQuery(namespace="default"))).entries:  # noqa: ASYNC110
                     await asyncio.sleep(0)
             assert (await maps.get(ObjectKey("default", "x"))).key.name == "x"

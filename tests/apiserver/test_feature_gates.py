@@ -1,4 +1,4 @@
-"""--feature-gates: what it sets, and kube-apiserver's words for what it may not."""
+"""--feature-gates: which gates are enabled, and kube-apiserver's messages for invalid values."""
 
 import re
 
@@ -45,7 +45,8 @@ KNOWN = {
     ],
 )
 def test_gates(text: str, on: str) -> None:
-    """A gate is what is said of it, else of its stage, else what it is by default."""
+    """The value of a gate is the one given for it, else the one given for its stage (AllAlpha,
+    AllBeta), else its default."""
     assert parse_feature_gates(text, KNOWN) == frozenset(on.split())
 
 
@@ -61,13 +62,13 @@ def test_gates(text: str, on: str) -> None:
     ],
 )  # fmt: skip
 def test_refused(text: str, words: str) -> None:
-    """What cannot be set is refused."""
+    """An unknown, malformed or locked gate is an error."""
     with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
         parse_feature_gates(text, KNOWN)
 
 
 def test_the_flag() -> None:
-    """The flag may be repeated; its help names every gate."""
+    """The flag may be repeated. Its help lists every gate."""
     options = parser().parse_args(
         ["serve", "--feature-gates=WatchList=false", "--feature-gates", "APIListChunking=false"]
     )
@@ -77,7 +78,7 @@ def test_the_flag() -> None:
 
 
 def test_watch_lists_turned_off() -> None:
-    """WatchList=false: sendInitialEvents is forbidden, and ordinary watches go on."""
+    """With WatchList=false, sendInitialEvents is forbidden; other watches work."""
     server = Server(feature_gates=DEFAULT_GATES - {"WatchList"})
     try:
         response = server.api.get(

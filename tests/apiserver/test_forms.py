@@ -1,4 +1,4 @@
-"""Every form of an answer: Tables, metadata alone and objects, in every encoding, on get, list and
+"""Response formats: objects, Tables and PartialObjectMetadata in every encoding, for get, list and
 watch."""
 
 import http.client
@@ -23,7 +23,7 @@ INCLUDES = ("", "None", "Metadata", "Object")
 
 @pytest.fixture(scope="module")
 def objects(api) -> str:
-    """A collection with one object in it."""
+    """The path of a collection with one object."""
     api.post("/api/v1/namespaces", {"metadata": {"name": "forms"}})
     path = "/api/v1/namespaces/forms/configmaps"
     body = {"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {"k": "v"}}
@@ -40,7 +40,8 @@ def _decoded(media: MediaType, body: bytes) -> Any:
 
 
 def _status(media: MediaType, kind: str, *, is_list: bool) -> int:
-    """406 where there is no such form: no Table in Protobuf, and lists are lists."""
+    """The expected status: 406 for a Table in Protobuf, a single object as a list and the
+    reverse."""
     if kind == "Table":
         return 406 if media is PROTOBUF else 200
     if kind == METADATA:
@@ -54,10 +55,10 @@ def _status(media: MediaType, kind: str, *, is_list: bool) -> int:
 @pytest.mark.parametrize("kind", CONVERSIONS)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("is_list", [False, True], ids=["get", "list"])
-def test_answers(
+def test_get_and_list(
     api, objects: str, media: MediaType, kind: str, version: str, is_list: bool
 ) -> None:
-    """A get and a list come in each form there is, and in no other."""
+    """Get and list return every supported format, and 406 for other formats."""
     path = objects if is_list else f"{objects}/x"
     response = api.get(path, accept=_accept(media, kind, version))
     assert response.status == _status(media, kind, is_list=is_list), response.body
@@ -86,7 +87,7 @@ def test_answers(
 @pytest.mark.parametrize("include", INCLUDES)
 @pytest.mark.parametrize("is_list", [False, True], ids=["get", "list"])
 def test_rows_include(api, objects: str, media: MediaType, include: str, is_list: bool) -> None:
-    """includeObject says what stands beside the cells, in every encoding."""
+    """includeObject chooses the object in each row, in every encoding."""
     path = objects if is_list else f"{objects}/x"
     accept = _accept(media, "Table", "v1")
     response = api.get(f"{path}?includeObject={include}", accept=accept)
@@ -103,7 +104,7 @@ def test_rows_include(api, objects: str, media: MediaType, include: str, is_list
     [("", ""), (METADATA, ""), ("Table", ""), ("Table", "Object"), ("Table", "None")],
 )
 def test_events(api, objects: str, media: MediaType, kind: str, include: str) -> None:
-    """A watch's events hold each form there is; YAML has no streams."""
+    """Watch events contain every supported format. YAML has no watches."""
     accept = _accept(media, kind, "v1") + (";stream=watch" if media is PROTOBUF else "")
     path = f"{objects}?watch=1&timeoutSeconds=1&includeObject={include}"
     connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
@@ -144,7 +145,7 @@ def _first_event(media: MediaType, body: bytes) -> Any:
 
 
 def _texts(value: Any) -> Any:
-    """Decode CBOR's byte strings as text."""
+    """Decode CBOR byte strings to text."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, Mapping):

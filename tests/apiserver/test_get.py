@@ -1,4 +1,4 @@
-"""GET of one object."""
+"""GET of a single object: encodings, formats, subresources and errors."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def path(api, core):
 
 
 def test_missing(api, core):
-    """An object that is not there is 404 NotFound with its details."""
+    """A missing object is a 404 NotFound with details."""
     response = api.get(f"{core}/configmaps/none")
     assert response.status == 404
     assert response.json == {
@@ -27,7 +27,7 @@ def test_missing(api, core):
 
 
 def test_escapes(api, path):
-    """JSON answers escape as Go's encoder does."""
+    """JSON responses escape <, > and & as Go's encoder does."""
     assert rb'"a":"\u003c\u0026\u003e"' in api.get(path).body
 
 
@@ -37,14 +37,14 @@ def test_escapes(api, path):
      ("?pretty=0", "curl/8", False)],
 )  # fmt: skip
 def test_pretty(api, path, query, agent, pretty):
-    """People and those who ask for it get indented JSON."""
+    """Command line clients such as curl and requests with pretty=true get indented JSON."""
     response = api.get(path + query, headers={"User-Agent": agent})
     assert response.body.startswith(b'{\n  "kind": "ConfigMap",\n') is pretty
     assert response.json == api.get(path).json
 
 
 def test_not_acceptable(api, path):
-    """A client that takes nothing on offer gets 406 before anything is done."""
+    """A client that accepts none of the media types gets a 406."""
     response = api.get(path, accept="text/html")
     assert response.status == 406
     assert response.json["reason"] == "NotAcceptable"
@@ -64,12 +64,12 @@ def test_not_acceptable(api, path):
     ],
 )  # fmt: skip
 def test_negotiates(api, path, accept, media):
-    """The best of what both speak is taken."""
+    """The response has the supported media type that the client prefers."""
     assert api.get(path, accept=accept).headers["Content-Type"] == media
 
 
 def test_partial_metadata(api, path):
-    """as=PartialObjectMetadata answers with the metadata alone."""
+    """as=PartialObjectMetadata returns the metadata only."""
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     response = api.get(path, accept=accept)
     assert list(response.json) == ["kind", "apiVersion", "metadata"]
@@ -77,8 +77,8 @@ def test_partial_metadata(api, path):
     assert response.json["metadata"] == api.get(path).json["metadata"]
 
 
-def test_no_list_of_one(api, path):
-    """An object is no list, whatever the client asks for."""
+def test_object_as_list(api, path):
+    """A single object requested as a PartialObjectMetadataList is a 406."""
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     response = api.get(path, accept=accept)
     assert response.status == 406
@@ -86,14 +86,14 @@ def test_no_list_of_one(api, path):
 
 
 def test_status_subresource(api, core):
-    """GET of /status is the object."""
+    """GET of /status returns the whole object."""
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     api.post(f"{core}/pods", pod)
     assert api.get(f"{core}/pods/p/status").body == api.get(f"{core}/pods/p").body
 
 
 def test_scale(api, apps):
-    """GET of /scale is an autoscaling/v1 Scale."""
+    """GET of /scale returns an autoscaling/v1 Scale."""
     body = {
         "metadata": {"name": "d"},
         "spec": {
@@ -126,12 +126,12 @@ def test_scale(api, apps):
     ],
 )
 def test_unknown_paths(api, path, status):
-    """Paths that nobody serves are 404."""
+    """An unknown resource, subresource, group or version is a 404."""
     assert api.get(path).status == status
 
 
 def test_head(api, path):
-    """HEAD is answered where no route is (health, OpenAPI), and is no verb of resources."""
+    """HEAD works for health checks. On resources and discovery it is a 405."""
     response = api("HEAD", "/livez")
     assert (response.status, response.body) == (200, b"")
     assert int(response.headers["Content-Length"]) == len(api.get("/livez").body)

@@ -55,12 +55,12 @@ def _get(health: Health, target: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("state", "target", "status", "body"), CASES)
 def test_responses(state: tuple[str, ...], target: str, status: int, body: str) -> None:
-    """The texts are those of kube-apiserver."""
+    """The response bodies equal those of kube-apiserver."""
     assert _get(_health(*state), target) == (status, body)
 
 
 def test_reasons_are_withheld() -> None:
-    """The client does not see why a check failed."""
+    """The response does not tell clients why a check failed."""
     health = _health(*READY, storage=_unhealthy)
     status, body = _get(health, "/livez")
     assert status == 500

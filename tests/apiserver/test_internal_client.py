@@ -1,4 +1,4 @@
-"""What the internal client does beside what it has in common with the HTTP client."""
+"""The internal client, where it differs from the HTTP client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFIG = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controlle
 
 
 class ReadOnly:
-    """Allows everybody to read and nobody to write, and remembers what was asked."""
+    """Allows reads, denies writes and records the requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, RequestInfo]] = []
@@ -38,7 +38,7 @@ class ReadOnly:
 
 
 def run(test: Callable[[Server], Awaitable[None]], **parts: Any) -> None:
-    """Run a test with a server of its own."""
+    """Run a test coroutine with its own server."""
 
     async def serve_and_test() -> None:
         async with serve(CONFIG, **parts) as running:
@@ -52,7 +52,7 @@ def config_maps(server: Server, user: User = ROBOT) -> ResourceClient:
 
 
 def test_user_is_authorized() -> None:
-    """The authorizer is asked for each call, as for a request of the user."""
+    """Each call is authorized like a request of the client's user."""
     authorizer = ReadOnly()
 
     async def test(server: Server) -> None:
@@ -75,7 +75,7 @@ def test_user_is_authorized() -> None:
 
 
 def test_anonymous_user() -> None:
-    """A user without rights has none within the server either."""
+    """The anonymous user has no more rights through the internal client than over HTTP."""
 
     async def test(server: Server) -> None:
         with pytest.raises(StatusError, match="system:anonymous"):
@@ -85,7 +85,7 @@ def test_anonymous_user() -> None:
 
 
 def test_fields_have_a_manager() -> None:
-    """Written fields are managed under the name of the user agent, or as a call says."""
+    """Written fields belong to the manager that the call names, or else to the user agent."""
 
     async def test(server: Server) -> None:
         client = server.client(ROBOT, user_agent="robot/v1")
@@ -100,8 +100,8 @@ def test_fields_have_a_manager() -> None:
 
 
 def test_trees_belong_to_the_caller() -> None:
-    """Changing what a client returned or was given changes nothing in the server; `shared` returns
-    the trees of the cache, the same each time."""
+    """Changes to returned or passed trees do not change stored objects. `shared` returns the
+    cache's own trees, the same ones each time."""
 
     async def test(server: Server) -> None:
         maps = config_maps(server)
@@ -123,7 +123,7 @@ def test_trees_belong_to_the_caller() -> None:
 
 
 class FailsOnce(ReadOnly):
-    """Is not available for its first list."""
+    """Raises Unavailable for the first list."""
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
         decision = await super().authorize(user, info)
@@ -133,7 +133,7 @@ class FailsOnce(ReadOnly):
 
 
 def test_follow_tries_again() -> None:
-    """`follow` calls again after an error that may pass."""
+    """`follow` repeats a failed call if the error may be temporary."""
     authorizer = FailsOnce()
 
     async def test(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""GET of collections: selection, pages, forms."""
+"""GET of collections: selectors, pages, versions, formats and errors."""
 
 import json
 
@@ -18,7 +18,7 @@ def names(response):
 
 
 def test_empty(api, core):
-    """An empty list has items all the same."""
+    """An empty list has an empty `items`."""
     response = api.get(f"{core}/configmaps")
     config_maps = response.json
     version = config_maps["metadata"].pop("resourceVersion")
@@ -27,7 +27,7 @@ def test_empty(api, core):
 
 
 def test_items(api, maps):
-    """Items come sorted by name and do not repeat the list's kind."""
+    """Items are sorted by name and have no kind and apiVersion."""
     response = api.get(maps)
     assert names(response) == ["m0", "m1", "m2", "m3", "m4"]
     assert list(response.json["items"][0]) == ["metadata"]
@@ -48,12 +48,12 @@ def test_items(api, maps):
     ],
 )
 def test_selectors(api, maps, query, expected):
-    """Label and field selectors narrow a list."""
+    """Label and field selectors filter a list."""
     assert names(api.get(f"{maps}?{query}")) == expected
 
 
 def test_pages(api, maps):
-    """limit and continue walk through a list that stands still."""
+    """Pages show the list at the version of the first page."""
     first_page = api.get(f"{maps}?limit=2")
     assert names(first_page) == ["m0", "m1"]
     assert first_page.json["metadata"]["remainingItemCount"] == 3
@@ -69,7 +69,7 @@ def test_pages(api, maps):
 
 
 def test_at_a_version(api, maps):
-    """resourceVersionMatch=Exact lists what was."""
+    """resourceVersionMatch=Exact lists the objects at a past version."""
     version = api.get(maps).json["metadata"]["resourceVersion"]
     api.delete(f"{maps}/m0")
     old = api.get(f"{maps}?resourceVersion={version}&resourceVersionMatch=Exact")
@@ -78,14 +78,14 @@ def test_at_a_version(api, maps):
 
 
 def test_all_namespaces(api, maps, namespace):
-    """A list over all namespaces holds this one's objects."""
+    """A list over all namespaces contains the objects of each namespace."""
     response = api.get(f"/api/v1/configmaps?fieldSelector=metadata.namespace={namespace}")
     assert names(response) == ["m0", "m1", "m2", "m3", "m4"]
 
 
 @pytest.mark.parametrize("media", ["application/yaml", "application/cbor"])
 def test_other_encodings(api, maps, media):
-    """A list in another encoding holds the same."""
+    """A list in YAML or CBOR equals the list in JSON."""
     from kapiserver.codecs import cbor, yaml
 
     read = {"application/yaml": yaml.decode_value, "application/cbor": cbor.decode_value}
@@ -95,7 +95,7 @@ def test_other_encodings(api, maps, media):
 
 
 def test_protobuf(api, maps):
-    """A protobuf list decodes to the same tree."""
+    """A list in Protobuf equals the list in JSON."""
     from kapiserver.api.scheme import Scheme
     from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.codecs.media_types import PROTOBUF
@@ -106,7 +106,7 @@ def test_protobuf(api, maps):
 
 
 def test_metadata_list(api, maps):
-    """as=PartialObjectMetadataList answers with the items' metadata."""
+    """as=PartialObjectMetadataList returns the metadata of the items only."""
     accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     response = api.get(f"{maps}?limit=2", accept=accept)
     metadata_list = response.json
@@ -120,16 +120,16 @@ def test_metadata_list(api, maps):
     ] * 2
 
 
-def test_list_is_no_object(api, maps):
-    """A list is no single object, whatever the client asks for."""
+def test_list_as_object(api, maps):
+    """A list requested as a PartialObjectMetadata is a 406."""
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     response = api.get(maps, accept=accept)
     assert response.status == 406
     assert "the requested object is a list" in response.message
 
 
-def test_slices(api, core):
-    """A list of more than a slice arrives whole."""
+def test_long_lists(api, core):
+    """A list longer than a chunk arrives whole."""
     text = "x" * 100_000
     for number in range(8):
         body = {"metadata": {"name": f"large{number}"}, "data": {"text": text}}
@@ -163,7 +163,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("query", "status", "message"), REFUSED)
 def test_refused(api, core, query, status, message):
-    """Options that make no sense are refused with kube-apiserver's words."""
+    """Invalid list options get kube-apiserver's errors."""
     response = api.get(f"{core}/configmaps?{query}")
     assert response.status == status, response.body
     assert message in response.message

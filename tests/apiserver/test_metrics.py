@@ -1,4 +1,4 @@
-"""/metrics: what a scrape reads after requests, and what clients cannot make it grow by."""
+"""/metrics: the series after requests, and the bound of their number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def _value(samples: Samples, metric: str, /, **labels: str) -> float:
 
 
 def test_requests(make_server: Callable[..., Any]) -> None:
-    """Requests are counted by verb, resource, scope and status; durations and sizes beside."""
+    """Requests are counted by verb, resource, scope and status code. Durations and response sizes
+    are observed."""
     api = make_server().api
     assert api.post(MAPS, {"metadata": {"name": "a"}}).status == 201
     assert api.post(MAPS, {"metadata": {"name": "a"}}).status == 409
@@ -59,7 +60,7 @@ def test_requests(make_server: Callable[..., Any]) -> None:
 
 
 def test_watches(make_server: Callable[..., Any]) -> None:
-    """An open watch is one long-running request until it ends."""
+    """An open watch counts as a long-running request until it ends."""
     api = make_server().api
     with api.watch(f"{MAPS}?watch=1&timeoutSeconds=30&resourceVersion=1") as stream:
         api.post(MAPS, {"metadata": {"name": "a"}})
@@ -75,7 +76,7 @@ def test_watches(make_server: Callable[..., Any]) -> None:
 
 
 def test_labels_are_bounded(make_server: Callable[..., Any]) -> None:
-    """Paths, verbs and resources that clients invent add no series."""
+    """Unknown paths, verbs and resources add no series."""
     api = make_server().api
     api.get("/api/v1/warm")
     api.get("/warm")
@@ -89,7 +90,7 @@ def test_labels_are_bounded(make_server: Callable[..., Any]) -> None:
 
 
 def test_openmetrics(make_server: Callable[..., Any]) -> None:
-    """A client that takes OpenMetrics gets it; other methods are refused."""
+    """A client that accepts OpenMetrics gets it; methods other than GET are a 405."""
     api = make_server().api
     response = api.get("/metrics", accept="application/openmetrics-text")
     assert response.headers["Content-Type"].startswith("application/openmetrics-text")
@@ -99,7 +100,7 @@ def test_openmetrics(make_server: Callable[..., Any]) -> None:
 
 
 def test_work_queues(make_server: Callable[..., Any]) -> None:
-    """Work queues count what was added and reconciled; nothing waits in the end."""
+    """Work queues count added and reconciled items."""
     api = make_server().api
     assert api.post("/api/v1/namespaces", {"metadata": {"name": "a"}}).status == 201
     with api.watch("/api/v1/namespaces/a/serviceaccounts?watch=1&timeoutSeconds=30") as stream:

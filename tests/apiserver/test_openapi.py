@@ -1,4 +1,4 @@
-"""The OpenAPI documents, which kubectl uses to validate and to explain."""
+"""The OpenAPI documents, which kubectl uses for validation and `kubectl explain`."""
 
 import asyncio
 import json
@@ -194,8 +194,8 @@ def test_protobuf(api) -> None:
 
 @pytest.mark.parametrize("path", ["apis/apps/v1", "apis/apiextensions.k8s.io/v1", "version"])
 def test_protobuf_v3(api, documents: dict, path: str) -> None:
-    """So do the v3 documents, except for defaults that are objects, which the messages cannot
-    hold."""
+    """The v3 documents in Protobuf equal those in JSON, except for defaults that are objects: the
+    messages have no field for them."""
     message = api.get(f"/openapi/v3/{path}", accept=PROTOBUF.format("v3", ".")).body
     assert gnostic.decode(message, gnostic.V3) == _without_objects(documents[path])
 

@@ -1,5 +1,5 @@
-"""The official Python client was generated from the same document: each of its functions is an
-operation of ours, by the same name, on the same path, with the same parameters."""
+"""The operations of the OpenAPI document and the functions of the official Python client are the
+same: names, paths and parameters."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def _document_operations(document: dict) -> dict[tuple[str, str], tuple[str, str
     operations = {}
     for path, item in document["paths"].items():
         if "/watch/" in path:
-            continue  # the client's makers leave them out
+            continue  # the client's generator leaves them out
         common = item.get("parameters", [])
         for method, operation in item.items():
             if method == "parameters":

@@ -1,4 +1,4 @@
-"""Who owns which fields after the writes kubectl makes, as clusters are known to show it."""
+"""managedFields after the writes that kubectl makes, compared with those of kube-apiserver."""
 
 from typing import Any
 
@@ -92,15 +92,16 @@ def entries(obj: dict[str, Any]) -> dict[tuple[str, str], Any]:
 
 @pytest.mark.parametrize(("path", "body", "fields"), CREATED.values(), ids=CREATED)
 def test_created(api, namespace, path, body, fields) -> None:
-    """Who creates an object owns what it said and what was filled in, not what was allocated."""
+    """The creator of an object owns the fields of its request and their defaults, but not allocated
+    values."""
     created = api.post(f"{path.format(namespace)}?fieldManager=kubectl-create", body)
     assert created.status == 201, created.body
     assert entries(created.json) == {("kubectl-create", ""): yaml.safe_load(fields)}
 
 
 def test_changed(api, apps) -> None:
-    """Scaling, labelling and a controller's status each own what they changed, the creator the
-    rest."""
+    """A scale, a label and a status update each own the fields they changed; the creator owns the
+    others."""
     path = f"{apps}/deployments/web"
     api.post(f"{apps}/deployments?fieldManager=kubectl-create", DEPLOYMENT)
     api.patch(f"{path}/scale?fieldManager=kubectl", {"spec": {"replicas": 3}})
@@ -132,7 +133,7 @@ def test_changed(api, apps) -> None:
 
 
 def test_reset(api, core) -> None:
-    """One empty entry forgets all owners; an empty list, or none, changes nothing."""
+    """A list with one empty entry removes all owners. An empty list, or none, changes nothing."""
     path = f"{core}/configmaps/a"
     created = api.post(
         f"{core}/configmaps?fieldManager=me", {"metadata": {"name": "a"}, "data": {"k": "1"}}

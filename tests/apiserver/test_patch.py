@@ -1,4 +1,4 @@
-"""PATCH: the three simple patches, over HTTP."""
+"""PATCH: JSON patch, merge patch and strategic merge patch over HTTP."""
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +85,7 @@ def test_scale(api, deployment):
 
 
 def test_status(api, deployment):
-    """PATCH of /status changes the status alone."""
+    """PATCH of /status changes the status only."""
     body = {"status": {"replicas": 3, "observedGeneration": 1}, "spec": {"replicas": 9}}
     response = api.patch(f"{deployment}/status", body)
     assert response.status == 200, response.body
@@ -94,7 +94,7 @@ def test_status(api, deployment):
 
 
 def test_version_of_the_url(api, namespace):
-    """A patch speaks the version of the URL."""
+    """A patch is applied to the object in the version of the path."""
     base = "/apis/autoscaling/{}/namespaces/" + namespace + "/horizontalpodautoscalers"
     body = {
         "metadata": {"name": "h"},
@@ -111,7 +111,7 @@ def test_version_of_the_url(api, namespace):
     assert autoscaler["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 66
 
 
-def test_nothing_to_do(api, path):
+def test_no_change(api, path):
     """A patch that changes nothing writes nothing."""
     before = api.get(path)
     assert api.patch(path, {}).body == before.body
@@ -136,7 +136,7 @@ def test_conditional(api, path):
 
 
 def test_unknown_fields(api, path):
-    """Unknown fields warn, or are refused under Strict."""
+    """Unknown fields cause warnings, or an error under Strict."""
     response = api.patch(path, {"what": 1})
     assert response.status == 200
     assert response.warnings == ['299 - "unknown field \\"what\\""']
@@ -246,14 +246,14 @@ def test_refused(api, path, kind, body, status, message):
     assert api.get(path).body == before
 
 
-def test_forced(api, path):
-    """force is for apply alone."""
+def test_force(api, path):
+    """`force` is an error for patches other than apply."""
     response = api.patch(f"{path}?force=true", {})
     assert response.status == 422
     assert "may not be specified for non-apply patch" in response.message
 
 
-def test_together(api, path):
+def test_concurrent_patches(api, path):
     """Concurrent patches without a resourceVersion are all applied."""
     with ThreadPoolExecutor(8) as pool:
         bodies = [{"data": {f"key{number}": "v"}} for number in range(40)]

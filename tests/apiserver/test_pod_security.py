@@ -1,4 +1,4 @@
-"""What the labels of a namespace ask of pods in it, over HTTP and check by check."""
+"""PodSecurity admission: the labels of namespaces over HTTP, and each check by itself."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_versions():
 
 
 @pytest.fixture
-def secured(api, namespace):
+def set_labels(api, namespace):
     """A function that labels the namespace and returns the response."""
 
     def call(labels):
@@ -102,9 +102,9 @@ def secured(api, namespace):
     return call
 
 
-def test_enforce(api, core, secured):
+def test_enforce(api, core, set_labels):
     """A pod that violates the enforced level is forbidden."""
-    assert secured({ENFORCE: "restricted"}).status == 200
+    assert set_labels({ENFORCE: "restricted"}).status == 200
     response = api.post(f"{core}/pods", pod())
     assert response.status == 403
     assert response.message == (
@@ -116,27 +116,27 @@ def test_enforce(api, core, secured):
     assert "violates PodSecurity" in api.patch(path, debugger, "strategic").message
 
 
-def test_enforced_is_warned_of(api, core, apps, secured):
-    """A template that would be refused is warned of, though no label asks for it; pods are not
-    told twice, and other images are looked at again."""
-    secured({ENFORCE: "restricted", f"{ENFORCE}-version": "v1.30"})
+def test_enforced_level_warns_of_templates(api, core, apps, set_labels):
+    """A workload whose template violates the enforced level gets a warning, though pods are
+    refused. An update of a pod is checked only if it changes images or the like."""
+    set_labels({ENFORCE: "restricted", f"{ENFORCE}-version": "v1.30"})
     template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
     created = api.post(f"{apps}/deployments", {"metadata": {"name": "d"}, "spec": spec})
     text = f'would violate PodSecurity "restricted:v1.30": {PLAIN}'.replace('"', '\\"')
     assert created.warnings == [f'299 - "{text}"']
-    secured({ENFORCE: "privileged"})
+    set_labels({ENFORCE: "privileged"})
     assert not api.post(f"{core}/pods", pod()).warnings
-    secured({ENFORCE: "restricted"})
+    set_labels({ENFORCE: "restricted"})
     assert api.patch(f"{core}/pods/p", {"metadata": {"labels": {"a": "b"}}}).status == 200
     image = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
     response = api.patch(f"{core}/pods/p", image, "strategic")
     assert "violates PodSecurity" in response.message
 
 
-def test_warn(api, core, apps, secured):
-    """One that does not meet the level of warnings is taken with one, templates too."""
-    secured({WARN: "restricted", f"{WARN}-version": "v1.30"})
+def test_warn(api, core, apps, set_labels):
+    """A pod or template that violates the warn level is accepted with a warning."""
+    set_labels({WARN: "restricted", f"{WARN}-version": "v1.30"})
     response = api.post(f"{core}/pods", pod())
     assert response.status == 201
     text = f'would violate PodSecurity "restricted:v1.30": {PLAIN}'.replace('"', '\\"')
@@ -148,10 +148,10 @@ def test_warn(api, core, apps, secured):
     assert created.warnings == [f'299 - "{text}"']
 
 
-def test_labels(api, core, namespace, secured):
-    """Labels that make no sense are refused; pods there that a new level would not take are
-    told."""
-    response = secured({ENFORCE: "strict", f"{ENFORCE}-version": "v2"})
+def test_labels(api, core, namespace, set_labels):
+    """Invalid labels are a 422. A stricter level causes warnings about existing pods that violate
+    it."""
+    response = set_labels({ENFORCE: "strict", f"{ENFORCE}-version": "v2"})
     assert response.status == 422
     assert response.message == (
         f'Namespace "{namespace}" is invalid: [metadata.labels[{ENFORCE}]: Invalid value: '
@@ -160,7 +160,7 @@ def test_labels(api, core, namespace, secured):
     )
     for name in "ab":
         api.post(f"{core}/pods", pod(name))
-    labelled = secured({ENFORCE: "restricted"})
+    labelled = set_labels({ENFORCE: "restricted"})
     assert labelled.status == 200
     assert labelled.warnings == [
         f'299 - "existing pods in namespace \\"{namespace}\\" violate the new PodSecurity enforce '
@@ -169,8 +169,8 @@ def test_labels(api, core, namespace, secured):
     ]
 
 
-def test_pods_of_a_controller(api, core, namespace, secured):
-    """Existing pods are told of by what is wrong with them."""
+def test_pods_of_a_controller(api, core, namespace, set_labels):
+    """Warnings about existing pods count the pods of a controller together."""
     config_map = api.post(f"{core}/configmaps", {"metadata": {"name": "owner"}}).json["metadata"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": config_map["uid"]}
     for name in ("b", "a"):
@@ -178,7 +178,7 @@ def test_pods_of_a_controller(api, core, namespace, secured):
         body["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
         assert api.post(f"{core}/pods", body).status == 201
     api.post(f"{core}/pods", pod("c"))
-    labelled = secured({ENFORCE: "baseline"})
+    labelled = set_labels({ENFORCE: "baseline"})
     assert [body.split('"')[1] for body in labelled.warnings[1:]] == [
         "a (and 1 other pod): host namespaces"
     ]

@@ -1,4 +1,4 @@
-"""Binding, eviction, resize and the connections of pods, nodes and services."""
+"""Binding, eviction, resize, log and proxy subresources of pods, nodes and services."""
 
 import copy
 
@@ -18,7 +18,7 @@ def pod(name="p", **spec):
 
 @pytest.fixture(scope="module")
 def api():
-    """A server that leaves the status of budgets to the tests."""
+    """A server whose disruption controller is off: the tests write the status of the set_budget."""
     server = Server(controllers=("-disruption-controller", "*"))
     yield server.api
     server.end()
@@ -26,14 +26,14 @@ def api():
 
 @pytest.fixture
 def path(api, core):
-    """A pod that waits for a node."""
+    """The path of a pod that is not scheduled."""
     assert api.post(f"{core}/pods", pod()).status == 201
     return f"{core}/pods/p"
 
 
 @pytest.fixture
 def running(api, path):
-    """A pod that runs and is ready."""
+    """The path of a pod that is running and ready."""
     assert api.post(f"{path}/binding", BINDING).status == 201
     body = api.get(path).json
     body["status"]["phase"] = "Running"
@@ -43,8 +43,8 @@ def running(api, path):
 
 
 @pytest.fixture
-def budgets(api, namespace):
-    """What makes the one budget of the pod, with a status."""
+def set_budget(api, namespace):
+    """A function that sets the status of the pod's disruption budget and returns its path."""
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
 
     def make(**status):
@@ -63,7 +63,7 @@ def budgets(api, namespace):
 
 
 def test_binding(api, path):
-    """A binding puts the pod on a node, with its annotations, and says that it is scheduled."""
+    """A binding sets the node, copies the annotations and sets the condition PodScheduled."""
     body = copy.deepcopy(BINDING)
     body["metadata"]["annotations"] = {"a": "b"}
     nominated = api.get(path).json
@@ -85,7 +85,7 @@ def test_binding(api, path):
 
 
 def test_bound_twice(api, path, core):
-    """A pod has one node; `bindings` is the older way to say which."""
+    """A second binding is a conflict. The older path `bindings` binds too."""
     assert api.post(f"{core}/bindings", BINDING).status == 201
     response = api.post(f"{path}/binding", BINDING)
     assert response.status == 409
@@ -94,8 +94,8 @@ def test_bound_twice(api, path, core):
     )
 
 
-def test_wrong_bindings(api, path, core):
-    """What a binding must say, and of which pod."""
+def test_invalid_bindings(api, path, core):
+    """Invalid targets, other names, stale uids and scheduling gates are errors."""
     response = api.post(f"{path}/binding", {"metadata": {"name": "p"}, "target": {"kind": "Pod"}})
     assert response.status == 422
     assert 'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"' in (
@@ -112,15 +112,15 @@ def test_wrong_bindings(api, path, core):
     assert "pod g has non-empty .spec.schedulingGates" in response.message
 
 
-def test_eviction_of_who_waits(api, path, budgets):
-    """A pod that does not run goes without a budget being asked."""
-    budgets()
+def test_eviction_of_pending_pod(api, path, set_budget):
+    """The eviction of a pending pod ignores the budget."""
+    set_budget()
     assert api.post(f"{path}/eviction", EVICTION).json["status"] == "Success"
     assert api.get(path).status == 404
 
 
-def test_eviction_as_it_was(api, path):
-    """An eviction may be in the version of old clients."""
+def test_eviction_v1beta1(api, path):
+    """policy/v1beta1 evictions are accepted; other versions are a 400."""
     body = {**EVICTION, "apiVersion": "policy/v1beta1"}
     assert api.post(f"{path}/eviction", body).status == 201
     response = api.post(f"{path}/eviction", {**EVICTION, "apiVersion": "policy/v1alpha1"})
@@ -128,16 +128,17 @@ def test_eviction_as_it_was(api, path):
 
 
 def test_eviction_without_budget(api, running):
-    """Where no budget is, the pod is deleted gracefully and says why."""
+    """Without a budget, an eviction deletes the pod gracefully and sets a condition."""
     assert api.post(f"{running}/eviction", EVICTION).status == 201
     pod_ = api.get(running).json
     assert pod_["metadata"]["deletionGracePeriodSeconds"] == 30
     assert pod_["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
 
 
-def test_budget(api, running, budgets):
-    """A budget that is spent or not observed refuses; one that is not is charged."""
-    budget = budgets()
+def test_budget(api, running, set_budget):
+    """A budget without allowed disruptions, or with an old observedGeneration, refuses the eviction
+    with 429. Otherwise the eviction decrements the allowed disruptions."""
+    budget = set_budget()
     response = api.post(f"{running}/eviction", EVICTION)
     assert response.status == 429
     assert response.message == "Cannot evict pod as it would violate the pod's disruption budget."
@@ -146,10 +147,10 @@ def test_budget(api, running, budgets):
         "message": "The disruption budget b needs 1 healthy pods and has 1 currently",
     }
     assert response.json["details"] == {"causes": [cause]}
-    budgets(observedGeneration=0)
+    set_budget(observedGeneration=0)
     response = api.post(f"{running}/eviction", EVICTION)
     assert (response.status, response.headers["Retry-After"]) == (429, "10")
-    budgets(disruptionsAllowed=1)
+    set_budget(disruptionsAllowed=1)
     assert api.post(f"{running}/eviction?dryRun=All", EVICTION).status == 201
     assert api.get(budget).json["status"]["disruptionsAllowed"] == 1
     assert api.post(f"{running}/eviction", EVICTION).status == 201
@@ -160,15 +161,15 @@ def test_budget(api, running, budgets):
 
 
 def test_eviction_preconditions(api, running):
-    """An eviction of another pod of the name is 409; one that makes no sense is 400."""
+    """An eviction with another uid is a 409; one with another name is a 400."""
     options = {"deleteOptions": {"preconditions": {"uid": "other"}}}
     assert api.post(f"{running}/eviction", EVICTION | options).status == 409
     assert api.post(f"{running}/eviction", {"metadata": {"name": "q"}}).status == 400
 
 
-def test_two_budgets(api, running, namespace, budgets):
-    """Two budgets for one pod are more than evictions know how to ask."""
-    budgets()
+def test_two_budgets(api, running, namespace, set_budget):
+    """The eviction of a pod with two set_budget is an error."""
+    set_budget()
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
     spec = {"selector": {"matchLabels": {"app": "x"}}, "maxUnavailable": 1}
     api.post(path, {"metadata": {"name": "c"}, "spec": spec})
@@ -178,7 +179,7 @@ def test_two_budgets(api, running, namespace, budgets):
 
 
 def test_resize(api, core):
-    """Resources change in place, nothing else does, and the class stays."""
+    """A resize changes CPU and memory of containers only, and must keep the QoS class."""
     body = pod("r")
     limits = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
     body["spec"]["containers"][0]["resources"] = limits
@@ -205,8 +206,8 @@ def test_resize(api, core):
     assert "spec: Forbidden: only cpu and memory resources are mutable" in response.message
 
 
-def test_connections_of_who_waits(api, path):
-    """A pod without a node has an empty log, and nothing to connect to."""
+def test_connections_of_pending_pod(api, path):
+    """A pod without a node has an empty log; exec, attach and port forwarding are errors."""
     assert api.get(f"{path}/log").body == b""
     for below in ("exec?command=ls", "attach", "portforward"):
         response = api.post(f"{path}/{below}", None)
@@ -216,8 +217,9 @@ def test_connections_of_who_waits(api, path):
     assert (response.status, response.message) == (400, "container x is not valid for pod p")
 
 
-def test_connections_of_who_runs(api, running, core):
-    """A pod on a node that is not there is 404; on one that is, no kubelet answers."""
+def test_connections_of_running_pod(api, running, core):
+    """Connections to a pod are a 404 if its node does not exist, and a 503 if no kubelet is
+    attached."""
     response = api.get(f"{running}/log")
     assert (response.status, response.message) == (404, 'nodes "n" not found')
     api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
@@ -253,7 +255,7 @@ def test_connections_of_who_runs(api, running, core):
     ],
 )
 def test_options_of_logs(api, path, query, status, message):
-    """What is asked of a log is checked before anything is asked of the pod."""
+    """Log options are validated before the pod is examined."""
     response = api.get(f"{path}/log?{query}")
     prefix = 'PodLogOptions "p" is invalid: ' if status == 422 else ""
     error = response.message if status != 200 else ""
@@ -261,7 +263,7 @@ def test_options_of_logs(api, path, query, status, message):
 
 
 def test_several_containers(api, core):
-    """A log of one of several containers must say which."""
+    """The log of a pod with several containers needs a container name."""
     body = pod("m")
     body["spec"]["containers"].append({"name": "d", "image": "i"})
     api.post(f"{core}/pods", body)
@@ -272,7 +274,7 @@ def test_several_containers(api, core):
 
 
 def test_graceful_deletion(api, path):
-    """Who waits goes at once; who has a node goes when the kubelet says so."""
+    """A scheduled pod stays until a delete with a grace period of 0."""
     api.post(f"{path}/binding", BINDING)
     response = api.delete(path)
     assert response.json["metadata"]["deletionGracePeriodSeconds"] == 30
@@ -282,7 +284,7 @@ def test_graceful_deletion(api, path):
 
 
 def test_finalize(api):
-    """A namespace ends when the last of its own finalizers is taken away."""
+    """A terminating namespace is deleted when its last finalizer is removed."""
     path = "/api/v1/namespaces/ends"
     api.post("/api/v1/namespaces", {"metadata": {"name": "ends"}})
     body = api.get(path).json

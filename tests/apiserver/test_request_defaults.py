@@ -1,4 +1,4 @@
-"""What objects take from the moment in which they are written."""
+"""Fields that admission sets from the request: its time and its user."""
 
 import pytest
 
@@ -38,8 +38,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("resource", "new", "old", "path", "expected"), CASES)
-def test_moments(resource, new, old, path, expected):
-    """A change is dated, and what stays keeps its date."""
+def test_timestamps(resource, new, old, path, expected):
+    """A change sets the timestamp; an unchanged value keeps it."""
     REQUEST_DEFAULTS[resource](new, old, User(name="u"), NOW)
     value = new
     for name in path:
@@ -48,13 +48,13 @@ def test_moments(resource, new, old, path, expected):
 
 
 def test_devices():
-    """Taints of devices are dated, unless their driver did so."""
+    """Taints of devices get timeAdded unless the driver set it."""
     devices = [{"taints": [dict(TAINT), {**TAINT, "timeAdded": THEN}]}]
     new = {"spec": {"devices": devices}}
     REQUEST_DEFAULTS["resourceslices.resource.k8s.io"](new, None, User(name="u"), NOW)
     assert [taint["timeAdded"] for taint in devices[0]["taints"]] == [NOW, THEN]
 
 
-def test_every_stamp_is_used():
-    """What admission asks for is what there is."""
+def test_table_is_complete():
+    """The admission chain knows exactly the resources in REQUEST_DEFAULTS."""
     assert set(_WITH_REQUEST_DEFAULTS) == set(REQUEST_DEFAULTS)

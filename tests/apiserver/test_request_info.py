@@ -1,4 +1,4 @@
-"""What a request asks for, by method, path and query."""
+"""RequestInfo: verb, resource and name from method, path and query."""
 
 import pytest
 
@@ -66,14 +66,14 @@ def test_resource_requests(
      "/healthz", "//", "/openapi/v2", "/api/v1/watch", "/foo/bar/baz"],
 )  # fmt: skip
 def test_other_requests(path: str) -> None:
-    """Discovery, health and the like are no resource requests."""
+    """Discovery, health and similar paths are not resource requests."""
     info = _parse("GET", path)
     assert not info.is_resource_request
     assert info.verb == "get"
 
 
 def test_trailing_segments() -> None:
-    """What follows a subresource is kept, so that it can be refused."""
+    """Segments after a subresource are kept, so that the request can be refused."""
     assert _parse("GET", "/api/v1/namespaces/a/pods/b/c/d/e").trailing == ("d", "e")
 
 
@@ -87,5 +87,5 @@ def test_trailing_segments() -> None:
     ],
 )
 def test_queries(text: str, query: dict) -> None:
-    """Query strings read as Go's url.ParseQuery reads them."""
+    """Query strings are parsed like Go's url.ParseQuery."""
     assert parse_query(text) == query

@@ -1,4 +1,4 @@
-"""Questions that are answered, not stored."""
+"""Reviews: objects that are created for their response and not stored."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ IDENTITY = "/apis/authentication.k8s.io/v1"
 PODS = {"verb": "get", "resource": "pods"}
 
 
-def ask(api, kind: str, spec: Any, *, namespace: str = "", metadata: Any = None, **options: Any):
-    """Send a question of a kind."""
+def post_review(
+    api, kind: str, spec: Any, *, namespace: str = "", metadata: Any = None, **options: Any
+):
+    """Create a review of a kind."""
     group = IDENTITY if kind in ("TokenReview", "SelfSubjectReview") else ACCESS
     below = f"/namespaces/{namespace}" if namespace else ""
     question = {"kind": kind, "apiVersion": group.removeprefix("/apis/"), "spec": spec}
@@ -25,18 +27,18 @@ def ask(api, kind: str, spec: Any, *, namespace: str = "", metadata: Any = None,
 
 
 def test_access(api) -> None:
-    """Whoever is known may do everything, as the authorizer says; the answer has the question."""
+    """Access reviews return the authorizer's decision and the spec of the request."""
     spec = {"resourceAttributes": PODS, "user": "jane", "groups": ["system:authenticated"]}
-    response = ask(api, "SubjectAccessReview", spec)
+    response = post_review(api, "SubjectAccessReview", spec)
     assert response.status == 201
     assert response.json["status"] == {"allowed": True}
     assert response.json["spec"] == spec
     path = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
-    nobody = {**path, "user": "system:anonymous", "groups": ["system:unauthenticated"]}
-    assert ask(api, "SubjectAccessReview", nobody).json["status"] == {"allowed": False}
-    assert ask(api, "SelfSubjectAccessReview", path).json["status"] == {"allowed": True}
+    anonymous = {**path, "user": "system:anonymous", "groups": ["system:unauthenticated"]}
+    assert post_review(api, "SubjectAccessReview", anonymous).json["status"] == {"allowed": False}
+    assert post_review(api, "SelfSubjectAccessReview", path).json["status"] == {"allowed": True}
     local = {**spec, "resourceAttributes": {**PODS, "namespace": "default"}}
-    response = ask(api, "LocalSubjectAccessReview", local, namespace="default")
+    response = post_review(api, "LocalSubjectAccessReview", local, namespace="default")
     assert response.json["status"] == {"allowed": True}
 
 
@@ -65,17 +67,17 @@ REFUSED = [
 
 @pytest.mark.parametrize(("kind", "spec", "metadata", "words"), REFUSED)
 def test_access_refused(api, kind: str, spec: Any, metadata: Any, words: str) -> None:
-    """A question that makes no sense is 422 in kube-apiserver's words, without a kind."""
-    response = ask(api, kind, spec, metadata=metadata)
+    """An invalid access review is a 422 with kube-apiserver's message, without a kind."""
+    response = post_review(api, kind, spec, metadata=metadata)
     assert response.status == 422
     text = re.sub(r',"managedFields":\[.*\](?=\}: must be empty)', "", response.message)
     assert text == f'.authorization.k8s.io "" is invalid: {words}'
 
 
 def test_local_access_refused(api) -> None:
-    """A local question is about its own namespace."""
+    """The namespace of a LocalSubjectAccessReview must match its path."""
     spec = {"resourceAttributes": {**PODS, "namespace": "other"}, "user": "u"}
-    response = ask(api, "LocalSubjectAccessReview", spec, namespace="default")
+    response = post_review(api, "LocalSubjectAccessReview", spec, namespace="default")
     assert response.message.endswith(
         'spec.resourceAttributes.namespace: Invalid value: "other": must match metadata.namespace'
     )
@@ -83,19 +85,19 @@ def test_local_access_refused(api) -> None:
 
 
 def test_rules(api) -> None:
-    """The caller's rules are the authorizer's; a namespace must be named."""
-    response = ask(api, "SelfSubjectRulesReview", {"namespace": "default"})
+    """SelfSubjectRulesReview returns the authorizer's rules and needs a namespace."""
+    response = post_review(api, "SelfSubjectRulesReview", {"namespace": "default"})
     assert response.status == 201
     assert response.json["spec"] == {}
     assert response.json["status"]["incomplete"] is False
     rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
     assert response.json["status"]["resourceRules"] == [rule]
-    response = ask(api, "SelfSubjectRulesReview", {})
+    response = post_review(api, "SelfSubjectRulesReview", {})
     assert (response.status, response.message) == (400, "no namespace on request")
 
 
 def test_token(tmp_path) -> None:
-    """A token of the file is its user's; another is nobody's."""
+    """A TokenReview returns the user of a token of the file, and an error for other tokens."""
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('secret,jane,7,"a,b"\n')
     server = Server(token_auth_file=tokens)
@@ -106,7 +108,7 @@ def test_token(tmp_path) -> None:
 
 
 def _check_tokens(api) -> None:
-    response = ask(api, "TokenReview", {"token": "secret"})
+    response = post_review(api, "TokenReview", {"token": "secret"})
     assert response.status == 201
     assert response.json["status"] == {
         "authenticated": True,
@@ -114,27 +116,28 @@ def _check_tokens(api) -> None:
         "audiences": ["https://kubernetes.default.svc.cluster.local"],
     }
     for spec in ({"token": "guess"}, {"token": "secret", "audiences": ["elsewhere"]}):
-        status = ask(api, "TokenReview", spec).json["status"]
+        status = post_review(api, "TokenReview", spec).json["status"]
         assert status == {"user": {}, "error": "invalid bearer token"}
-    response = ask(api, "TokenReview", {})
+    response = post_review(api, "TokenReview", {})
     assert response.status == 400
     assert response.message == "token is required for TokenReview in authentication"
 
 
-def test_owners_of_questions(api) -> None:
-    """Who asked is noted as in any object, where the answer is the question with a status."""
-    response = ask(api, "SelfSubjectAccessReview", {"resourceAttributes": {"verb": "get"}})
+def test_managed_fields_of_reviews(api) -> None:
+    """Access reviews record managedFields as other objects do. SelfSubjectRulesReview has no
+    metadata."""
+    response = post_review(api, "SelfSubjectAccessReview", {"resourceAttributes": {"verb": "get"}})
     (entry,) = response.json["metadata"]["managedFields"]
     assert entry["operation"] == "Update"
     attributes = {".": {}, "f:verb": {}}
     assert entry["fieldsV1"] == {"f:spec": {"f:resourceAttributes": attributes}}
-    rules = ask(api, "SelfSubjectRulesReview", {"namespace": "default"})
+    rules = post_review(api, "SelfSubjectRulesReview", {"namespace": "default"})
     assert rules.json["metadata"] == {}
 
 
 def test_who_am_i(api) -> None:
-    """The caller learns how the server sees it."""
-    response = ask(api, "SelfSubjectReview", {})
+    """SelfSubjectReview returns the user of the request."""
+    response = post_review(api, "SelfSubjectReview", {})
     assert response.status == 201
     assert response.json["status"]["userInfo"]["username"] == "system:unsecured"
     assert list(response.json["metadata"]) == ["creationTimestamp"]
@@ -145,20 +148,20 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 @pytest.mark.parametrize("kind", ["SelfSubjectAccessReview", "TokenReview"])
 def test_no_table(api, kind: str) -> None:
-    """A question has no table: 406."""
-    response = ask(api, kind, {"resourceAttributes": PODS}, accept=TABLE)
+    """A review as a Table is a 406."""
+    response = post_review(api, kind, {"resourceAttributes": PODS}, accept=TABLE)
     assert response.status == 406
     assert response.json["reason"] == "NotAcceptable"
 
 
 def test_create_only(api) -> None:
-    """Questions are not kept."""
+    """Reviews support create only."""
     assert api.get(f"{ACCESS}/selfsubjectaccessreviews").status == 405
     assert api.get(f"{ACCESS}/selfsubjectaccessreviews/x").status == 404
 
 
 def test_component_statuses(api) -> None:
-    """The store is the one component there is."""
+    """The store is the only component."""
     response = api.get("/api/v1/componentstatuses")
     assert response.json["kind"] == "ComponentStatusList"
     (item,) = response.json["items"]

@@ -197,9 +197,7 @@ def test_drain(tmp_path: Path) -> None:
                 line = await response.content.readline()
                 assert json.loads(line)["type"] == "ADDED"
                 shutdown = asyncio.ensure_future(serving.__aexit__(None, None, None))
-                remaining = (
-                    await response.content.read()
-                )  # fails where the stream does not end well
+                remaining = await response.content.read()  # raises if the last chunk is missing
                 await shutdown
         assert running.app.server.health.draining
         return remaining

@@ -1,4 +1,4 @@
-"""Tokens of service accounts: asked for, believed, over."""
+"""Tokens of service accounts: requests, reviews, bound objects and expiry."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 @pytest.fixture
 def account(api, core):
-    """A service account."""
+    """The path of a service account."""
     assert api.post(f"{core}/serviceaccounts", {"metadata": {"name": "robot"}}).status == 201
     return f"{core}/serviceaccounts/robot"
 
@@ -37,7 +37,7 @@ def claims_of(token):
 
 
 def test_token(api, account, namespace):
-    """A token names its account and issuer, and the published key proves it."""
+    """A token contains the account and the issuer; the published key verifies it."""
     response = api.post(f"{account}/token", {"spec": {"audiences": ["me"]}})
     (entry,) = response.json["metadata"]["managedFields"]
     assert (entry["apiVersion"], entry["subresource"]) == ("authentication.k8s.io/v1", "token")
@@ -57,7 +57,7 @@ def test_token(api, account, namespace):
 
 
 def test_review(api, account, namespace):
-    """A TokenReview tells whose a token is, for the audiences it is meant for."""
+    """A TokenReview returns the account if the token has one of the audiences."""
     spec = {"audiences": ["me", "you"]}
     token = api.post(f"{account}/token", {"spec": spec}).json["status"]["token"]
 
@@ -75,7 +75,7 @@ def test_review(api, account, namespace):
 
 
 def test_openid(api):
-    """The issuer describes itself."""
+    """The discovery document has the issuer and the URL of the keys."""
     configuration = api.get("/.well-known/openid-configuration").json
     assert configuration["issuer"] == ISSUER
     assert configuration["jwks_uri"].endswith("/openid/v1/jwks")
@@ -83,7 +83,8 @@ def test_openid(api):
 
 
 def test_bound(api, account, core):
-    """A token is bound to a pod of the account, a secret or a node, and to nothing else."""
+    """A token can be bound to a pod of the account, but not to a pod of another account, a missing
+    pod or a job."""
     spec = {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]}
     api.post(f"{core}/pods", {"metadata": {"name": "p"}, "spec": spec})
     api.post(
@@ -121,14 +122,14 @@ def test_bound(api, account, core):
     ],
 )
 def test_refused(api, account, body, message):
-    """Requests that make no sense are 422."""
+    """Invalid token requests are a 422."""
     response = api.post(f"{account}/token", body)
     assert response.status == 422
     assert response.message.endswith(f"is invalid: {message}")
 
 
-def test_no_such_account(api, core):
-    """A token of nobody is 404."""
+def test_missing_account(api, core):
+    """A token request for a missing account is a 404."""
     assert api.post(f"{core}/serviceaccounts/none/token", {"spec": {}}).status == 404
 
 

@@ -1,4 +1,4 @@
-"""What a server loads before it is ready, and what waits until somebody asks."""
+"""Modules that a server does not load before it is ready."""
 
 import subprocess
 import sys
@@ -30,8 +30,8 @@ asyncio.run(run())
 """
 
 
-def test_a_start_loads_nothing_of_writes() -> None:
-    """Handlers, the machinery of apply and of patches, and heavy libraries load at first use."""
+def test_lazy_modules() -> None:
+    """Handlers of writes, apply, patches and heavy libraries load on first use."""
     command = [sys.executable, "-c", CODE, *LATER]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

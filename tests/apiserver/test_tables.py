@@ -1,4 +1,4 @@
-"""as=Table: what kubectl get shows."""
+"""as=Table, the format of `kubectl get`."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def pods(api, core):
 
 
 def test_list(api, pods):
-    """A list is a Table of rows with the metadata of its objects."""
+    """A list as a Table has a row for each object, with its metadata."""
     response = api.get(pods, accept=TABLE)
     assert response.status == 200, response.body
     table = response.json
@@ -32,8 +32,8 @@ def test_list(api, pods):
     assert response.body.endswith(b"]}\n")
 
 
-def test_one(api, pods):
-    """One object is a Table of one row, with the object's version."""
+def test_single_object(api, pods):
+    """An object as a Table has one row and the object's resourceVersion."""
     table = api.get(f"{pods}/b", accept=TABLE).json
     (row,) = table["rows"]
     assert row["cells"][0] == "b"
@@ -41,7 +41,7 @@ def test_one(api, pods):
 
 
 def test_pages(api, pods):
-    """A page of a Table can be continued."""
+    """A Table has a continue token and remainingItemCount."""
     table = api.get(f"{pods}?limit=2", accept=TABLE).json
     assert len(table["rows"]) == 2
     assert table["metadata"]["remainingItemCount"] == 1
@@ -52,7 +52,7 @@ def test_pages(api, pods):
 
 
 def test_empty(api, core):
-    """A Table without rows has its columns."""
+    """An empty Table has column definitions."""
     table = api.get(f"{core}/pods", accept=TABLE).json
     assert table["rows"] == []
     assert table["columnDefinitions"][0]["name"] == "Name"
@@ -64,14 +64,14 @@ def test_empty(api, core):
      ("None", None)],
 )  # fmt: skip
 def test_include(api, pods, include, shown):
-    """includeObject says what stands beside the cells."""
+    """includeObject chooses the object in each row."""
     table = api.get(f"{pods}?includeObject={include}", accept=TABLE).json
     included = table["rows"][0]["object"]
     assert (included and included["kind"]) == shown
 
 
 def test_bad_include(api, pods):
-    """An unknown includeObject is refused."""
+    """An unknown includeObject is a 400."""
     response = api.get(f"{pods}?includeObject=All", accept=TABLE)
     assert response.status == 400
     assert response.message.startswith("Unable to convert to Table as requested: includeObject")
@@ -86,8 +86,8 @@ def test_bad_include(api, pods):
         "application/yaml;as=Table;g=meta.k8s.io;v=v1",
     ],
 )
-def test_ways_to_ask(api, pods, accept):
-    """Older clients and other encodings get their Tables, too."""
+def test_accept_headers(api, pods, accept):
+    """v1beta1, kubectl's list of media types and YAML are supported."""
     response = api.get(pods, accept=accept)
     assert response.status == 200
     assert b"columnDefinitions" in response.body
@@ -103,19 +103,19 @@ def test_ways_to_ask(api, pods, accept):
     ],
 )
 def test_no_such_table(api, pods, accept):
-    """What cannot be a Table is 406."""
+    """Protobuf, unknown kinds, versions and groups are a 406."""
     assert api.get(pods, accept=accept).status == 406
 
 
 def test_errors(api, core):
-    """An error is a Status, whatever was asked for."""
+    """An error is a Status even if the client requests a Table."""
     response = api.get(f"{core}/pods/none", accept=TABLE)
     assert response.status == 404
     assert response.json["kind"] == "Status"
 
 
 def test_writes(api, core):
-    """The answer to a write can be a Table, too."""
+    """The response to a write can be a Table."""
     response = api.post(f"{core}/configmaps", {"metadata": {"name": "x"}}, accept=TABLE)
     assert response.status == 201
     assert response.json["rows"][0]["cells"][0] == "x"
@@ -124,7 +124,7 @@ def test_writes(api, core):
 
 
 def test_scale(api, namespace):
-    """The scale of a deployment is a Table of its own columns."""
+    """The scale of a deployment as a Table has its own columns."""
     template = {
         "metadata": {"labels": {"a": "b"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]},

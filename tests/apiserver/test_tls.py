@@ -19,7 +19,7 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in FILES}
 
 
-def test_kept(tmp_path: Path) -> None:
+def test_reused(tmp_path: Path) -> None:
     """Valid files are reused unchanged; keys are readable by their owner alone."""
     tls.ensure_certificates(Config(), tmp_path)
     before = _contents(tmp_path)

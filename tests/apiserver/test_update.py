@@ -1,4 +1,4 @@
-"""PUT: conflicts, names, subresources."""
+"""PUT: conflicts, names, versions and subresources."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def deployment(api, apps):
 
 
 def test_replaces(api, path):
-    """PUT replaces the object and moves its version; identity stays."""
+    """PUT replaces the object and increases its resourceVersion; the uid stays."""
     before = api.get(path).json
     response = api.put(path, before | {"data": {"k": "v"}})
     assert response.status == 200
@@ -43,13 +43,13 @@ def test_replaces(api, path):
 
 
 def test_same_bytes(api, path):
-    """PUT of what is there writes nothing."""
+    """PUT of an unchanged object writes nothing."""
     before = api.get(path)
     assert api.put(path, before.json).body == before.body
 
 
 def test_stale(api, path):
-    """A version that moved on is 409 Conflict."""
+    """PUT with an old resourceVersion is a 409 Conflict."""
     before = api.get(path).json
     api.put(path, before | {"data": {"k": "v"}})
     response = api.put(path, before | {"data": {"k": "w"}})
@@ -61,14 +61,14 @@ def test_stale(api, path):
 
 
 def test_unconditional(api, path):
-    """PUT without a version overwrites where the kind allows it."""
+    """PUT without a resourceVersion overwrites the object if the kind allows it."""
     response = api.put(path, {"metadata": {"name": "x"}, "data": {"k": "v"}})
     assert response.status == 200
     assert response.json["data"] == {"k": "v"}
 
 
 def test_wrong_uid(api, path):
-    """PUT of another object of the same name is 409."""
+    """PUT with another uid is a 409."""
     response = api.put(path, {"metadata": {"name": "x", "uid": "other"}})
     assert response.status == 409
     assert "Precondition failed: UID in precondition: other" in response.message
@@ -83,13 +83,13 @@ def test_dry_run(api, path):
 
 
 def test_missing(api, core):
-    """PUT of what is not there is 404."""
+    """PUT of a missing object is a 404."""
     response = api.put(f"{core}/configmaps/none", {"metadata": {"name": "none"}})
     assert response.status == 404
 
 
 def test_names(api, path):
-    """The body's name, namespace and version must be the URL's."""
+    """Name, namespace, kind and version of the body must match the path."""
     cases = [
         ({"metadata": {"name": "y"}},
          "the name of the object (y) does not match the name on the URL (x)"),
@@ -111,7 +111,7 @@ def test_names(api, path):
 
 
 def test_other_version(api, namespace):
-    """A body of another version of the same kind is refused."""
+    """A body in another version of the kind is a 400."""
     path = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers"
     body = {
         "kind": "HorizontalPodAutoscaler", "apiVersion": "autoscaling/v1",
@@ -129,8 +129,8 @@ def test_other_version(api, namespace):
     )
 
 
-def test_status_apart(api, core):
-    """/status changes the status alone, and PUT of the object leaves it alone."""
+def test_status(api, core):
+    """PUT of /status changes the status only, and PUT of the object keeps the status."""
     pod = api.post(f"{core}/pods", POD).json
     pod["status"] = pod["status"] | {"phase": "Running"}
     pod["metadata"]["labels"] = {"l": "1"}
@@ -146,7 +146,7 @@ def test_status_apart(api, core):
 
 
 def test_scale(api, deployment):
-    """PUT of a Scale changes the replicas and begins a generation."""
+    """PUT of a Scale changes the replicas and increases the generation."""
     scale = api.get(f"{deployment}/scale").json
     scale["spec"]["replicas"] = 5
     response = api.put(f"{deployment}/scale", scale)
@@ -158,14 +158,14 @@ def test_scale(api, deployment):
 
 
 def test_scale_conflict(api, deployment):
-    """A Scale of an old version is 409."""
+    """PUT of a Scale with an old resourceVersion is a 409."""
     scale = api.get(f"{deployment}/scale").json
     api.patch(deployment, {"metadata": {"labels": {"x": "y"}}})
     assert api.put(f"{deployment}/scale", scale).status == 409
 
 
 def test_negative_scale(api, deployment):
-    """Nobody runs fewer than no replicas."""
+    """Negative replicas are a 422."""
     scale = api.get(f"{deployment}/scale").json
     scale["spec"]["replicas"] = -1
     response = api.put(f"{deployment}/scale", scale)
@@ -174,7 +174,7 @@ def test_negative_scale(api, deployment):
 
 
 def test_finalize(api):
-    """PUT of /finalize changes a namespace's finalizers alone."""
+    """PUT of /finalize changes the finalizers of a namespace."""
     created = api.post("/api/v1/namespaces", {"metadata": {"name": "fin"}}).json
     assert created["spec"] == {"finalizers": ["kubernetes"]}
     created["spec"] = {"finalizers": ["kubernetes", "example.com/more"]}
@@ -187,7 +187,8 @@ TOPOLOGIES = [{"matchLabelExpressions": [{"key": "a", "values": []}]}]
 
 
 def test_declared_rules_come_last(api):
-    """What types declare is told after all handwritten rules, in their place, without a value."""
+    """Errors of declarative validation follow those of handwritten validation. Required values have
+    no value in the message."""
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     body = {"metadata": {"name": "declared"}, "provisioner": "example.com/disk"}
     made = api.post(classes, body)

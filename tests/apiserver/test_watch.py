@@ -1,4 +1,4 @@
-"""GET of changes."""
+"""Watches: events, initial events, bookmarks, formats and errors."""
 
 import logging
 
@@ -25,7 +25,7 @@ def types_and_names(events):
 
 
 def test_changes(api, maps):
-    """Each change is one event with the object as it is, or was."""
+    """Each change is one event. A DELETED event has the last state of the object."""
     with api.watch(f"{maps}?{TIMEOUT}&resourceVersion={version_of(api, maps)}") as stream:
         assert stream.response.getheader("Content-Type") == "application/json"
         created = api.post(maps, config_map("a")).json
@@ -39,14 +39,14 @@ def test_changes(api, maps):
 
 
 def test_initial_state(api, maps):
-    """Without a version the present objects come first."""
+    """A watch without a resourceVersion begins with an ADDED event for each object."""
     api.post(maps, config_map("a"))
     with api.watch(f"{maps}?{TIMEOUT}") as stream:
         assert types_and_names([stream.event()]) == [("ADDED", "a")]
 
 
 def test_resume(api, maps):
-    """A watch from a version sees what came after it."""
+    """A watch with a resourceVersion begins with the changes after it."""
     version = version_of(api, maps)
     api.post(maps, config_map("a"))
     api.post(maps, config_map("b"))
@@ -54,8 +54,8 @@ def test_resume(api, maps):
         assert types_and_names(stream.events(2)) == [("ADDED", "a"), ("ADDED", "b")]
 
 
-def test_selector_border(api, maps):
-    """An object that begins or ceases to match is ADDED or DELETED."""
+def test_changes_of_labels(api, maps):
+    """An object that starts to match the selector is ADDED; one that stops is DELETED."""
     version = version_of(api, maps)
     query = f"{TIMEOUT}&resourceVersion={version}&labelSelector=on%3Dyes"
     with api.watch(f"{maps}?{query}") as stream:
@@ -66,7 +66,7 @@ def test_selector_border(api, maps):
 
 
 def test_initial_events(api, maps):
-    """sendInitialEvents ends with a bookmark that says so."""
+    """With sendInitialEvents, a bookmark with an annotation follows the initial events."""
     api.post(maps, config_map("a"))
     query = f"{TIMEOUT}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
     with api.watch(f"{maps}?{query}&allowWatchBookmarks=true") as stream:
@@ -77,7 +77,7 @@ def test_initial_events(api, maps):
 
 
 def test_one_object(api, maps):
-    """The old path for watching one object still works."""
+    """The deprecated /watch/ path of a single object works."""
     api.post(maps, config_map("a"))
     api.post(maps, config_map("b"))
     old = maps.replace("/api/v1/", "/api/v1/watch/")
@@ -86,7 +86,7 @@ def test_one_object(api, maps):
 
 
 def test_timeout(api, maps):
-    """timeoutSeconds ends the stream cleanly."""
+    """timeoutSeconds ends the stream with the last chunk."""
     with api.watch(f"{maps}?watch=1&timeoutSeconds=1") as stream:
         assert stream.event() is None
 
@@ -100,7 +100,7 @@ def test_timeout(api, maps):
     ],
 )
 def test_encodings(api, maps, accept):
-    """Each stream has its own framing."""
+    """Every stream encoding has its own framing."""
     from kapiserver.codecs import framing
 
     readers = {
@@ -118,7 +118,7 @@ def test_encodings(api, maps, accept):
 
 
 def test_tables(api, maps):
-    """A watch of Tables has one row an event, and columns in the first alone."""
+    """Each event has a Table with one row. Only the first has column definitions."""
     api.post(maps, config_map("a"))
     api.post(maps, config_map("b"))
     accept = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -132,13 +132,13 @@ def test_tables(api, maps):
 
 
 def test_metadata(api, maps):
-    """A watch of metadata shows nothing else."""
+    """A watch of PartialObjectMetadata contains the metadata only."""
     api.post(maps, config_map("a") | {"data": {"k": "v"}})
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     with api.watch(f"{maps}?{TIMEOUT}", accept=accept) as stream:
-        found = stream.event()["object"]
-    assert list(found) == ["kind", "apiVersion", "metadata"]
-    assert found["kind"] == "PartialObjectMetadata"
+        partial_object = stream.event()["object"]
+    assert list(partial_object) == ["kind", "apiVersion", "metadata"]
+    assert partial_object["kind"] == "PartialObjectMetadata"
 
 
 REFUSED = [
@@ -154,29 +154,29 @@ REFUSED = [
 
 @pytest.mark.parametrize(("query", "accept", "status"), REFUSED)
 def test_refused(api, maps, query, accept, status):
-    """A watch that makes no sense is refused before it begins."""
+    """Invalid options are an error before the stream starts."""
     response = api.get(f"{maps}?watch=1&{query}", accept=accept or "*/*")
     assert response.status == status, response.body
     assert b"Status" in response.body
 
 
 def test_too_old(api, maps):
-    """A version from before the store's time is an ERROR event with 410 Expired, or 410."""
+    """A compacted resourceVersion is a 410, as a response or as an ERROR event."""
     with api.watch(f"{maps}?{TIMEOUT}&resourceVersion=1") as stream:
         assert stream.response.status in (200, 410)
 
 
 def test_drain(own_server):
-    """A server on its way out ends its watches cleanly."""
+    """A draining server ends its watches with the last chunk."""
     with own_server.api.watch(f"/api/v1/namespaces?{TIMEOUT}") as stream:
         assert stream.event()["type"] == "ADDED"
         own_server.begin_end()
         while stream.event() is not None:
-            pass  # reading to the end raises where the last chunk is missing
+            pass  # raises if the last chunk is missing
 
 
 def test_access_log_of_watches(make_server, caplog):
-    """A watch is logged when it ends; one that fails while it opens, with its error's code."""
+    """A watch is logged when it ends, and a watch that fails to open with the error's status."""
     caplog.set_level(logging.INFO, "kapiserver.access")
     server = make_server(verbosity=1)
     path = "/api/v1/configmaps"

@@ -1,4 +1,4 @@
-"""What the server makes of jobs, sets and endpoints that come to it over HTTP."""
+"""Jobs, daemon sets, stateful sets, endpoints and disruption budgets over HTTP."""
 
 import pytest
 
@@ -10,7 +10,7 @@ SET = {"selector": {"matchLabels": {"a": "b"}}, "template": POD}
 
 
 def test_generated_job(api, namespace):
-    """A job's selector and labels follow from the name and the uid that the server gives it."""
+    """The selector and labels of a job come from its generated name and its uid."""
     pod = {"spec": {**POD["spec"], "restartPolicy": "Never"}}
     path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
     response = api.post(path, {"metadata": {"generateName": "j-"}, "spec": {"template": pod}})
@@ -30,8 +30,8 @@ def test_generated_job(api, namespace):
     assert {cause["field"] for cause in other.json["details"]["causes"]} == {"spec.template"}
 
 
-def test_generation_of_a_template(api, apps):
-    """A daemon set counts the changes of its template over rounds of updates."""
+def test_template_generation(api, apps):
+    """An annotation of a daemon set counts the changes of its template."""
     created = api.post(f"{apps}/daemonsets", {"metadata": {"name": "d"}, "spec": SET})
     assert created.status == 201, created.body
     image = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "other"}]}}}}
@@ -40,8 +40,8 @@ def test_generation_of_a_template(api, apps):
     assert changed["annotations"] == {"deprecated.daemonset.template.generation": "2"}
 
 
-def test_stateful_set_stays(api, apps):
-    """What of a stateful set cannot change is 422, told in one sentence."""
+def test_immutable_stateful_set(api, apps):
+    """Changes of immutable fields of a stateful set are a 422 with one message."""
     body = {"metadata": {"name": "s"}, "spec": {**SET, "serviceName": "s"}}
     assert api.post(f"{apps}/statefulsets", body).status == 201
     response = api.patch(f"{apps}/statefulsets/s", {"spec": {"serviceName": "t"}})
@@ -52,8 +52,8 @@ def test_stateful_set_stays(api, apps):
     )
 
 
-def test_endpoints_in_one_form(api, core):
-    """Endpoints come back regrouped, and are written by PUT of a new name too."""
+def test_endpoints_are_repacked(api, core):
+    """Subsets with equal ports are merged. PUT creates missing endpoints."""
     subsets = [
         {"addresses": [{"ip": "10.0.0.2"}], "ports": [{"port": 80}]},
         {"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 80}]},
@@ -68,8 +68,8 @@ def test_endpoints_in_one_form(api, core):
     ]
 
 
-def test_budget_of_no_version(api, namespace):
-    """An update of a disruption budget says which version it is of."""
+def test_budget_needs_resource_version(api, namespace):
+    """An update of a disruption budget needs a resourceVersion."""
     path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
     body = {"metadata": {"name": "p"}, "spec": {"minAvailable": 1}}
     assert api.post(path, body).status == 201
@@ -80,8 +80,8 @@ def test_budget_of_no_version(api, namespace):
     ]
 
 
-def test_scale_of_a_controller(api, core, apps):
-    """All four kinds of replicas scale, and tell which pods are theirs."""
+def test_scales(api, core, apps):
+    """The scale of each controller kind changes the replicas and has the pod selector."""
     controller = {"spec": {"selector": {"a": "b"}, "template": POD}}
     for path, body in (
         (f"{core}/replicationcontrollers", controller),

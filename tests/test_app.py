@@ -116,7 +116,7 @@ def test_authorizer() -> None:
 
 
 class _Failing:
-    """Fails creates before or after their handler."""
+    """A fault that fails creates before or after their handler."""
 
     def __init__(self, *, error_before: Exception | None, error_after: Exception | None) -> None:
         self._before = error_before

@@ -29,7 +29,7 @@ GROUP = WIDGETS["spec"]["group"]
 
 
 class Session:
-    """One client in one namespace, and a transcript of what it was answered."""
+    """One client in one namespace, and a transcript of its results."""
 
     def __init__(self, client: AnyClient, namespace: str) -> None:
         self.client = client
@@ -52,7 +52,7 @@ class Session:
         return self.of("v1", "pods")
 
     async def note(self, call: Awaitable[Tree]) -> Tree:
-        """Await a call and write down its result or its error."""
+        """Await a call and record its result or its error."""
         try:
             result = await call
         except StatusError as error:
@@ -264,7 +264,7 @@ async def watches(s: Session) -> None:
     version = created["metadata"]["resourceVersion"]
 
     async def note_all(count: int, **parameters: Any) -> None:
-        """Write down so many events; with 0, all until the end."""
+        """Record this number of events; with 0, all until the end."""
         try:
             async for event in s.maps.watch(**parameters):
                 s.answers.append([event.type, event.object])
@@ -321,7 +321,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def transcripts() -> Any:
-    """Every case's transcript over HTTP and within the server, made on one server."""
+    """Every case's transcript over HTTP and through the internal client, on one server."""
 
     async def run() -> dict[str, list[str]]:
         config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))

@@ -25,7 +25,7 @@ def _architecture() -> str:
 
 
 def _paths(text: str) -> set[str]:
-    """Return the paths of the project in backquotes, without the slash that ends a folder's."""
+    """Return the project paths in backquotes, without the slash at the end of a folder's."""
     quoted = re.findall(r"`([^`\s]+)`", text)
     return {path.rstrip("/") for path in quoted if re.fullmatch(r"[\w./-]+(\.\w+|/)", path)}
 
@@ -40,13 +40,14 @@ def _tables(text: str) -> dict[str, set[str]]:
 
 
 def test_paths_in_architecture_exist() -> None:
-    """Every path that ARCHITECTURE.md names is there."""
+    """Every path in ARCHITECTURE.md exists."""
     for name in _paths(_architecture()):
         assert (ROOT / name).exists() or (PACKAGE / name).exists(), name
 
 
 def test_every_module_is_in_architecture() -> None:
-    """Each table lists exactly the modules of its folder; every other folder is named whole."""
+    """Each table lists exactly the modules of its folder; every other folder is listed as a
+    whole."""
     text = _architecture()
     tables, folders = _tables(text), _paths(text)
     assert tables.keys() == {"kapiserver", "api", "codecs", "storage", "apiserver"}
@@ -61,7 +62,7 @@ def test_every_module_is_in_architecture() -> None:
 
 
 def test_architecture_is_short() -> None:
-    """ARCHITECTURE.md is a map, not a book."""
+    """ARCHITECTURE.md has at most 160 lines."""
     assert _architecture().count("\n") <= 160
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/extending.md, run as they stand there."""
+"""The examples of docs/extending.md run unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAMESPACES = "/api/v1/namespaces"
 
 
 def _blocks() -> dict[str, str]:
-    """Return the page's code by the module that its first line names."""
+    """Return the code blocks of the page by the module in their first line."""
     blocks = re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE.read_text(), re.S)
     return dict(blocks)
 
@@ -82,7 +82,7 @@ def test_filter(example: Any) -> None:
 
 
 def test_authorizer(example: Any) -> None:
-    """The authorizer denies writes at night, and leaves the rest to the next one."""
+    """The authorizer denies writes at night and has no opinion otherwise."""
     start = example("office_hours").start
     for hour, expected in ((12, 201), (3, 403)):
         serving = start(_config(), ManualClock(hour * 3600.0))

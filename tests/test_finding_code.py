@@ -1,4 +1,4 @@
-"""A newcomer who greps the field's word finds the module at once: the table of finding-code.md."""
+"""The words of docs/finding-code.md lead to their modules with grep."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ROW = re.compile(r"^\| (?P<question>[^|]+\?) \| (?P<word>[^|]+) \| `(?P<module>[
 ROWS = [match.groups() for match in ROW.finditer((ROOT / "docs/finding-code.md").read_text())]
 BEST = 3
 NAME_WEIGHT = 20
-"""How many matching lines a match in the module's path is worth: a reader looks at names first."""
+"""The number of lines that a match in the module's path counts for."""
 
 
 def _ranking(word: str) -> list[str]:
-    """Modules by how often the word stands in them, the most first."""
+    """Modules sorted by the number of lines that contain the word, in descending order."""
     pattern = re.compile(word.replace(" ", "[ _-]?"), re.I)
     scores = {}
     for path in PACKAGE.rglob("*.py"):
@@ -34,5 +34,5 @@ def test_there_are_twenty_questions() -> None:
 
 @pytest.mark.parametrize(("question", "word", "module"), ROWS, ids=[row[0] for row in ROWS])
 def test_the_word_leads_to_the_module(question: str, word: str, module: str) -> None:
-    """The module is among the first that the word finds."""
+    """The module is among the first three in the ranking of its word."""
     assert module in _ranking(word.strip())[:BEST], _ranking(word.strip())[:BEST]

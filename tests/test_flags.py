@@ -53,7 +53,7 @@ def test_every_flag_has_a_text(flags: list[Flag]) -> None:
 
 
 def test_no_text_is_used_twice(flags: list[Flag]) -> None:
-    """Each text is written for its flag; the storage commands share theirs."""
+    """No two flags have the same text; the storage commands share theirs."""
     names: dict[str, set[str]] = defaultdict(set)
     for flag in flags:
         names[flag.text].add(flag.name)

@@ -80,7 +80,8 @@ def test_possible(name, history):
 
 @pytest.mark.parametrize(("name", "history"), IMPOSSIBLE, ids=[name for name, _ in IMPOSSIBLE])
 def test_impossible(name, history):
-    """A history that no order explains is not, also with unrelated operations added."""
+    """A history that no order explains is not linearizable, also with unrelated operations
+    added."""
     assert not linearizable(history, register, None)
     unrelated = [get(100 + n, 200 + n, 5, "z") for n in range(3)]
     assert not linearizable([*history, *unrelated], register, None)

@@ -273,7 +273,7 @@ UPDATES = [
 
 
 @pytest.mark.parametrize(("name", "path", "messages"), UPDATES)
-def test_selectors_stay(name, path, messages):
+def test_immutable_selectors(name, path, messages):
     """Selectors are immutable, even if the new one matches the template."""
     old = defaulted(OBJECTS[name])
     new = changed(old, path, {"matchLabels": {"c": "d"}})

@@ -182,7 +182,7 @@ def test_rules(path, value, messages):
     assert write_errors("horizontalpodautoscalers", obj) == messages
 
 
-def test_reports():
+def test_observed_generation():
     """Observed generations cannot be negative."""
     old = defaulted(AUTOSCALER)
     condition = {"type": "a", "status": "True", "observedGeneration": -1}

@@ -35,7 +35,7 @@ SCHEMA = {
     },
 }
 COSTS = {
-    # an expression: steps; names and fields are one each
+    # expression: cost; a name and a field selection cost 1 each
     "has(self.a)": 1,
     "has(self.a) || has(self.b) || has(self.free)": 3,
     "self.a > 1 ? self.a : 2": 2 + 1 + 2,
@@ -71,7 +71,7 @@ COSTS = {
     "self.b.replace('ab', 'abc').matches('abcd')": 2 + 8 + 7,
     "self.b.replace('a', '').contains('a')": 2 + 8 + 4,
     "'a'.contains('')": 0,
-    # what no field leads to has the size of the root, an object's, which is none
+    # without a path in the schema, an object counts as unsized
     "self.b.split('/')[0].matches('abcd')": 2 + 8 + 1 + 1,
     "self.texts.map(x, x).all(y, y.contains('a'))": 2 + 11 + 8 * 13 + 1 + 8 * (3 + 1),
     "quantity(self.b) == quantity('1')": 3 + 1 + 1,

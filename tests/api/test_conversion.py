@@ -24,19 +24,19 @@ ALPHA = "autoscaling.alpha.kubernetes.io"
 
 
 @pytest.mark.parametrize("group", [group.name for group in GROUPS])
-def test_every_difference_has_a_function(group: str) -> None:
+def test_every_version_converts(group: str) -> None:
     """All versions of each group convert to the hub and back."""
     assert isinstance(Scheme().conversion(group), Conversion)
 
 
-def test_identity_costs_nothing() -> None:
-    """An object that is in the target version is returned itself."""
+def test_same_version() -> None:
+    """An object in the target version is returned itself."""
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {}}
     assert Scheme().convert(pod, Scheme().hub_version("", "Pod")) is pod
 
 
-def test_kinds_of_meta_only_change_their_version() -> None:
-    """Options kinds of meta/v1 convert to any group by their apiVersion."""
+def test_kinds_of_meta() -> None:
+    """Conversion of an options kind of meta/v1 changes its apiVersion only."""
     options = {"kind": "DeleteOptions", "apiVersion": "autoscaling/v1", "dryRun": ["All"]}
     assert Scheme().convert(options, V2) == {**options, "apiVersion": "autoscaling/v2"}
 
@@ -55,7 +55,7 @@ def test_unserved_versions_do_not_convert(obj: Tree, version: GroupVersion) -> N
         Scheme().convert(obj, version)
 
 
-def test_unserved_kinds_have_no_defaults_of_their_own() -> None:
+def test_defaults_of_unserved_kinds() -> None:
     """Defaulting an object of an unserved version sets the defaults of core types only."""
     spec: Tree = {"schedule": "", "jobTemplate": {"spec": {"template": {}}}}
     Scheme().default(
@@ -65,7 +65,7 @@ def test_unserved_kinds_have_no_defaults_of_their_own() -> None:
     assert spec["jobTemplate"]["spec"]["template"]["spec"]["dnsPolicy"] == "ClusterFirst"
 
 
-def test_unknown_kinds_do_not_convert() -> None:
+def test_unknown_kinds() -> None:
     """A kind that the target version does not have raises NotRegistered."""
     scale = {"kind": "Scale", "apiVersion": "autoscaling/v1"}
     with pytest.raises(NotRegistered):
@@ -92,14 +92,16 @@ class New:
         added: str = field(2, always=True)
 
 
-def test_a_difference_without_a_function_is_an_error_at_once() -> None:
-    """Compiling a pair raises an error that names each field that differs."""
+def test_missing_conversion_function() -> None:
+    """Compiling a conversion raises an error that names each field that differs and has no
+    conversion function."""
     with pytest.raises(TypeError, match="added, gone"):
         Conversion({}).converter(Old.Thing, New.Thing)
 
 
-def test_a_function_completes_what_is_derived() -> None:
-    """The function gets the source and the derived fields; key order and zero values are Go's."""
+def test_conversion_function() -> None:
+    """A conversion function gets the source and the derived fields; key order and zero values are
+    Go's."""
 
     def rename(source: Tree, target: Tree) -> None:
         assert target == {"count": 3}
@@ -111,7 +113,7 @@ def test_a_function_completes_what_is_derived() -> None:
     assert convert({"count": 3}) == {"count": 3, "added": ""}
 
 
-def test_a_number_that_does_not_fit_is_an_error_for_the_client() -> None:
+def test_number_out_of_range() -> None:
     """An int64 beyond int32 raises ConversionFailed."""
     functions = {(Old.Thing, New.Thing): lambda source, target: None}
     convert = Conversion(functions).converter(Old.Thing, New.Thing)

@@ -110,7 +110,7 @@ def test_slices_of_domains(text, message):
     )
 
 
-def test_type_stays():
+def test_immutable_address_type():
     """The address type of a slice is immutable."""
     old = defaulted(SLICE)
     new = {**old, "addressType": "FQDN", "endpoints": []}

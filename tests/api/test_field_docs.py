@@ -1,4 +1,4 @@
-"""Every field that users can read about says what it means, for its own type."""
+"""The `doc=` text of every field that users can read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARED_MODULES = ("scalar_types", "quantity", "runtime")
 
 @dataclass(frozen=True, slots=True)
 class FieldDoc:
-    """The doc of one field; `source` is the folder of the group and the type that wrote it."""
+    """The doc of a field; `source` is the folder of the group and the type that declares it."""
 
     place: str
     source: str
@@ -50,8 +50,8 @@ def _types() -> Iterator[type[Type]]:
                 yield value
 
 
-def _writer(type_: type[Type], attribute: str) -> type[Type]:
-    """The class whose declaration has the doc: a base class where the field is inherited."""
+def _declaring_class(type_: type[Type], attribute: str) -> type[Type]:
+    """The class that declares the doc: a base class if the field is inherited."""
     for base in type_.__mro__:
         value = vars(base).get(attribute)
         if isinstance(value, FieldOptions):
@@ -68,7 +68,7 @@ def _field_docs() -> Iterator[FieldDoc]:
             if is_type_meta or field.options.inline:  # an embedded struct has no name in JSON
                 continue
             place = f"{type_.__module__.removeprefix('kapiserver.api.')}.{type_.__name__}"
-            writer = _writer(type_, field.attribute)
+            writer = _declaring_class(type_, field.attribute)
             folder = writer.__module__.split(".")[2]
             yield FieldDoc(
                 place=f"{place}.{field.attribute}",
@@ -83,13 +83,14 @@ def _docs() -> list[FieldDoc]:
 
 
 def test_every_field_has_a_doc(docs: list[FieldDoc]) -> None:
-    """Each field of a served or spoken type is described, embedded structs excepted."""
+    """Each field of a served type has a doc, except embedded structs."""
     assert len(docs) > 2000
     assert [doc.place for doc in docs if not doc.text] == []
 
 
 def test_metadata_docs_begin_as_conformance_tests_expect() -> None:
-    """The metadata of a kind begins with Kubernetes' own words; what a kind adds comes after."""
+    """The doc of a kind's metadata begins with Kubernetes' own text, which conformance tests
+    check."""
     texts = {
         f"{type_.__module__}.{type_.__name__}": field.options.doc
         for type_ in _types()
@@ -115,7 +116,7 @@ def test_docs_are_sentences(docs: list[FieldDoc]) -> None:
 
 
 def test_docs_are_written_for_their_field(docs: list[FieldDoc]) -> None:
-    """No text serves more than three fields; versions of a group that share a field count once."""
+    """At most three fields have the same text; versions of a group count once."""
     uses: dict[str, set[str]] = defaultdict(set)
     for doc in docs:
         uses[doc.text].add(doc.source)
@@ -128,5 +129,5 @@ def test_docs_are_written_for_their_field(docs: list[FieldDoc]) -> None:
 
 
 def test_allowed_texts_are_in_use(docs: list[FieldDoc]) -> None:
-    """The list of exceptions has none that nobody needs."""
+    """Every exception in the list is needed."""
     assert {doc.text for doc in docs} >= ALLOWED.keys()

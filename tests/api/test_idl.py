@@ -26,7 +26,7 @@ def test_committed_files_are_current() -> None:
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> FileDescriptorSet:
-    """What protoc makes of the committed files."""
+    """The descriptors that protoc compiles from the committed files."""
     from grpc_tools import protoc
 
     out: Path = tmp_path_factory.mktemp("idl") / "set.bin"
@@ -36,7 +36,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> FileDescriptorSet:
     return FileDescriptorSet.FromString(out.read_bytes())
 
 
-def test_protoc_reads_what_the_declarations_say(compiled: FileDescriptorSet) -> None:
+def test_descriptors_equal_declarations(compiled: FileDescriptorSet) -> None:
     """The descriptors made from the declarations equal those that protoc makes from the text."""
     by_name = {descriptor.name: descriptor for descriptor in compiled.file}
     assert by_name.keys() == BY_PATH.keys()
@@ -54,7 +54,7 @@ def test_tags_are_unique(file: idl.ProtoFile) -> None:
 
 
 def test_names_are_those_of_kubernetes() -> None:
-    """Packages and paths are those that existing clients import."""
+    """Packages and paths equal those that existing clients import."""
     assert "k8s.io/api/core/v1/generated.proto" in BY_PATH
     meta = BY_PATH["k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto"]
     assert meta.package == "k8s.io.apimachinery.pkg.apis.meta.v1"

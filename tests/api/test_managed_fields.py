@@ -65,7 +65,7 @@ def test_update_owns_what_it_changed() -> None:
 
 
 def test_dropped_fields_are_removed() -> None:
-    """A field that its only owner no longer applies is removed; one with another owner stays."""
+    """A field that its only owner stops to apply is removed; one with another owner stays."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1", b="2", c="3"), "me")
     obj.apply(config_map(b="2"), "you")
@@ -216,8 +216,8 @@ def test_status_is_not_owned_through_the_object() -> None:
         (("metadata", "managedFields"), [{}], "metadata.managedFields must be nil"),
     ],
 )
-def test_configurations_that_do_not_fit(path: tuple[str, ...], value: Any, words: str) -> None:
-    """A configuration that does not fit the schema is refused with the path."""
+def test_invalid_configurations(path: tuple[str, ...], value: Any, words: str) -> None:
+    """A configuration that does not match the schema is refused with the path."""
     config = yaml.safe_load(DEPLOYMENT)
     at = config
     for step in path[:-1]:
@@ -301,8 +301,8 @@ _VALUES = st.sampled_from(["1", "2", "3"])
 
 @st.composite
 def _pods(draw: st.DrawFn, names: st.SearchStrategy[str] = _NAMES) -> Tree:
-    """What one manager may say of a pod: labels, containers, env, finalizers; nothing empty, which
-    the store does not keep."""
+    """A strategy for pods as one manager applies them: labels, containers, env, finalizers; without
+    empty values, which the store does not keep."""
     pairs = st.dictionaries(names, _VALUES, max_size=3)
     finalizers = [
         f"x/{container_name}" for container_name in draw(st.lists(names, unique=True, max_size=2))
@@ -406,7 +406,7 @@ def test_a_list_that_became_atomic() -> None:
 
 
 def test_shared_fields_do_not_change_the_time() -> None:
-    """An applier that changes nothing has no time until it does, and keeps its last one."""
+    """An entry of an applier that changes nothing has no time; an existing entry keeps its time."""
     obj = OwnedObject("v1", "ConfigMap")
     obj.apply(config_map(a="1", b="1"), "me")
     tree = obj.apply(config_map(a="1"), "you", now=LATER)

@@ -81,7 +81,7 @@ NEW = [
 
 @pytest.mark.parametrize(("path", "value", "messages"), NEW)
 def test_new(path, value, messages):
-    """One broken rule gives its messages and no others."""
+    """Each invalid field gives exactly its messages."""
     obj = changed(OBJ, path, value)
     errors = validate_new(obj, namespaced=True, check=names.dns1123_subdomain)
     assert texts(errors) == messages

@@ -25,7 +25,7 @@ CASES = [
 
 @pytest.mark.parametrize(("check", "good", "bad"), CASES)
 def test_names(check, good, bad):
-    """Each check accepts what Kubernetes accepts and nothing else."""
+    """Each check accepts exactly the names that Kubernetes accepts."""
     assert [value for value in good if check(value)] == []
     assert [value for value in bad if not check(value)] == []
 
@@ -69,7 +69,7 @@ def test_hostile_values(check):
 
 
 def test_generate_name():
-    """generateName may end with a hyphen, where the suffix follows."""
+    """generateName may end with a hyphen, because a suffix follows."""
     check = names.without_generate_suffix(names.dns1123_label)
     assert check("a-") == []
     assert check("a") == []

@@ -69,7 +69,7 @@ def test_applies(operations, member, expected):
 
 @pytest.mark.parametrize("operation", FAILS)
 def test_fails(operation):
-    """An operation that does not fit the document fails as a whole."""
+    """An operation that does not apply to the document fails, and with it the patch."""
     with pytest.raises(PatchFailed):
         patch_json.apply(DOC, patch_json.read([operation]))
 
@@ -84,7 +84,7 @@ def test_fails(operation):
     ],
 )  # fmt: skip
 def test_refuses(patch, message):
-    """A body of another form is refused with Go's message."""
+    """A body that is not a list of operations is refused with Go's message."""
     with pytest.raises(BadObject, match=r"^error decoding patch: json: ") as caught:
         patch_json.read(patch)
     assert str(caught.value).endswith(message)
@@ -103,7 +103,7 @@ def test_many_operations():
 
 
 def test_copies_are_bounded():
-    """Copies that double the document end at 3 MiB."""
+    """Copy operations that double the document fail beyond 3 MiB."""
     bomb = [{"op": "copy", "from": "/map", "path": f"/map/{n}"} for n in range(40)]
     with pytest.raises(PatchFailed, match="exceeding the limit"):
         patch_json.apply(DOC, bomb)

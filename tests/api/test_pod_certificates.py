@@ -297,7 +297,7 @@ def test_final_states_are_immutable():
         ]
 
 
-def test_specs_stay():
+def test_immutable_spec():
     """The spec is immutable."""
     new = changed(POD, "spec/podUID", "4")
     (errors,) = strategy("podcertificaterequests").validate_update(new, POD)

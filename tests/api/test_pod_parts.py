@@ -239,7 +239,7 @@ ANNOTATIONS = [
 
 
 @pytest.mark.parametrize(("old_annotations", "new_annotations", "messages"), ANNOTATIONS)
-def test_annotations_stay(old_annotations, new_annotations, messages):
+def test_immutable_annotations(old_annotations, new_annotations, messages):
     """AppArmor and mirror annotations are immutable."""
     pod = defaulted(changed(POD, "spec/nodeName", "n"))
     old = changed(pod, "metadata/annotations", old_annotations)

@@ -159,7 +159,7 @@ def test_annotations():
     )
 
 
-def test_generations_stay():
+def test_observed_generations():
     """Status updates without observed generations keep the old ones."""
     kinds = [("A", 1), ("A", 2), ("B", 3)]
     old = defaulted(POD)

@@ -154,7 +154,7 @@ def test_disabled_status_fields():
 
 
 LIMITS = {"resources": {"limits": {"cpu": "1", "hugepages-2Mi": "4Mi"}}}
-WHOLE = [  # what the pod as a whole says, what it gets
+WHOLE = [  # pod-level resources, expected pod-level resources
     ({}, {}),
     ({"limits": {"cpu": "3"}}, {
         "limits": {"cpu": "3", "hugepages-2Mi": "4Mi"},

@@ -63,7 +63,7 @@ def test_rules(path, value, messages):
 
 
 def test_unconditional_updates_are_rejected():
-    """Updates must name a resourceVersion."""
+    """Updates need a resourceVersion."""
     kind_strategy = strategy("poddisruptionbudgets")
     assert not kind_strategy.allow_unconditional_update
     assert not strategy("poddisruptionbudgets/status").allow_unconditional_update

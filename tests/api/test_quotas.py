@@ -135,7 +135,7 @@ def test_resources_of_scopes():
     ]
 
 
-def test_scopes_stay():
+def test_immutable_scopes():
     """The scopes of a quota are immutable."""
     new = changed(QUOTA, "spec/scopes", ["BestEffort"])
     assert texts(strategy("resourcequotas").validate_update(new, QUOTA)) == [
@@ -144,7 +144,7 @@ def test_scopes_stay():
 
 
 def test_quota_cells():
-    """Columns show used and hard amounts, requests and limits apart."""
+    """Columns show used and hard amounts, with requests and limits in separate columns."""
     status = {"hard": {"pods": "3", "limits.cpu": "2"}, "used": {"pods": "1"}}
     row = cells("resourcequotas", changed(QUOTA, "status", status))
     assert (row["Request"], row["Limit"]) == ("pods: 1/3", "limits.cpu: 0/2")

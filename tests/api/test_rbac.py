@@ -97,7 +97,7 @@ def test_new(name, base, path, value, messages):
 
 
 @pytest.mark.parametrize("name", ["rolebindings", "clusterrolebindings"])
-def test_bindings_stay_with_their_role(name):
+def test_immutable_role_ref(name):
     """The role of a binding is immutable."""
     base = BINDING if name == "rolebindings" else CLUSTER_BINDING
     kind = base["roleRef"]["kind"]

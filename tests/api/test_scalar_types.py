@@ -64,7 +64,7 @@ CANONICAL: list[tuple[type[ScalarType], Any, Any]] = [
     (Quantity, "8Ei", "9223372036854775807"),
     (Quantity, "-8Ei", "-9223372036854775807"),
     (Quantity, "2Ei", "2Ei"),
-    # What looks canonical enough is kept as it came.
+    # Texts in these forms are not changed.
     (Quantity, "1.500", "1.500"),
     (Quantity, "+5Gi", "+5Gi"),
     (Quantity, "007", "007"),
@@ -111,7 +111,7 @@ CANONICAL: list[tuple[type[ScalarType], Any, Any]] = [
 
 @pytest.mark.parametrize(("leaf", "value", "expected"), CANONICAL)
 def test_canonical(leaf: type[ScalarType], value: Any, expected: Any) -> None:
-    """A value becomes what Go writes for it; canonical values do not change."""
+    """The canonical value equals the one that Go writes; canonical values do not change."""
     canonical = leaf.canonical(value)
     assert canonical == expected
     assert type(canonical) is type(expected)
@@ -206,13 +206,13 @@ MESSAGES: list[tuple[type[ScalarType], Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("leaf", "value", "message"), MESSAGES)
 def test_messages(leaf: type[ScalarType], value: Any, message: dict[str, Any]) -> None:
-    """A canonical value has this message, and the message this value."""
+    """A canonical value is encoded as this message, which decodes to the value."""
     assert leaf.to_message(value) == message
     assert leaf.from_message(message) == value
 
 
 def test_invalid_messages() -> None:
-    """An invalid message raises ValueError and nothing else."""
+    """An invalid message raises ValueError and no other exception."""
     not_json = base64.b64encode(b"k8s\0").decode()
     for leaf, message in (
         (Time, {"seconds": 2**62}),
@@ -234,7 +234,7 @@ def test_long_texts_are_parsed_in_linear_time() -> None:
 @settings(max_examples=200)
 @given(st.text("0123456789.+-eEinumkKMGTP", max_size=24))
 def test_canonical_quantity_keeps_the_amount(text: str) -> None:
-    """The canonical text is a fixed point with the same amount, or the text is refused."""
+    """The canonical text of a quantity has the same amount and is its own canonical text."""
     try:
         amount = quantity.parse(text)
     except ValueError:

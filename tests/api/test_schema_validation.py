@@ -21,7 +21,7 @@ def obj(**properties):
 
 
 def check(value, schema, old=None):
-    """The messages against `{"f": value}` where the field has the schema."""
+    """The messages for `{"f": value}` where the field has the schema."""
     before = None if old is None else {"f": old}
     node = structural.compile(obj(f=schema))
     return [str(error) for error in schema_validation.validate({"f": value}, node, before)]
@@ -198,7 +198,7 @@ FORMATS = {
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_formats(name):
-    """A text has a format or does not."""
+    """A text either matches a format or does not."""
     right, invalid = FORMATS[name]
     assert [text for text in right if not formats.has_format(name, text)] == []
     assert [text for text in invalid if formats.has_format(name, text)] == []
@@ -256,6 +256,6 @@ def test_reported_errors_are_limited():
 
 
 def test_patterns_take_linear_time():
-    """A pattern with exponential backtracking elsewhere takes linear time."""
+    """A pattern that backtracks exponentially in other engines takes linear time."""
     assert check("a" * 100_000 + "!", {**STRING, "pattern": "^(a+)+$"})
     assert check("x" * 50_000, {**STRING, "pattern": "(x+x+)+y"})

@@ -1,4 +1,4 @@
-"""The Scheme: its caches end with it."""
+"""The Scheme and its caches can be garbage-collected."""
 
 import gc
 import weakref
@@ -8,7 +8,7 @@ from kapiserver.api.scheme import Scheme
 
 
 def test_a_scheme_is_garbage_collected() -> None:
-    """No class keeps a used Scheme alive: a test process makes one per server."""
+    """No class keeps a reference to a used Scheme: a test process creates one per server."""
     scheme = Scheme()
     pods = scheme.resource(GroupVersion("", "v1"), "pods")
     assert scheme.type_of(GroupVersionKind("", "v1", "Pod")) is not None

@@ -55,7 +55,7 @@ LABELS = [
     ("text", "canonical", "chosen", "refused"), [row for row in LABELS if row[1] is not None]
 )
 def test_labels(text, canonical, chosen, refused):
-    """A label selector selects as in Kubernetes, and so does its canonical text."""
+    """A label selector and its canonical text select as in Kubernetes."""
     selection = parse(text, "")
     assert selection.label_text == canonical
     for again in (selection, parse(canonical, "")):
@@ -104,7 +104,7 @@ FIELDS = [
 
 @pytest.mark.parametrize(("text", "canonical", "chosen", "refused"), FIELDS)
 def test_fields(text, canonical, chosen, refused):
-    """A field selector selects as in Kubernetes, and so does its canonical text."""
+    """A field selector and its canonical text select as in Kubernetes."""
     selection = parse("", text, PODS)
     assert selection.field_text == canonical
     for again in (selection, parse("", canonical, PODS)):
@@ -151,8 +151,8 @@ def test_everything():
 @settings(max_examples=150)
 @given(st.text("ab=!(),><in \t-./\\", max_size=30), st.text("a.b=!,\\ ", max_size=20))
 def test_any_text(labels, fields):
-    """Any text is a selection or a BadObject, and the text of a selection parses to the same
-    selection."""
+    """Any text parses to a selection or raises BadObject; the text of a selection parses to the
+    same selection."""
     try:
         selection = parse(labels, fields)
     except BadObject:
@@ -209,6 +209,6 @@ def test_selection_is_a_value():
     ],
 )
 def test_prefilter(labels: str, fields: str, value: bytes, expected: bool | None) -> None:
-    """If the bytes of an object lack a text that a requirement needs, it does not hold; otherwise,
+    """The prefilter refuses an object if its bytes lack a text that a requirement needs; otherwise
     the object must be decoded."""
     assert parse(labels, fields).prefilter(value) is expected

@@ -220,7 +220,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(("path", "value", "messages"), REPORTS)
-def test_reports_of_evictions(path, value, messages):
+def test_eviction_status(path, value, messages):
     """Declarative validation applies to the status of an eviction."""
     new = changed(EVICTION, f"status/{path}", value)
     assert write_errors("evictions/status", new, EVICTION) == [

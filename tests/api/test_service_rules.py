@@ -226,7 +226,7 @@ REPORTS = [
 
 @pytest.mark.parametrize(("spec", "ingress", "messages"), REPORTS)
 def test_status(spec, ingress, messages):
-    """The load balancer status is allowed for LoadBalancer services only, and validated."""
+    """The load balancer status is validated, and allowed for LoadBalancer services only."""
     new = changed(service(**spec), "status/loadBalancer", {"ingress": [ingress]})
     assert texts(strategy("services/status").validate_update(new, service(**spec))) == messages
 

@@ -1,4 +1,4 @@
-"""Strategies of all kinds, which accept any object."""
+"""Strategies of all kinds, with any object."""
 
 import copy
 from datetime import UTC, datetime
@@ -55,8 +55,8 @@ def _ordered(type_, tree):
 @settings(max_examples=10)
 @given(data=st.data())
 def test_any_object(resource, data):
-    """For any object, rules, warnings, cells and fields do not raise, defaulting is idempotent, and
-    keys stay in declared order."""
+    """For any object, validation, warnings, cells and fields do not raise, defaulting is
+    idempotent, and keys stay in declared order."""
     hub = SCHEME.hub_version(resource.group, resource.kind)
     if hub.version == HUB:
         hub = hub._replace(version=resource.storage_version)
@@ -84,7 +84,7 @@ def test_any_object(resource, data):
         resource_strategy.grace_period(new, None)
         resource_strategy.pending_finalizers(new)
         assert old == old_text
-        reorder_keys(new.get("metadata") or {}, ObjectMeta)  # as the store does, last of all
+        reorder_keys(new.get("metadata") or {}, ObjectMeta)  # as the store does at the end
         _ordered(SCHEME.type_of(kind), new)
     columns = SCHEME.columns(resource.group, resource.kind)
     assert len(columns.cells(obj, NOW)) == len(columns.definitions())
@@ -136,7 +136,7 @@ def test_generations(name, obj, path, value, generation):
 
 
 def test_status_of_a_new_object():
-    """Clients cannot set the status on create, except the kubelet that of its node."""
+    """Clients cannot set the status on create, except the kubelet for its node."""
     for name, obj, path, value in STATUSES:
         brought = changed(defaulted(obj), path, value)
         strategy(name).prepare_for_create(brought)

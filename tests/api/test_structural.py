@@ -23,7 +23,7 @@ def listing(items, **rest):
 
 
 def check(schema):
-    """The messages against a schema, without the path that they begin with."""
+    """The messages for a schema, without the path at their start."""
     return [str(error).replace(AT, "@") for error in structural_rules.check(schema, Path(AT))]
 
 
@@ -316,7 +316,7 @@ def test_unknown_formats():
 
 
 def test_nothing_is_compiled_before_it_is_used():
-    """A node of a schema is made on first use."""
+    """A node of a schema is compiled on first use."""
     node = structural.compile(obj(spec=obj(a=STRING)))
     assert "properties" not in vars(node)
     assert node.properties["spec"].properties["a"].type == "string"

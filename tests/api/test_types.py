@@ -41,7 +41,7 @@ class Part(Type):
 
 
 class Whole(Type):
-    """Every form an annotation can have."""
+    """A type with every annotation."""
 
     text: str = field(1)
     raw: bytes = field(2)
@@ -91,7 +91,7 @@ def test_subclass_has_the_fields_of_its_base() -> None:
     """A hub type without fields of its own has the fields of its base."""
 
     class Hub(Whole):
-        """The same."""
+        """A hub type without fields of its own."""
 
     assert [f.name for f in Hub.fields()] == [f.name for f in Whole.fields()]
 
@@ -159,7 +159,7 @@ def versions(monkeypatch: pytest.MonkeyPatch) -> tuple[ModuleType, ModuleType]:
 
 
 def test_inherited_types_are_those_of_their_own_version(versions: Any) -> None:
-    """Nested types are this version's own where it has them, else those of the other version."""
+    """Nested types are this version's own if it declares them, else those of the other version."""
     v1, beta = versions
     assert [(f.name, f.shape) for f in beta.Whole.fields()] == [
         ("kind", STRING),
@@ -173,8 +173,8 @@ def test_inherited_types_are_those_of_their_own_version(versions: Any) -> None:
 
 
 def test_inherited_fields_keep_their_place(versions: Any) -> None:
-    """Fields declared again, changed and inherited stand in the base's order; new ones follow, or
-    stand before the field that they name."""
+    """Changed and inherited fields have the order of the base class. New fields follow, or precede
+    the field that they name."""
     v1, beta = versions
     assert [f.name for f in beta.Part.fields()] == ["name", "size", "weight"]
     size, before = beta.Part.fields()[1], v1.Part.fields()[0]
@@ -183,8 +183,8 @@ def test_inherited_fields_keep_their_place(versions: Any) -> None:
     assert size.options.doc == "How big it is."
 
 
-def test_inherited_types_say_what_their_base_says(versions: Any) -> None:
-    """Module, docstring and class options: only the module is the subclass's own."""
+def test_inherited_docstrings(versions: Any) -> None:
+    """An inherited type has the docstring and the options of its base, but its own module."""
     _, beta = versions
     assert beta.Part.__module__ == "tests.versions.v1beta1"
     assert beta.Part.__doc__ == "A part."
@@ -203,7 +203,7 @@ def test_inherit_types_rejects_unknown_names(
 
 
 def test_inherit_types_takes_only_the_named_types(versions: Any) -> None:
-    """`only` leaves all other types out."""
+    """`only` excludes all other types."""
     v1, beta = versions
     del beta.Part
     inherit_types(beta.__name__, v1, only=("Shared",))
@@ -221,7 +221,7 @@ def test_change_of_an_unknown_field_is_an_error(change: Any) -> None:
 
 
 def test_new_field_before_an_unknown_one_is_an_error() -> None:
-    """A field can stand only before one that a base class declares."""
+    """A field can be placed only before a field that a base class declares."""
 
     class Wrong(Part):
         """Wrong."""
@@ -234,7 +234,7 @@ def test_new_field_before_an_unknown_one_is_an_error() -> None:
 
 @pytest.mark.parametrize("type_", [Part, Whole], ids=lambda declared: declared.__name__)
 def test_annotation_declares_the_same_shape(type_: Any) -> None:
-    """An annotation made from a field is read as the field's shape again."""
+    """An annotation made from a field has the field's shape."""
     names = {f.attribute: annotation(f) for f in type_.fields()}
     fields = {f.attribute: f.options for f in type_.fields()}
     again: Any = type("Again", (Type,), {"__annotations__": names, **fields})
@@ -262,7 +262,7 @@ for _group in Scheme().declared_groups:
 
 @pytest.mark.parametrize("type_", sorted(ALL, key=str), ids=lambda declared: declared.__name__)
 def test_every_declaration_is_sound(type_: type[Type]) -> None:
-    """Each reachable type has a docstring, unique names and unique tags above zero."""
+    """Each reachable type has a docstring, unique names, and unique tags above zero."""
     assert (type_.__doc__ or "").strip().endswith(".")
     names = [declared.field.name for declared in type_.flat_fields()]
     assert len(names) == len(set(names))

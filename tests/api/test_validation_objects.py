@@ -86,7 +86,7 @@ def test_services(path, value, messages):
     assert texts(kind_strategy.validate(obj)) == messages
 
 
-def test_cluster_ip_stays():
+def test_immutable_cluster_ip():
     """The cluster IP is immutable."""
     old = defaulted(changed(SERVICE, "spec/clusterIP", "10.0.0.1"))
     old["spec"]["clusterIPs"] = ["10.0.0.1"]
@@ -181,7 +181,7 @@ def test_bad_docker_config():
     assert str(error).startswith('data[.dockercfg]: Invalid value: "<secret contents redacted>": ')
 
 
-def test_secret_type_stays():
+def test_immutable_secret_type():
     """The type of a secret is immutable."""
     assert texts(strategy("secrets").validate_update({"type": "b"}, {"type": "a"})) == [
         'type: Invalid value: "b": field is immutable'

@@ -450,7 +450,7 @@ def test_deployments(path, value, messages):
     assert texts(strategy("deployments").validate(obj)) == messages
 
 
-def test_selector_stays():
+def test_immutable_selector():
     """The selector of a deployment is immutable."""
     old = defaulted(DEPLOYMENT)
     new = copy.deepcopy(old)

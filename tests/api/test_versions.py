@@ -33,13 +33,13 @@ PAIRS = [kind for kind in converted() if kind.group != "autoscaling"]
 
 
 def _with_basic(tree: Tree) -> None:
-    # The hub knows no device without facts.
+    # The hub always has `basic`.
     for device in value_at(tree, "spec", "devices") or ():
         device.setdefault("basic", {})
 
 
 def _with_signer(tree: Tree) -> None:
-    # Nor a request that nobody is asked to sign.
+    # The hub requires `signerName`.
     spec = {"request": tree["spec"].pop("request"), "signerName": "a.b/c", **tree["spec"]}
     tree["spec"] = spec
 
@@ -64,13 +64,14 @@ def _goes_round(tree: Tree, kind: GroupVersionKind) -> None:
 @settings(max_examples=25)
 @given(data=st.data())
 def test_any_object(kind: GroupVersionKind, data: st.DataObject) -> None:
-    """Version to hub to version is the identity, including key order."""
+    """An object of any version is unchanged after conversion to the hub and back, with the order of
+    its keys."""
     _goes_round(data.draw(objects(SCHEME, kind)), kind)
 
 
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
 def test_whole_objects(kind: GroupVersionKind) -> None:
-    """The same for an object with all fields set."""
+    """An object with all fields set is unchanged after conversion to the hub and back."""
     head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
     _goes_round({**head, **filled(SCHEME.type_of(kind))}, kind)
 
@@ -111,7 +112,7 @@ DIFFERENCES: list[tuple[str, str, Tree, Tree]] = [
 
 @pytest.mark.parametrize(("version", "kind", "fields", "expected"), DIFFERENCES)
 def test_differences(version: str, kind: str, fields: Tree, expected: Tree) -> None:
-    """Fields that differ between two versions mean the same."""
+    """Fields with different names in two versions correspond to each other."""
     head = {"kind": kind, "apiVersion": version, "metadata": {"name": "x"}}
     group_version = GroupVersion.parse(version)
     hub_object = SCHEME.convert({**head, **fields}, SCHEME.hub_version(group_version.group, kind))

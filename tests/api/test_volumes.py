@@ -100,7 +100,7 @@ def test_sources(name, source, messages):
 
 
 def test_volume_begins_as_pending():
-    """A new volume is Pending, whatever the client sent."""
+    """A new volume is Pending, whatever its status in the request."""
     obj = changed(VOLUME, "status", {"phase": "Bound"})
     obj["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
     strategy("persistentvolumes").prepare_for_create(obj)
@@ -110,7 +110,7 @@ def test_volume_begins_as_pending():
     }
 
 
-def test_content_stays():
+def test_immutable_source():
     """The source of a volume is immutable, and the message contains a diff."""
     new = changed(VOLUME, "spec/hostPath/path", "/other")
     (error,) = strategy("persistentvolumes").validate_update(new, VOLUME)
@@ -160,7 +160,7 @@ def test_claims_of_ephemeral_volumes():
     ]
 
 
-def test_claim_stays():
+def test_immutable_claim():
     """The spec of a claim is immutable, and the message contains a diff."""
     new = changed(CLAIM, "spec/accessModes", ["ReadWriteMany"])
     assert texts(strategy("persistentvolumeclaims").validate_update(new, CLAIM)) == [
@@ -210,7 +210,7 @@ def test_class_assignment():
 
 
 def test_data_source_fields():
-    """dataSource and dataSourceRef are kept in agreement."""
+    """dataSource and dataSourceRef are kept equal."""
     source = {"kind": "PersistentVolumeClaim", "name": "other"}
     for field, other_field in (("dataSource", "dataSourceRef"), ("dataSourceRef", "dataSource")):
         obj = changed(CLAIM, f"spec/{field}", source)
@@ -218,7 +218,7 @@ def test_data_source_fields():
         assert obj["spec"][other_field] == source
 
 
-def test_status_apart():
+def test_status():
     """Updates of a claim keep its status, and updates of the status keep the claim."""
     old = changed(CLAIM, "status", {"phase": "Bound"})
     new = changed(changed(old, "status", {}), "spec/volumeName", "v")

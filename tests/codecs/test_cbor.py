@@ -1,4 +1,4 @@
-"""CBOR by KEP-4222: what is read, what is refused, and bytes that are always the same."""
+"""CBOR according to KEP-4222: accepted and rejected input, and the deterministic encoding."""
 
 import contextlib
 import math
@@ -47,18 +47,19 @@ READ = [
 
 @pytest.mark.parametrize(("data", "value"), READ)
 def test_read(data, value):
-    """Text or byte strings alike; a tag never makes more than a JSON-shaped value."""
-    found = decode_value(bytes.fromhex(data))
-    assert found == value
-    assert type(found) is type(value)
+    """Text strings and byte strings decode to strings. Tags never produce values other than
+    JSON's."""
+    decoded = decode_value(bytes.fromhex(data))
+    assert decoded == value
+    assert type(decoded) is type(value)
 
 
 REFUSED = [
-    ("a2416101416102", Malformed),  # the same name twice
+    ("a2416101416102", Malformed),  # a duplicate key
     ("a2616101616102", Malformed),
-    ("a2416101616102", Malformed),  # once as bytes, once as text
+    ("a2416101616102", Malformed),  # a duplicate key as byte string and as text string
     ("62ffff", Malformed),  # text that is not UTF-8
-    ("a10102", Malformed),  # names that are no strings
+    ("a10102", Malformed),  # keys that are not strings
     ("a1a000", Malformed),
     ("a1c1416100", WrongValue),
     ("8000", Malformed),  # data after the item
@@ -95,7 +96,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("data", "error"), REFUSED, ids=[data[:24] for data, _ in REFUSED])
 def test_refused(data, error):
-    """What JSON has no form for, what is ambiguous and what has no end is an error."""
+    """Values without a JSON equivalent, duplicate keys and truncated items are errors."""
     with pytest.raises(error):
         decode_value(bytes.fromhex(data))
 
@@ -119,19 +120,20 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("value", "data"), WRITTEN)
 def test_written(value, data):
-    """Byte strings for text, shortest numbers, names in the order of their encoded bytes."""
+    """Text is written as byte strings, numbers in their shortest form, keys sorted by their encoded
+    bytes."""
     assert encode_value(value).hex() == data
     assert decode_value(bytes.fromhex(data)) == value
 
 
-def test_text_that_is_none():
-    """Half a surrogate pair has no bytes: it becomes U+FFFD, as in every other format."""
+def test_unpaired_surrogates():
+    """An unpaired surrogate is encoded as U+FFFD, as in the other formats."""
     assert decode_value(encode_value("\ud800a")) == "\ufffda"
 
 
 @pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1, math.nan, math.inf, {1: 2}, object()])
 def test_not_encodable(value):
-    """What would not be read back is not written."""
+    """Values that could not be decoded again are not encodable."""
     with pytest.raises(NotEncodable):
         encode_value({"a": [value]})
 
@@ -160,12 +162,12 @@ def _types(value):
 @settings(max_examples=150)
 @given(VALUES)
 def test_round_trip(value):
-    """Integers stay integers, floats floats, empty stays apart from absent; the order of names
-    does not show in the bytes."""
+    """Integers and floats stay distinct, empty values stay apart from absent ones. The encoding
+    does not depend on the order of keys."""
     data = encode_value(value)
-    found = decode_value(data)
-    assert found == value
-    assert _types(found) == _types(value)
+    decoded = decode_value(data)
+    assert decoded == value
+    assert _types(decoded) == _types(value)
     if isinstance(value, dict):
         assert encode_value(dict(reversed(value.items()))) == data
 
@@ -181,7 +183,7 @@ def _as_text(value):
 @settings(max_examples=100)
 @given(VALUES)
 def test_another_implementation(value):
-    """Another implementation reads what we write, and we what it writes."""
+    """cbor2 decodes our encoding and we decode that of cbor2."""
     assert _as_text(cbor2.loads(encode_value(value))) == value
     assert decode_value(cbor2.dumps(value)) == value
     assert encode_value(decode_value(cbor2.dumps(value, canonical=True))) == encode_value(value)
@@ -199,7 +201,8 @@ WHOLE = st.recursive(
 @settings(max_examples=100)
 @given(WHOLE)
 def test_json_and_back(value):
-    """JSON to CBOR to JSON, and CBOR to JSON to CBOR, change nothing."""
+    """The conversions from JSON to CBOR and back, and from CBOR to JSON and back, change
+    nothing."""
     text = json.encode_value(value)
     back = decode_value(encode_value(json.decode_value(text)))
     assert json.decode_value(json.encode_value(back)) == json.decode_value(text) == value
@@ -210,7 +213,7 @@ def test_json_and_back(value):
 @settings(max_examples=200)
 @given(st.one_of(st.binary(max_size=60), st.binary(max_size=40).map(lambda b: b"\xa1\x41a" + b)))
 def test_any_bytes(data):
-    """Any bytes are a value that can be written again, or a CodecError."""
+    """Any bytes decode to a value that can be encoded, or raise a CodecError."""
     for prefix in (b"", SELF_DESCRIBED_TAG):
         with contextlib.suppress(CodecError):
             assert decode_value(encode_value(decode_value(prefix + data))) is not Ellipsis

@@ -1,4 +1,4 @@
-"""What KEP-4222's list of unit and fuzz tests asks and no other test of CBOR shows."""
+"""The unit and fuzz tests that KEP-4222 lists, as far as no other test covers them."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ KINDS = sorted(kinds(SCHEME))
 CONFIG_MAP = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
 REVISION = GroupVersionKind("apps", "v1", "ControllerRevision")
 
-# RFC 8949, appendix A: encoded, and the value; an error where JSON or Kubernetes has no such value.
+# RFC 8949, appendix A: the encoding and its value, or the error if JSON has no such value.
 EXAMPLES = [
     ("00", 0), ("0a", 10), ("17", 23), ("1818", 24), ("1903e8", 1000), ("1a000f4240", 1000000),
     ("1b000000e8d4a51000", 1000000000000), ("1bffffffffffffffff", WrongValue),
@@ -57,24 +57,25 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("data", "value"), EXAMPLES, ids=[data for data, _ in EXAMPLES])
 def test_examples_of_the_specification(data, value):
-    """RFC 8949's examples are read as it says; what JSON has no form for is refused."""
+    """The examples of RFC 8949 decode to its values. Values without a JSON equivalent are
+    errors."""
     if isinstance(value, type):
         with pytest.raises(value):
             cbor.decode_value(bytes.fromhex(data))
         return
-    found = cbor.decode_value(bytes.fromhex(data))
-    assert (found, type(found), str(found)) == (value, type(value), str(value))
+    decoded = cbor.decode_value(bytes.fromhex(data))
+    assert (decoded, type(decoded), str(decoded)) == (value, type(value), str(value))
 
 
 @pytest.mark.parametrize("part", [b"\xa2\x44data\xa0\x44data\xa0", b"\xa2\x44data\xa0\x64data\xa0"])
 def test_duplicate_fields_of_an_object(part):
-    """A field that comes twice is an error, not a strict one."""
+    """A duplicate field is an error even if validation is not strict."""
     with pytest.raises(Malformed, match=r"(?i)duplicate"):
         CODECS.serializer_for(CBOR).decode(part, defaults=GroupVersionKind("", "v1", "ConfigMap"))
 
 
 def test_fields_differ_by_case():
-    """A name in other letters is no field: it is reported and not read."""
+    """Field names are case-sensitive. A name in another case is reported as unknown and dropped."""
     data = cbor.encode_value({**CONFIG_MAP, "Data": {"a": "b"}, "DATA": {}})
     decoded = CODECS.serializer_for(CBOR).decode(data)
     assert decoded.object == CONFIG_MAP
@@ -82,15 +83,15 @@ def test_fields_differ_by_case():
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
-def test_no_type_has_a_field_twice(kind):
-    """What is embedded and what embeds it share no name: no map is written with one twice."""
+def test_field_names_are_unique(kind):
+    """The fields of embedded structs and of the struct that embeds them have different names."""
     names = [flat.field.name for flat in SCHEME.type_of(kind).flat_fields()]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"a": None}, {"a": []}, {"a": {}}, [None, [], {}]])
 def test_absent_null_and_empty(value):
-    """They stay three things in free values."""
+    """Untyped values keep null, empty and absent values apart."""
     obj = {"kind": "ControllerRevision", "apiVersion": "apps/v1", "metadata": {"name": "x"}}
     tree = {**obj, "data": {"value": value}, "revision": 1}
     serializer = CODECS.serializer_for(CBOR)
@@ -99,8 +100,8 @@ def test_absent_null_and_empty(value):
 
 
 def test_bytes_are_bytes():
-    """Declared bytes go out behind tag 22, unencoded; text in free values and labels does not.
-    They are read from the tag, from base64 in a byte string and in text."""
+    """Fields of type bytes are encoded as byte strings with tag 22; text in untyped values and
+    labels is not tagged. The decoder accepts the tag, base64 in a byte string and base64 text."""
     config = {**CONFIG_MAP, "data": {"t": "AAE="}, "binaryData": {"b": "AAH/"}}
     serializer = CODECS.serializer_for(CBOR)
     data = serializer.encode(config)
@@ -119,25 +120,27 @@ def test_bytes_are_bytes():
     assert b"\x41b\x44AAH/" in serializer.encode(free)
 
 
-def test_answers_have_any_order():
-    """Equal objects may differ in their bytes in an answer, which nobody may rely on; what is
-    stored has an order."""
-    one = {**CONFIG_MAP, "data": {"bb": "1", "a": "2"}}
-    other = {"data": {"a": "2", "bb": "1"}, **CONFIG_MAP}
+def test_order_of_keys():
+    """Equal objects may have different bytes in responses. `encode_value`, used for storage, sorts
+    the keys."""
+    config = {**CONFIG_MAP, "data": {"bb": "1", "a": "2"}}
+    reordered = {"data": {"a": "2", "bb": "1"}, **CONFIG_MAP}
     serializer = CODECS.serializer_for(CBOR)
-    assert serializer.encode(one) != serializer.encode(other)
-    assert serializer.decode(serializer.encode(one)) == serializer.decode(serializer.encode(other))
-    assert cbor.encode_value(one) == cbor.encode_value(other)
+    assert serializer.encode(config) != serializer.encode(reordered)
+    assert serializer.decode(serializer.encode(config)) == serializer.decode(
+        serializer.encode(reordered)
+    )
+    assert cbor.encode_value(config) == cbor.encode_value(reordered)
 
 
 RAW = {"a": [1, 1.5, None, {"b": "\u00e9"}]}
 FREE = {"kind": REVISION.kind, "apiVersion": "apps/v1", "metadata": {}, "data": RAW, "revision": 1}
 
 
-@pytest.mark.parametrize("outer", [JSON, CBOR, PROTOBUF], ids=lambda one: one.extension)
-@pytest.mark.parametrize("inner", [JSON, CBOR], ids=lambda one: one.extension)
-def test_extensions_in_the_encoding_around_them(outer, inner):
-    """Whatever an extension was read in, it is written as what is around it; in Protobuf JSON."""
+@pytest.mark.parametrize("outer", [JSON, CBOR, PROTOBUF], ids=lambda media: media.extension)
+@pytest.mark.parametrize("inner", [JSON, CBOR], ids=lambda media: media.extension)
+def test_raw_extensions(outer, inner):
+    """A RawExtension is encoded in the format of the object around it; in Protobuf it is JSON."""
     raw = CODECS.serializer_for(inner)
     first = cbor.SELF_DESCRIBED_TAG + cbor.encode_value(RAW) if inner is CBOR else json.dumps(RAW)
     if outer is PROTOBUF:
@@ -155,8 +158,8 @@ def test_extensions_in_the_encoding_around_them(outer, inner):
         assert b'{"a":[1,1.5,null,{"b":"\xc3\xa9"}]}' in written
 
 
-def test_memory_is_given_back():
-    """Neither a large object nor its names are held on to once they were written and read."""
+def test_no_memory_leak():
+    """The codec keeps neither large objects nor their keys after encoding and decoding."""
     serializer = CODECS.serializer_for(CBOR)
     serializer.decode(serializer.encode(CONFIG_MAP))
     tracemalloc.start()
@@ -182,8 +185,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
-def test_memory_of_reading(data):
-    """What reading takes is bound by the length of what is read, not by the lengths it claims."""
+def test_memory_of_decoding(data):
+    """The memory for decoding is limited by the length of the input, not by the lengths that it
+    claims."""
     with contextlib.suppress(CodecError):
         cbor.decode_value(b"\x80" if not data else data[:20])
     tracemalloc.start()
@@ -196,8 +200,8 @@ def test_memory_of_reading(data):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
-def test_json_and_cbor_say_the_same(kind):
-    """An object with every field set is the same free value by way of JSON and of CBOR."""
+def test_json_and_cbor_agree(kind):
+    """An object with every field set decodes to the same untyped value from JSON and from CBOR."""
     head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
     _same({**head, **filled(SCHEME.type_of(kind))})
 
@@ -208,8 +212,8 @@ SAMPLE = [GroupVersionKind("", "v1", "Pod"), GroupVersionKind("", "v1", "Secret"
 @settings(max_examples=20)
 @pytest.mark.parametrize("kind", SAMPLE, ids=map(str, SAMPLE))
 @given(data=st.data())
-def test_json_and_cbor_say_the_same_of_any_object(kind, data):
-    """So is a random one."""
+def test_json_and_cbor_agree_on_any_object(kind, data):
+    """A random object decodes to the same untyped value from JSON and from CBOR."""
     _same(data.draw(objects(SCHEME, kind)))
 
 
@@ -220,7 +224,7 @@ def _same(tree):
 
 def _plain_types(value):
     if type(value) is dict:
-        return all(type(name) is str and _plain_types(one) for name, one in value.items())
+        return all(type(name) is str and _plain_types(item) for name, item in value.items())
     if type(value) is list:
         return all(map(_plain_types, value))
     return value is None or type(value) in (bool, str, int, float)
@@ -230,8 +234,9 @@ def _plain_types(value):
 @given(
     st.integers(0, 300), st.binary(max_size=12), st.sampled_from([b"", b"\x82\x01", b"\xa1\x41a"])
 )
-def test_tags_make_plain_values(tag, data, before):
-    """Behind any tag there is a JSON-shaped value or an error: no time, number or set of Python."""
+def test_tags(tag, data, before):
+    """A tagged item decodes to a JSON value or is an error; it never becomes a Python datetime,
+    Decimal or set."""
     head = cbor2.dumps(cbor2.CBORTag(tag, 0))[:-1]
     with contextlib.suppress(CodecError):
         assert _plain_types(cbor.decode_value(before + head + data))

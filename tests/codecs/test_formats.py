@@ -1,4 +1,4 @@
-"""Every declared kind says the same in every encoding."""
+"""Every declared kind round-trips through every encoding."""
 
 import json
 
@@ -20,7 +20,7 @@ WIRE = frozenset(kinds(SCHEME, wire=True))
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
 def test_filled(kind):
-    """An object with every field set goes from any encoding into any other unchanged."""
+    """An object with every field set is unchanged after conversion between any two encodings."""
     tree = {
         "kind": kind.kind,
         "apiVersion": str(kind.group_version),
@@ -35,31 +35,31 @@ def test_filled(kind):
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
 def test_empty(kind):
-    """An object that says nothing is Go's zero value, whatever it is read from, and stays so."""
+    """An object without fields decodes to Go's zero value in every encoding and round-trips."""
     head = {"kind": kind.kind, "apiVersion": str(kind.group_version)}
     empty = CODECS.serializer_for(JSON).decode(json.dumps(head).encode()).object
     assert CODECS.serializer_for(YAML).decode(json.dumps(head).encode()).object == empty
     if kind in WIRE:
-        found = CODECS.serializer_for(PROTOBUF).decode(write_envelope(kind, b"")).object
-        assert json.dumps(found) == json.dumps(empty)
+        decoded = CODECS.serializer_for(PROTOBUF).decode(write_envelope(kind, b"")).object
+        assert json.dumps(decoded) == json.dumps(empty)
     for media in (JSON, YAML, CBOR, *((PROTOBUF,) if kind in WIRE else ())):
         serializer = CODECS.serializer_for(media)
-        found = serializer.decode(serializer.encode(empty)).object
-        assert json.dumps(found) == json.dumps(empty), media.name
+        decoded = serializer.decode(serializer.encode(empty)).object
+        assert json.dumps(decoded) == json.dumps(empty), media.name
 
 
 @settings(max_examples=3, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
 @given(data=st.data())
 def test_round_trips(kind, data):
-    """A random object of any kind is the same after the way through all encodings, one after the
-    other; only keys of free JSON come back sorted, from YAML and CBOR."""
-    tree = found = data.draw(objects(SCHEME, kind))
+    """A random object of any kind is unchanged after conversion through all encodings in turn. YAML
+    and CBOR sort the keys of untyped values."""
+    tree = decoded = data.draw(objects(SCHEME, kind))
     for media in (*MEDIA_TYPES, JSON):
         if media is PROTOBUF and kind not in WIRE:
             continue
         serializer = CODECS.serializer_for(media)
-        written = serializer.encode(found)
-        found = serializer.decode(written).object
-        assert serializer.encode(found) == written, media.name
-    assert json.dumps(found, sort_keys=True) == json.dumps(tree, sort_keys=True)
+        written = serializer.encode(decoded)
+        decoded = serializer.decode(written).object
+        assert serializer.encode(decoded) == written, media.name
+    assert json.dumps(decoded, sort_keys=True) == json.dumps(tree, sort_keys=True)

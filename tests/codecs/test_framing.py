@@ -1,4 +1,4 @@
-"""Streams of bodies: fed whole, byte by byte and in any pieces, they come out as they went in."""
+"""Framing of streams: readers return the same bodies however the input is split."""
 
 import contextlib
 
@@ -26,19 +26,19 @@ IDS = [framing.name for framing, _ in CASES]
 @pytest.mark.parametrize(("framing", "bodies"), CASES, ids=IDS)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_round_trip(framing, bodies, size):
-    """A stream cut anywhere gives the bodies back."""
+    """Any split of a stream returns the same bodies."""
     stream = b"".join(map(framing.frame, bodies))
     reader = framing.make_reader()
-    found = []
+    frames = []
     for start in range(0, len(stream), size):
-        found += reader.feed(stream[start : start + size])
+        frames += reader.feed(stream[start : start + size])
     reader.close()
-    assert found == bodies
+    assert frames == bodies
 
 
 @pytest.mark.parametrize(("framing", "bodies"), CASES, ids=IDS)
 def test_truncated(framing, bodies):
-    """A stream that ends inside a body is an error, one that ends after it is not."""
+    """A stream that ends within a body is an error; one that ends after a body is not."""
     frame = framing.frame(bodies[-1])
     for length in range(1, len(frame)):
         reader = framing.make_reader()
@@ -48,12 +48,12 @@ def test_truncated(framing, bodies):
 
 
 def test_a_line_gets_its_end():
-    """A body without a newline is still a line."""
+    """A body without a newline gets one."""
     assert JSON_LINES.frame(b"{}") == b"{}\n"
 
 
 def test_bounds():
-    """A frame longer than the bound is refused before it is kept."""
+    """A frame above the size limit is refused before it is buffered."""
     with pytest.raises(TooLarge):
         LENGTH_PREFIXED.make_reader().feed((MAX_FRAME + 1).to_bytes(4, "big"))
     reader = JSON_LINES.make_reader()
@@ -69,7 +69,7 @@ def test_bounds():
 @settings(max_examples=150)
 @given(st.binary(max_size=80))
 def test_any_bytes(data):
-    """The walk over an item ends where the library ends, or refuses."""
+    """The item scanner finds the end of an item where cbor2 does, or raises an error."""
     for framing, _ in CASES:
         with contextlib.suppress(CodecError):
             framing.make_reader().feed(data)

@@ -1,4 +1,4 @@
-"""Malformed JSON is refused in the words of Go's encoding/json."""
+"""Malformed JSON, duplicate keys and the JSON encoder, compared with Go's encoding/json."""
 
 import json
 
@@ -55,7 +55,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("data", "message"), MALFORMED, ids=[repr(d[:20]) for d, _ in MALFORMED])
 def test_malformed(data, message):
-    """The error names the first byte that does not fit, and where it stands."""
+    """The error has the message of Go's decoder, with the first invalid byte and its context."""
     with pytest.raises(Malformed) as caught:
         decode_value(data)
     assert str(caught.value) == message
@@ -76,16 +76,16 @@ LENIENT = [
 
 @pytest.mark.parametrize(("data", "value"), LENIENT)
 def test_what_go_accepts(data, value):
-    """Broken text becomes U+FFFD and large integers floats, as in Go."""
-    found = decode_value(data)
-    assert found == value
-    assert type(found) is type(value)
-    if isinstance(found, list) and isinstance(found[0], dict):
-        assert type(found[0]["a"]) is float
+    """Invalid UTF-8 becomes U+FFFD and large integers become floats, as in Go."""
+    decoded = decode_value(data)
+    assert decoded == value
+    assert type(decoded) is type(value)
+    if isinstance(decoded, list) and isinstance(decoded[0], dict):
+        assert type(decoded[0]["a"]) is float
 
 
 def test_a_number_beyond_a_float_is_refused():
-    """1e400 is no float64."""
+    """A number beyond float64, such as 1e400, is an error."""
     with pytest.raises(WrongValue, match="cannot unmarshal number 1e400 into Go value"):
         decode_value(b'{"a": 1e400}')
 
@@ -103,12 +103,12 @@ DUPLICATES = [
 
 @pytest.mark.parametrize(("data", "paths"), DUPLICATES)
 def test_duplicates(data, paths):
-    """Every key that repeats is reported once, with its full path, in order."""
+    """Each duplicate key is reported once with its full path, in the order of the text."""
     assert find_keys(data, []).duplicates == paths
 
 
 def test_reports_are_bounded():
-    """A body made of duplicates does not make an answer without end."""
+    """The number and the total length of reported duplicates are limited."""
     many = b"{" + b",".join(b'"k%d":1,"k%d":2' % (n, n) for n in range(5000)) + b"}"
     assert 100 <= len(find_keys(many, []).duplicates) <= 200
     long = b'{"' + b"x" * 100_000 + b'":{' + b",".join([b'"a":1'] * 2000) + b"}}"
@@ -116,7 +116,7 @@ def test_reports_are_bounded():
 
 
 def test_texts_of_many_values():
-    """A text of very many values costs no more than it must, wherever it goes wrong."""
+    """Errors after very many values are found in a short time."""
     many = b"[" + b"1," * 400_000
     for end in (b"x]", b"NaN]", b""):
         with pytest.raises(Malformed, match="invalid character"):
@@ -143,7 +143,7 @@ FLOATS = [
 
 @pytest.mark.parametrize(("value", "text"), FLOATS)
 def test_floats(value, text):
-    """Floats are written as Go writes them, wherever they stand."""
+    """Floats are written as Go writes them."""
     assert format_float(value) == text
     assert encode_value({"a": value, "b": [value, "x", value]}) == (
         f'{{"a":{text},"b":[{text},"x",{text}]}}'.encode()
@@ -161,13 +161,13 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("value", "text"), WRITTEN)
 def test_written(value, text):
-    """Text is escaped as Go escapes it."""
+    """Text is escaped as Go's encoder does."""
     assert encode_value(value) == text
 
 
 @pytest.mark.parametrize("value", [1 << 64, -(1 << 64), object()])
 def test_not_encodable(value):
-    """What JSON has no form for is refused."""
+    """Values without a JSON equivalent are not encodable."""
     with pytest.raises(NotEncodable):
         encode_value({"a": value})
 
@@ -184,7 +184,7 @@ JSON_VALUES = st.recursive(
 @settings(max_examples=150)
 @given(JSON_VALUES)
 def test_round_trip(value):
-    """What is written reads back as an equal value, here and in Python's own parser."""
+    """Encoded values decode to equal values with our decoder and with Python's."""
     text = encode_value(value)
     assert decode_value(text) == value
     assert json.loads(text) == value
@@ -193,7 +193,7 @@ def test_round_trip(value):
 @settings(max_examples=200)
 @given(st.one_of(st.binary(max_size=40), st.text('{}[]:,"\\u0aeE+-.tnf x', max_size=40)))
 def test_any_bytes(data):
-    """Any bytes are read exactly when Python's parser reads them as strict JSON, or refused."""
+    """The decoder accepts exactly the texts that Python's parser accepts as strict JSON."""
     data = data if isinstance(data, bytes) else data.encode()
     try:
         value = decode_value(data)

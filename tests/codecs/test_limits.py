@@ -1,4 +1,4 @@
-"""How many values one body may hold, and text that is none: refused early, and in plain words."""
+"""Limits of request bodies: the number of values, and text that is not UTF-8."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ MANY = {
 
 @pytest.mark.parametrize(("media", "data"), MANY.values(), ids=MANY)
 def test_too_many_values(media, data):
-    """A body of very many small values is refused before it takes memory or time."""
+    """A body with very many small values is an error before it takes much memory or time."""
     before = time.process_time()
     with pytest.raises(TooLarge, match=f"too many values: at most {MAX_VALUES} are read"):
         CODECS.limited_serializer_for(media).decode(data, defaults=POD)
@@ -90,7 +90,7 @@ QUADRATIC = {
 
 @pytest.mark.parametrize("data", QUADRATIC.values(), ids=QUADRATIC)
 def test_time(data):
-    """Messages in very many parts take no more time than others of their length."""
+    """The time for a message in very many parts is linear in its length."""
     before = time.process_time()
     with contextlib.suppress(Malformed):
         CODECS.limited_serializer_for(PROTOBUF).decode(data)
@@ -99,7 +99,7 @@ def test_time(data):
 
 @pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda media: media.extension)
 def test_text_is_not_counted(media):
-    """Marks within text are no values."""
+    """Brackets and commas within text do not count as values."""
     text = '{"a\\\\":[1,2,"x\\\\\\""]},' * 60_000
     tree = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {}, "data": {"k\\": text}}
     serializer = CODECS.limited_serializer_for(media)
@@ -108,7 +108,7 @@ def test_text_is_not_counted(media):
 
 @pytest.mark.parametrize("media", [JSON, CBOR, PROTOBUF], ids=lambda media: media.extension)
 def test_own_data_is_not_counted(media):
-    """What a store or a client reads may hold any number of values."""
+    """Data that a store or a client decodes may have any number of values."""
     names = [{"name": f"e{index}"} for index in range(MAX_VALUES // 2)]
     item = {"metadata": {}, "secrets": names}
     tree = {
@@ -130,7 +130,8 @@ NOT_TEXT = [
 
 @pytest.mark.parametrize(("part", "message"), NOT_TEXT)
 def test_not_text(part, message):
-    """Bytes that are not UTF-8 have no place in a declared object; the error says where."""
+    """A byte string that is not UTF-8 is an error in a declared object; the message has the
+    path."""
     tree = {"kind": "ConfigMap", "apiVersion": "v1", **part}
     with pytest.raises(WrongValue) as caught:
         CODECS.serializer_for(CBOR).decode(encode_value(tree), defaults=CONFIG_MAP)

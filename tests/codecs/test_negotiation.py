@@ -1,4 +1,4 @@
-"""Accept and Content-Type: which encoding is chosen, and the words of a refusal."""
+"""Accept and Content-Type: the chosen encodings, and the messages of errors."""
 
 import contextlib
 
@@ -51,7 +51,8 @@ ACCEPT = [
 
 @pytest.mark.parametrize(("header", "media"), ACCEPT)
 def test_accept(header, media):
-    """The most preferred clause that is possible wins; a missing header means JSON."""
+    """The supported clause with the highest preference wins. Without a header, the response is
+    JSON."""
     assert negotiate_output(header).media is media
 
 
@@ -59,14 +60,14 @@ def test_accept(header, media):
     "header", ["text/html", "application/xml;q=1", "application/json;q=0", "json", ",", "a/b/c"]
 )
 def test_not_acceptable(header):
-    """What is not on offer is refused in kube-apiserver's words."""
+    """An unsupported media type is an error with kube-apiserver's message."""
     with pytest.raises(NotAcceptable) as caught:
         negotiate_output(header)
     assert str(caught.value) == f"only the following media types are accepted: {ALL}"
 
 
-def test_conversion_is_asked_of_the_endpoint():
-    """`as`, `g` and `v` name a kind, and the endpoint says whether it can make one."""
+def test_conversion():
+    """`as`, `g` and `v` name a kind; the endpoint decides whether it supports the kind."""
     table = GroupVersionKind("meta.k8s.io", "v1", "Table")
     header = (
         "application/json;as=Table;v=v1;g=meta.k8s.io,"
@@ -99,14 +100,14 @@ STREAMS = [
 
 @pytest.mark.parametrize(("header", "media", "stream_type"), STREAMS)
 def test_streams(header, media, stream_type):
-    """A watch has the encoding asked for, and its own Content-Type."""
+    """A watch has the requested encoding, with the Content-Type of its streams."""
     accepted = negotiate_output_stream(header)
     assert accepted.media is media
     assert accepted.media.stream_type == stream_type
 
 
 def test_a_format_without_streams_is_refused_for_a_watch():
-    """YAML has no frames; the message lists the streams."""
+    """A watch in YAML is an error that lists the media types of streams."""
     with pytest.raises(NotAcceptable) as caught:
         negotiate_output_stream("application/yaml")
     assert str(caught.value) == (
@@ -128,13 +129,13 @@ CONTENT_TYPES = [
 
 @pytest.mark.parametrize(("header", "media"), CONTENT_TYPES)
 def test_content_type(header, media):
-    """A body is what its header says, JSON when it says nothing."""
+    """The Content-Type decides the format of a body; without the header, it is JSON."""
     assert negotiate_input(header) is media
 
 
 @pytest.mark.parametrize("header", ["text/plain", "json", "application/json; charset", "*/*", ";"])
 def test_unsupported_content_type(header):
-    """Other bodies are refused in kube-apiserver's words."""
+    """An unsupported Content-Type is an error with kube-apiserver's message."""
     with pytest.raises(UnsupportedMediaType) as caught:
         negotiate_input(header)
     assert str(caught.value) == (
@@ -156,16 +157,16 @@ PRETTY = [
 ]
 
 
-@pytest.mark.parametrize(("query", "agent", "wanted"), PRETTY)
-def test_pretty(query, agent, wanted):
-    """`?pretty=` decides, or else whether a human seems to read."""
-    assert wants_pretty(query, agent) is wanted
+@pytest.mark.parametrize(("query", "agent", "expected"), PRETTY)
+def test_pretty(query, agent, expected):
+    """`?pretty=` decides about indentation, or else the User-Agent."""
+    assert wants_pretty(query, agent) is expected
 
 
 @settings(max_examples=200)
 @given(st.one_of(st.text(max_size=60), st.text('application/json;q=0.1, "*\\', max_size=60)))
-def test_any_header_is_answered(header):
-    """No header breaks negotiation: a media type or NotAcceptable, and a name or none."""
+def test_any_header(header):
+    """For any header, negotiation returns a media type or raises NotAcceptable."""
     with contextlib.suppress(NotAcceptable):
         assert negotiate_output(header).media in MEDIA_TYPES
     name = media_type_name(header)

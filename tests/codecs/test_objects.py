@@ -1,4 +1,4 @@
-"""Serializers, codecs and their factory over the declared types."""
+"""Serializers, codecs and the codec factory with declared types."""
 
 import contextlib
 
@@ -38,7 +38,8 @@ MEDIA = [media.extension for media in MEDIA_TYPES]
 
 @pytest.mark.parametrize("media", MEDIA_TYPES, ids=MEDIA)
 def test_round_trip(media):
-    """One object reads back from every encoding, recognised or not, and keeps its key order."""
+    """An object decodes from every encoding, with the format given or recognized, and keeps the
+    order of its keys."""
     serializer = CODECS.serializer_for(media)
     data = serializer.encode(POD)
     assert CODECS.recognize_media_type(data) is media
@@ -52,8 +53,8 @@ def test_round_trip(media):
     assert CODECS.serializer_for(media) is serializer
 
 
-def test_forms_of_json():
-    """The compact form ends with a newline, the indented one does not."""
+def test_indentation():
+    """Compact JSON ends with a newline, indented JSON does not."""
     obj = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}}
     assert CODECS.serializer_for(JSON).encode(obj) == (
         b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"}}\n'
@@ -70,7 +71,7 @@ TEXTS = [(JSON, b"{%s}"), (YAML, b"{%s}")]
 
 @pytest.mark.parametrize(("media", "form"), TEXTS, ids=["json", "yaml"])
 def test_defaults_complete_the_kind(media, form):
-    """What the bytes leave out comes from the defaults; what they say wins."""
+    """The defaults supply a missing kind or apiVersion; those in the data take precedence."""
     read = CODECS.serializer_for(media).decode
     assert read(form % b"", defaults=POD_KIND).kind == POD_KIND
     assert read(form % b'"kind": "Node"', defaults=POD_KIND).kind.kind == "Node"
@@ -124,15 +125,15 @@ REFUSED = [
     ("data", "error", "message"), REFUSED, ids=[repr(d) for d, _, _ in REFUSED]
 )
 def test_refused(data, error, message):
-    """What cannot be an object is refused in kube-apiserver's words."""
+    """Data that is not an object is an error with kube-apiserver's message."""
     with pytest.raises(error) as caught:
         CODECS.serializer_for(JSON).decode(data)
     assert type(caught.value) is error
     assert str(caught.value) == message
 
 
-def test_an_error_says_the_kind():
-    """Once the kind is known, the error carries it, for the words around it."""
+def test_error_has_kind():
+    """An error after the kind is known has the kind, for the server's message."""
     with pytest.raises(WrongValue) as caught:
         CODECS.serializer_for(JSON).decode(b'{"spec":{"containers":"x"}}', defaults=POD_KIND)
     assert caught.value.kind == POD_KIND
@@ -147,8 +148,8 @@ STRICT = (
 
 
 def test_strict_errors_in_json():
-    """Unknown and duplicate fields come with their paths in the order of the text; what is
-    within an unknown field is not looked at."""
+    """Unknown and duplicate fields are reported with their paths, in the order of the text.
+    Duplicates within unknown fields are not reported."""
     decoded = CODECS.serializer_for(JSON).decode(STRICT)
     assert decoded.strict_errors == (
         'unknown field "unknown1"',
@@ -161,7 +162,7 @@ def test_strict_errors_in_json():
 
 
 def test_strict_errors_in_yaml():
-    """YAML reports duplicates by line, then unknown fields by path."""
+    """YAML reports duplicate fields by line, then unknown fields by path."""
     data = b"kind: Pod\napiVersion: v1\nfoo: 1\nmetadata:\n  name: a\n  name: b\n"
     assert CODECS.serializer_for(YAML).decode(data).strict_errors == (
         'yaml: unmarshal errors:\n  line 6: key "name" already set in map',
@@ -170,7 +171,7 @@ def test_strict_errors_in_yaml():
 
 
 def test_strict_errors_in_cbor():
-    """CBOR reports unknown fields; names differ by case."""
+    """CBOR reports unknown fields; field names are case-sensitive."""
     data = CODECS.serializer_for(CBOR).encode({"kind": "Pod", "apiVersion": "v1", "Spec": {}})
     assert CODECS.serializer_for(CBOR).decode(data).strict_errors == ('unknown field "Spec"',)
 
@@ -183,7 +184,8 @@ HPA = (
 
 
 def test_codecs_convert_and_default():
-    """A codec hands out the hub, or the version asked for, with defaults; and writes any."""
+    """A codec decodes to the hub or to a given version, with defaults, and encodes to any
+    version."""
     codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("autoscaling", "v2"))
     decoded = codec.decode(HPA)
     assert decoded.kind.version == "v1"
@@ -197,8 +199,8 @@ def test_codecs_convert_and_default():
     assert CODECS.universal_decoder().decode(HPA).object == decoded.object
 
 
-def test_a_client_converts_nothing():
-    """Without conversion objects stay as they are."""
+def test_without_conversion():
+    """A codec without conversion does not change the version and sets no defaults."""
     plain = CODECS.without_conversion()
     v2 = GroupVersion("autoscaling", "v2")
     decoded = plain.decoder_to_version(JSON, v2).decode(HPA)
@@ -208,8 +210,8 @@ def test_a_client_converts_nothing():
     assert plain.media_types == CODECS.media_types
 
 
-def test_shared_kinds_have_no_version():
-    """Status and options are the same in every version, and never converted."""
+def test_unversioned_kinds():
+    """Status and options belong to every version and are not converted."""
     status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 404}
     codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("autoscaling", "v2"))
     assert codec.decode(codec.encode(status)).object["apiVersion"] == "v1"
@@ -217,21 +219,21 @@ def test_shared_kinds_have_no_version():
     assert codec.decode(options).object["gracePeriodSeconds"] == 0
 
 
-def test_no_such_version():
-    """An object that has no form in a version is not written in it."""
+def test_unknown_version():
+    """An object whose kind does not exist in the version is not encodable."""
     codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("apps", "v1"))
     with pytest.raises(NotEncodable):
         codec.encode(POD)
 
 
 @pytest.mark.parametrize("media", [PROTOBUF, CBOR, JSON], ids=["protobuf", "cbor", "json"])
-def test_at_rest(media):
-    """A store may mix encodings; each is read by its first bytes."""
+def test_decode_from_storage(media):
+    """Stored values may have any encoding, recognized by their first bytes."""
     assert decode_from_storage(CODECS, CODECS.serializer_for(media).encode(POD)) == POD
 
 
-def test_at_rest_is_protobuf():
-    """Declared kinds are stored as Protobuf; other bytes are no stored value."""
+def test_encode_for_storage():
+    """Declared kinds are stored as Protobuf. YAML is not a storage encoding."""
     assert encode_for_storage(CODECS, POD).startswith(b"k8s\0")
     with pytest.raises(Malformed):
         decode_from_storage(CODECS, b"kind: Pod")
@@ -240,32 +242,36 @@ def test_at_rest_is_protobuf():
 @pytest.mark.parametrize("source", MEDIA_TYPES, ids=MEDIA)
 @pytest.mark.parametrize("target", MEDIA_TYPES, ids=MEDIA)
 def test_recode(source, target):
-    """Any encoding becomes any other, named shortly, in full, or recognised."""
+    """recode converts between any two encodings, named by extension or by media type. The source
+    format can be recognized."""
     data = CODECS.serializer_for(source).encode(POD)
-    wanted = CODECS.serializer_for(target).encode(POD)
-    assert recode(data, source.extension, target.name, codecs=CODECS) == wanted
-    assert recode(data, None, target.extension, codecs=CODECS) == wanted
+    expected = CODECS.serializer_for(target).encode(POD)
+    assert recode(data, source.extension, target.name, codecs=CODECS) == expected
+    assert recode(data, None, target.extension, codecs=CODECS) == expected
 
 
 MANY = b"kind: ConfigMap\napiVersion: v1\n---\nkind: Secret\napiVersion: v1\n---\n"
 
 
-def test_recode_many():
-    """Many documents become many objects."""
-    both = recode(MANY, None, "json", codecs=CODECS)
-    assert [line[:17] for line in both.splitlines()] == [b'{"kind":"ConfigMa', b'{"kind":"Secret",']
+def test_recode_documents():
+    """Each document of a YAML stream becomes one object."""
+    json_lines = recode(MANY, None, "json", codecs=CODECS)
+    assert [line[:17] for line in json_lines.splitlines()] == [
+        b'{"kind":"ConfigMa',
+        b'{"kind":"Secret",',
+    ]
     again = recode(MANY, "yaml", "yaml", codecs=CODECS)
     assert again.count(b"---\n") == 1
-    assert recode(again, None, "json", codecs=CODECS) == both
+    assert recode(again, None, "json", codecs=CODECS) == json_lines
     assert recode(MANY, None, "cbor", codecs=CODECS).count(b"\xd9\xd9\xf7") == 2
 
 
 def test_recode_without_a_type():
-    """A custom resource needs no type, except in Protobuf; nobody reads other media types."""
+    """recode works for undeclared kinds, except to Protobuf. Other media types are an error."""
     data = b'{"kind":"Foo","apiVersion":"example.com/v1","spec":{"x":1.5,"y":null}}\n'
-    there = recode(data, None, "cbor", codecs=CODECS)
-    assert b"spec" in there
-    assert b'"spec":{"x":1.5,"y":null}' in recode(there, None, "json", codecs=CODECS)
+    cbor_data = recode(data, None, "cbor", codecs=CODECS)
+    assert b"spec" in cbor_data
+    assert b'"spec":{"x":1.5,"y":null}' in recode(cbor_data, None, "json", codecs=CODECS)
     with pytest.raises(UnknownKind):
         recode(data, None, "protobuf", codecs=CODECS)
     with pytest.raises(UnsupportedMediaType):
@@ -286,7 +292,7 @@ HEADS = [
 @settings(max_examples=200)
 @given(st.sampled_from(HEADS), st.binary(max_size=60), st.sampled_from(MEDIA_TYPES))
 def test_any_bytes(head, data, media):
-    """Whatever is sent, in whatever encoding, nothing but a CodecError comes of it."""
+    """Any bytes in any encoding decode to an object or raise CodecError."""
     for reader in (CODECS.serializer_for(media), CODECS.universal_deserializer):
         with contextlib.suppress(CodecError):
             decoded = reader.decode(head + data, defaults=POD_KIND)
@@ -296,7 +302,7 @@ def test_any_bytes(head, data, media):
 
 @pytest.mark.parametrize("media", MEDIA_TYPES, ids=MEDIA)
 def test_truncated(media):
-    """An object cut short is refused, or is what the format makes of it; never an accident."""
+    """A truncated object decodes to an object or raises CodecError."""
     data = CODECS.serializer_for(media).encode(POD)
     for length in range(len(data)):
         with contextlib.suppress(CodecError):
@@ -311,6 +317,6 @@ def test_truncated(media):
     ],
     ids=["yaml", "cbor"],
 )
-def test_free_values_out_of_maps(data):
-    """Free values out of formats that Go reads into maps come sorted, whatever they came in as."""
+def test_untyped_values_are_sorted(data):
+    """Keys of untyped values from YAML and CBOR are sorted, as Go decodes them into maps."""
     assert b'"data":{"a":{"c":2,"d":1},"bb":1}' in recode(data, None, "json", codecs=CODECS)

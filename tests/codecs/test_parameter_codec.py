@@ -1,4 +1,4 @@
-"""Query parameters as options and back."""
+"""Query parameters as options kinds, and back."""
 
 import pytest
 
@@ -30,10 +30,10 @@ BOTH_WAYS = [
 
 @pytest.mark.parametrize(("kind", "query", "options"), BOTH_WAYS)
 def test_both_ways(kind, query, options):
-    """A query spells options, and the options spell the query."""
-    found = CODEC.decode(query, kind)
-    assert found == {"kind": kind, "apiVersion": "meta.k8s.io/v1", **options}
-    assert CODEC.encode(found, kind) == query
+    """Encoding the decoded options gives the query again."""
+    decoded = CODEC.decode(query, kind)
+    assert decoded == {"kind": kind, "apiVersion": "meta.k8s.io/v1", **options}
+    assert CODEC.encode(decoded, kind) == query
 
 
 READ = [
@@ -52,7 +52,8 @@ READ = [
 
 @pytest.mark.parametrize(("kind", "query", "options"), READ)
 def test_read(kind, query, options):
-    """Booleans are true unless they say no, the first value counts, what is unknown does not."""
+    """A boolean is true unless its value is false or 0. The first value of a parameter counts;
+    unknown parameters are ignored."""
     assert CODEC.decode(query, kind) == {"kind": kind, "apiVersion": "meta.k8s.io/v1", **options}
 
 
@@ -67,14 +68,14 @@ INTEGERS = [
 
 
 @pytest.mark.parametrize(("text", "message"), INTEGERS, ids=[t[:20] for t, _ in INTEGERS])
-def test_no_integer(text, message):
-    """What is no integer is refused in Go's words."""
+def test_invalid_integer(text, message):
+    """An invalid integer is an error with Go's message."""
     with pytest.raises(WrongValue) as caught:
         CODEC.decode({"limit": [text]}, "ListOptions")
     assert str(caught.value) == message
 
 
 def test_unknown_options():
-    """Options nobody declared are no options."""
+    """A kind that is not declared is an error."""
     with pytest.raises(UnknownKind):
         CODEC.decode({}, "FooOptions")

@@ -1,4 +1,4 @@
-"""The Protobuf envelope, the serializer, and documents put together from bytes."""
+"""The Protobuf envelope, the serializer, and lists and watch events built from encoded items."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ ENVELOPES = {
 
 @pytest.mark.parametrize(("data", "envelope"), ENVELOPES.items())
 def test_envelope(data: str, envelope: Envelope) -> None:
-    """An envelope has all four fields, empty ones too, and reads back as it was."""
+    """An envelope has all four fields, also empty ones, and round-trips."""
     written = write_envelope(
         envelope.kind, envelope.raw, envelope.content_type, envelope.content_encoding
     )
@@ -76,13 +76,14 @@ def test_envelope(data: str, envelope: Envelope) -> None:
 
 
 def test_head_and_tail() -> None:
-    """An envelope may be written around a message that is not at hand as a whole."""
+    """The head and the tail of an envelope can be written separately from the message."""
     raw = b"x" * 300
     assert envelope_head(LEASE, 300) + raw + ENVELOPE_TAIL == write_envelope(LEASE, raw)
 
 
 def test_partial_envelope() -> None:
-    """Fields may be missing, in any order, or unknown; type metas are merged."""
+    """Fields of the envelope may be absent, in any order, or unknown. Repeated type metas are
+    merged."""
     data = (
         b"k8s\0" + encode_delimited(2, b"raw")
         + encode_delimited(1, encode_delimited(1, b"v1")) + encode_tag(9, 0) + b"\x01"
@@ -110,15 +111,15 @@ def test_partial_envelope() -> None:
         ),
     ],
 )
-def test_no_envelope(data: bytes, error: type[CodecError], message: str) -> None:
-    """What is no envelope is told so."""
+def test_malformed_envelope(data: bytes, error: type[CodecError], message: str) -> None:
+    """A malformed envelope is an error with a message."""
     with pytest.raises(error) as caught:
         SERIALIZER.decode(data)
     assert message in str(caught.value)
 
 
 def test_defaults() -> None:
-    """What the envelope leaves out of the kind is taken from the defaults."""
+    """The defaults supply a kind or apiVersion that the envelope omits."""
     raw = read_envelope(SERIALIZER.encode(config_map("a"))).raw
     nameless = write_envelope(GroupVersionKind("", "", ""), raw)
     decoded = SERIALIZER.decode(nameless, defaults=CONFIG_MAP)
@@ -141,7 +142,7 @@ def test_defaults() -> None:
     ],
 )
 def test_kinds_without_a_message(kind: GroupVersionKind, error: type[CodecError]) -> None:
-    """A kind that nobody knows, or that has no Protobuf form, is an error that names it."""
+    """An unknown kind, or a kind without a Protobuf message, is an error with the kind."""
     with pytest.raises(error) as caught:
         SERIALIZER.decode(write_envelope(kind, b""))
     assert caught.value.kind == kind
@@ -151,13 +152,13 @@ def test_kinds_without_a_message(kind: GroupVersionKind, error: type[CodecError]
     ("type_", "encoding"), [("application/cbor", ""), ("", "gzip"), ("application/json", "gzip")]
 )
 def test_other_contents(type_: str, encoding: str) -> None:
-    """Contents that are compressed or of another format are refused."""
+    """Compressed contents and contents of other types are errors."""
     with pytest.raises(UnsupportedEncoding):
         SERIALIZER.decode(write_envelope(CONFIG_MAP, b"", type_, encoding))
 
 
-def test_contents_that_say_what_they_are() -> None:
-    """Contents that name Protobuf as their type are read."""
+def test_content_type_of_protobuf() -> None:
+    """The contentType may name Protobuf."""
     raw = read_envelope(SERIALIZER.encode(config_map("a"))).raw
     data = write_envelope(CONFIG_MAP, raw, "application/vnd.kubernetes.protobuf")
     assert SERIALIZER.decode(data).object == config_map("a")
@@ -174,13 +175,14 @@ def test_contents_that_say_what_they_are() -> None:
     ],
 )
 def test_not_encodable(obj: dict[str, Any]) -> None:
-    """An object without a kind, without a Protobuf form or with wrong values is not written."""
+    """An object without a kind, without a Protobuf message or with invalid values is not
+    encodable."""
     with pytest.raises(NotEncodable):
         SERIALIZER.encode(obj)
 
 
 def test_json_contents() -> None:
-    """Contents that name JSON as their type are read as JSON of the envelope's kind."""
+    """Contents with the contentType JSON are decoded as JSON."""
     text = b'{"metadata": {"name": "a"}, "data": {"k": "a"}, "x": 1}'
     decoded = SERIALIZER.decode(write_envelope(CONFIG_MAP, text, "application/json"))
     assert decoded.object == config_map("a")
@@ -190,14 +192,14 @@ def test_json_contents() -> None:
 
 
 def test_recognizes() -> None:
-    """The prefix tells an envelope."""
+    """An envelope is recognized by its prefix."""
     assert SERIALIZER.recognizes(SERIALIZER.encode(config_map("a")))
     assert not SERIALIZER.recognizes(b'{"kind": "k8s"}')
     assert not SERIALIZER.recognizes(b"k8s")
 
 
 def test_with_resource_version() -> None:
-    """A revision is appended to stored bytes, and overrides."""
+    """The appended resourceVersion replaces that of the stored bytes."""
     raw = read_envelope(SERIALIZER.encode(config_map("a", resourceVersion="5"))).raw
     data = write_envelope(CONFIG_MAP, with_resource_version(raw, 2**63 - 1))
     assert SERIALIZER.decode(data).object == config_map("a", resourceVersion=str(2**63 - 1))
@@ -206,32 +208,32 @@ def test_with_resource_version() -> None:
 @settings(max_examples=50)
 @given(st.lists(trees.trees(SCHEME.type_of(CONFIG_MAP)), max_size=3))
 def test_list_of_items(items: list[dict[str, Any]]) -> None:
-    """A list put together from its items' bytes is the list as the serializer writes it."""
+    """A list joined from encoded items equals the list that the serializer encodes."""
     kind = CONFIG_MAP._replace(kind="ConfigMapList")
     meta = {"resourceVersion": "9", "continue": "c", "remainingItemCount": 0}
     whole = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": meta, "items": items or None}
     first = read_envelope(SERIALIZER.encode({**whole, "items": []})).raw
     messages = [message_encoder(SCHEME.type_of(CONFIG_MAP))(item) for item in items]
-    length = len(first) + sum(list_item_length(len(one)) for one in messages)
-    parts = [list_item_head(len(one)) + one for one in messages]
+    length = len(first) + sum(list_item_length(len(message)) for message in messages)
+    parts = [list_item_head(len(message)) + message for message in messages]
     data = envelope_head(kind, length) + first + b"".join(parts) + ENVELOPE_TAIL
     assert data == SERIALIZER.encode(whole)
     assert SERIALIZER.decode(data).object == whole
 
 
 def test_spliced_items_of_a_list() -> None:
-    """The revision of an item is merged where the item lies in a list."""
+    """The resourceVersion of an item is inserted into its encoding in a list."""
     raw = read_envelope(SERIALIZER.encode(config_map("a"))).raw
     item = with_resource_version(raw, 7)
     data = write_envelope(
         CONFIG_MAP._replace(kind="ConfigMapList"), list_item_head(len(item)) + item
     )
-    (found,) = SERIALIZER.decode(data).object["items"]
-    assert found == {"metadata": {"name": "a", "resourceVersion": "7"}, "data": {"k": "a"}}
+    (item,) = SERIALIZER.decode(data).object["items"]
+    assert item == {"metadata": {"name": "a", "resourceVersion": "7"}, "data": {"k": "a"}}
 
 
 def test_watch_event() -> None:
-    """An event holds the object in its envelope, inside a RawExtension."""
+    """A watch event has the object in its envelope, within a RawExtension."""
     envelope = SERIALIZER.encode(config_map("a"))
     data = write_watch_event("ADDED", envelope)
     assert data == encode_delimited(1, b"ADDED") + encode_delimited(
@@ -244,7 +246,7 @@ def test_watch_event() -> None:
     "data", [b"\x0a", encode_delimited(1, b"\xff"), encode_delimited(2, b"\x0a\x05")]
 )
 def test_bad_watch_event(data: bytes) -> None:
-    """An event that is cut off or no UTF-8 is refused."""
+    """A truncated event, or one with invalid UTF-8, is an error."""
     with pytest.raises(Malformed):
         read_watch_event(data)
 
@@ -257,7 +259,8 @@ WHOLE = SERIALIZER.encode(
 @settings(max_examples=200)
 @given(st.binary(max_size=64) | st.integers(0, len(WHOLE)), st.integers(0, 8 * len(WHOLE) - 1))
 def test_hostile(cut: bytes | int, flip: int) -> None:
-    """Noise, envelopes cut off and turned bits end in an object or a CodecError."""
+    """Random bytes, truncated envelopes and flipped bits decode to an object or raise
+    CodecError."""
     data = bytearray(b"k8s\0" + cut if isinstance(cut, bytes) else WHOLE[:cut])
     if flip // 8 < len(data):
         data[flip // 8] ^= 1 << flip % 8

@@ -1,4 +1,5 @@
-"""Protobuf messages of declared types: byte for byte, against another decoder, and hostile."""
+"""Protobuf messages of declared types: exact bytes, comparison with Google's runtime, and malformed
+input."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ KINDS = list(trees.kinds(SCHEME, wire=True))
 
 
 class Part(Type):
-    """A part of the sample below."""
+    """A struct in the sample below."""
 
     name: str = field(1, always=True)
     size: int32 | None = field(2)
@@ -55,14 +56,14 @@ class Part(Type):
 
 
 class Head(Type):
-    """A struct that is embedded."""
+    """An embedded struct."""
 
     first: str = field(1)
     second: str | None = field(2)
 
 
 class Sample(Type):
-    """One field of each sort."""
+    """A type with a field of each type."""
 
     text: str = field(1)
     textPointer: str | None = field(2)
@@ -127,14 +128,14 @@ CASES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("tree", "expected"), CASES)
 def test_bytes(tree: dict[str, Any], expected: str) -> None:
-    """Each sort of field has the bytes that gogo gives it, and reads back as it was."""
+    """A field of each type has the bytes that gogo/protobuf writes, and round-trips."""
     written = message_encoder(Sample)(tree)
     assert written.hex() == "0a00" + expected
     assert message_decoder(Sample)(written) == tree
 
 
-# Written by hand from the tables of fields: a string, number or struct that is no pointer is
-# there even when it is zero.
+# Written by hand from the field tables: a string, number or struct that is not a pointer is
+# written even if it is zero.
 META = "0a0012001a0022002a00320038004200"
 POD_SPEC = "1a00320042004a005200580060006800" + "8201008a01009a0100c20100"
 POD_STATUS = "0a001a0022002a0032004a005a007200880100"
@@ -180,7 +181,7 @@ OBJECTS = {
 
 @pytest.mark.parametrize("name", OBJECTS)
 def test_objects(name: str) -> None:
-    """Objects with hardly anything in them have the bytes that Go's structs give."""
+    """Nearly empty objects have the bytes that Go writes."""
     group = "apps" if name == "Deployment" else ""
     type_ = SCHEME.type_of(GroupVersionKind(group, "v1", name))
     tree, expected = OBJECTS[name]
@@ -196,7 +197,7 @@ def test_objects(name: str) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
 def test_round_trip(kind: GroupVersionKind, data: st.DataObject) -> None:
-    """A canonical tree of any kind comes back as it was, key order included."""
+    """A canonical tree of any kind round-trips, with the order of its keys."""
     type_ = SCHEME.type_of(kind)
     tree = data.draw(trees.trees(type_))
     written = message_encoder(type_)(tree)
@@ -206,7 +207,8 @@ def test_round_trip(kind: GroupVersionKind, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_filled(kind: GroupVersionKind) -> None:
-    """So does one with every field set; Google's decoder finds the same and writes the same."""
+    """A tree with every field set round-trips. Google's runtime decodes the same values and encodes
+    the same bytes."""
     type_ = SCHEME.type_of(kind)
     tree = trees.filled(type_)
     written = message_encoder(type_)(tree)
@@ -218,12 +220,12 @@ def test_filled(kind: GroupVersionKind) -> None:
 
 def has_metadata(kind: GroupVersionKind) -> bool:
     fields = SCHEME.type_of(kind).fields()
-    return any(one.name == "metadata" and one.number == 1 for one in fields)
+    return any(field_.name == "metadata" and field_.number == 1 for field_ in fields)
 
 
-@pytest.mark.parametrize("kind", [one for one in KINDS if has_metadata(one)], ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if has_metadata(kind)], ids=str)
 def test_appended_metadata(kind: GroupVersionKind) -> None:
-    """A struct that comes twice is merged, field by field."""
+    """A repeated struct field is merged, field by field."""
     type_ = SCHEME.type_of(kind)
     tree = trees.filled(type_)
     number = 2 if "continue" in tree["metadata"] else 6
@@ -234,67 +236,67 @@ def test_appended_metadata(kind: GroupVersionKind) -> None:
 
 @functools.cache
 def pool() -> descriptor_pool.DescriptorPool:
-    """Google's runtime, told of the declared types by their IDL."""
-    found = descriptor_pool.DescriptorPool()
+    """A descriptor pool of Google's runtime with the IDL of the declared types."""
+    result = descriptor_pool.DescriptorPool()
     open_ = list(idl.proto_files(SCHEME))
     done: set[str] = set()
     while open_:
-        file = next(one for one in open_ if done.issuperset(one.imports))
-        found.Add(idl.file_descriptor(file))
+        file = next(file for file in open_ if done.issuperset(file.imports))
+        result.Add(idl.file_descriptor(file))
         open_.remove(file)
         done.add(file.path)
-    return found
+    return result
 
 
 def proto(type_: type[Type], data: bytes) -> ProtoMessage:
-    """The message as Google's runtime reads it."""
+    """The message as Google's runtime decodes it."""
     name = f"{idl.package_of(type_)}.{type_.__name__}"
-    made = message_factory.GetMessageClass(pool().FindMessageTypeByName(name))
-    return made.FromString(data)
+    class_ = message_factory.GetMessageClass(pool().FindMessageTypeByName(name))
+    return class_.FromString(data)
 
 
 def same_message(message: Any, tree: Any, type_: type[Type]) -> None:
-    """Assert that a parsed message holds what a canonical value does, and nothing else."""
+    """Assert that a parsed message and a canonical value have the same fields."""
     assert len(UnknownFieldSet(message)) == 0
     if issubclass(type_, ScalarType):
         tree = type_.to_message(tree)
-    for one in type_.fields():
-        if one.number is None:
+    for field_ in type_.fields():
+        if field_.number is None:
             continue
-        found = getattr(message, one.proto)
-        value = tree if one.options.inline else tree.get(one.name)
-        shape = one.shape
+        parsed = getattr(message, field_.proto)
+        value = tree if field_.options.inline else tree.get(field_.name)
+        shape = field_.shape
         if isinstance(shape, ListOf):
-            assert len(found) == len(value or [])
-            for part, expected in zip(found, value or [], strict=True):
+            assert len(parsed) == len(value or [])
+            for part, expected in zip(parsed, value or [], strict=True):
                 same_value(part, expected, shape.item)
         elif isinstance(shape, MapOf):
-            assert set(found) == set(value or {})
+            assert set(parsed) == set(value or {})
             for key, expected in (value or {}).items():
-                same_value(found[key], expected, shape.value)
-        elif message.HasField(one.proto):
-            same_value(found, value, shape)
+                same_value(parsed[key], expected, shape.value)
+        elif message.HasField(field_.proto):
+            same_value(parsed, value, shape)
         else:
             assert value is None
-            assert one.pointer or (one.shape, value) == (shape, None)
+            assert field_.pointer or (field_.shape, value) == (shape, None)
 
 
-def same_value(found: Any, value: Any, shape: Any) -> None:
+def same_value(parsed: Any, value: Any, shape: Any) -> None:
     if isinstance(shape, Message):
-        same_message(found, value if value is not None else {}, shape.type)
+        same_message(parsed, value if value is not None else {}, shape.type)
     elif shape.name == "bytes":
         import base64
 
-        assert base64.b64encode(found).decode() == (value or "")
+        assert base64.b64encode(parsed).decode() == (value or "")
     else:
-        assert found == (value if value is not None else type(found)())
+        assert parsed == (value if value is not None else type(parsed)())
 
 
-# --- what others write
+# --- messages of other encoders
 
 
 def test_fields_in_any_order() -> None:
-    """The order of fields on the wire does not matter, nor do fields that nobody knows."""
+    """Fields may come in any order, and unknown fields are skipped."""
     unknown = (
         encode_tag(900, 0)
         + encode_varint(1 << 63)
@@ -325,7 +327,7 @@ def test_fields_in_any_order() -> None:
 
 
 def test_packed_numbers() -> None:
-    """Numbers of a list may be packed."""
+    """Repeated numbers may be packed."""
     data = (
         encode_tag(18, 0)
         + b"\x07"
@@ -339,7 +341,8 @@ def test_packed_numbers() -> None:
 
 
 def test_map_entries() -> None:
-    """An entry may lack its key or value, have them in any order; the last of a key counts."""
+    """Key and value of a map entry may be absent or in reverse order. The last entry of a key
+    wins."""
     entries = [
         b"",
         encode_delimited(2, b"v") + encode_delimited(1, b"k"),
@@ -381,15 +384,15 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
-def test_hostile(data: bytes) -> None:
-    """Bytes that are no message are Malformed."""
+def test_malformed(data: bytes) -> None:
+    """Malformed bytes raise Malformed."""
     with pytest.raises(Malformed):
         message_decoder(Sample)(data)
 
 
 @pytest.mark.parametrize("depth", [300, 5000])
 def test_depth(depth: int) -> None:
-    """A type that holds itself is not followed without end."""
+    """The nesting of recursive messages is limited."""
     data = b""
     for _ in range(depth):
         data = encode_delimited(3, data)
@@ -399,7 +402,7 @@ def test_depth(depth: int) -> None:
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH, 2000])
 def test_raw_depth(depth: int) -> None:
-    """Raw JSON in an object is no deeper than JSON itself may be."""
+    """Raw JSON within an object has the depth limit of JSON."""
     data = encode_delimited(27, encode_delimited(1, b"[" * depth + b"]" * depth))
     if depth < MAX_DEPTH:
         assert message_encoder(Sample)(message_decoder(Sample)(data)) == b"\x0a\x00" + data
@@ -421,7 +424,7 @@ def _reads_or_refuses(data: bytes) -> None:
 
 
 def test_truncated() -> None:
-    """A message cut off anywhere is refused, or is a message itself."""
+    """A truncated message is Malformed or decodes to a message."""
     step = max(1, len(WHOLE) // 1500)
     for end in (*range(300), *range(300, len(WHOLE), step)):
         _reads_or_refuses(WHOLE[:end])
@@ -430,7 +433,7 @@ def test_truncated() -> None:
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 7)), min_size=1))
 def test_flipped(flips: list[tuple[int, int]]) -> None:
-    """So is one with bits turned over."""
+    """A message with flipped bits is Malformed or decodes to a message."""
     data = bytearray(WHOLE)
     for position, bit in flips:
         data[position] ^= 1 << bit
@@ -439,8 +442,8 @@ def test_flipped(flips: list[tuple[int, int]]) -> None:
 
 @settings(max_examples=200)
 @given(st.binary(max_size=200))
-def test_noise(data: bytes) -> None:
-    """So is noise."""
+def test_random_bytes(data: bytes) -> None:
+    """Random bytes are Malformed or decode to a message."""
     _reads_or_refuses(data)
 
 
@@ -452,12 +455,12 @@ def test_noise(data: bytes) -> None:
     ],
 )  # fmt: skip
 def test_wrong_trees(tree: dict[str, Any]) -> None:
-    """A tree that does not fit its type is NotEncodable."""
+    """A tree that does not match its type is NotEncodable."""
     with pytest.raises(NotEncodable):
         message_encoder(Sample)(tree)
 
 
 def test_no_protobuf() -> None:
-    """A type without a Protobuf form says so."""
+    """A type without Protobuf tags raises an error."""
     with pytest.raises(NotEncodable, match=r"object \*v1.Table does not implement the protobuf"):
         message_encoder(Table)

@@ -1,4 +1,4 @@
-"""JSON made from Protobuf messages without a tree: the same text as by way of one."""
+"""The transcoder from Protobuf to JSON gives the same text as decoding and encoding a tree."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests import trees
 from tests.codecs.test_protobuf_messages import CASES, Sample
 
 SCHEME = Scheme()
-KINDS = [one for one in trees.kinds(SCHEME, wire=True) if not one.kind.endswith("List")]
+KINDS = [kind for kind in trees.kinds(SCHEME, wire=True) if not kind.kind.endswith("List")]
 
 
 def by_tree(type_: type[Type], message: bytes) -> bytes:
-    """The slow way."""
+    """The text by way of a tree."""
     tree = message_decoder(type_)(message)
     add_type_meta(type_, tree)
     return encode_value(tree)
@@ -35,18 +35,18 @@ def by_tree(type_: type[Type], message: bytes) -> bytes:
 @settings(max_examples=1)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
-def test_every_kind_has_the_text_of_its_tree(kind: GroupVersionKind, data: Any) -> None:
-    """Any object of any kind, and one with every field set."""
+def test_every_kind(kind: GroupVersionKind, data: Any) -> None:
+    """Random and complete objects of each kind have the text of their tree."""
     type_ = SCHEME.type_of(kind)
     for tree in (data.draw(trees.trees(type_)), trees.filled(type_)):
         message = message_encoder(type_)(tree)
-        for _ in range(2):  # made, and remembered
+        for _ in range(2):  # the second call uses the cache
             assert transcoder(type_)(message) == by_tree(type_, message)
 
 
 @pytest.mark.parametrize(("tree", "_hex"), CASES)
-def test_every_sort_of_field(tree: Tree, _hex: str) -> None:
-    """Absent, zero and set values of each sort of field."""
+def test_every_field_type(tree: Tree, _hex: str) -> None:
+    """Absent, zero and set values of each field type."""
     message = message_encoder(Sample)(tree)
     assert transcoder(Sample)(message) == by_tree(Sample, message)
 
@@ -78,8 +78,9 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES)
-def test_messages_that_others_wrote(message: bytes) -> None:
-    """Whatever form a message has that the reader takes."""
+def test_messages_of_other_encoders(message: bytes) -> None:
+    """Messages with fields in another order, packed numbers or merged structs have the text of
+    their tree."""
     assert transcoder(Sample)(message) == by_tree(Sample, message)
 
 
@@ -94,14 +95,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("message", BROKEN.values(), ids=BROKEN)
-def test_what_is_not_whole_raises(message: bytes) -> None:
-    """Invalid messages raise one of TRANSCODE_ERRORS."""
+def test_malformed(message: bytes) -> None:
+    """Malformed messages raise one of TRANSCODE_ERRORS."""
     with pytest.raises(TRANSCODE_ERRORS):
         transcoder(Sample)(message)
 
 
 def test_cache_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Entries that are not used are evicted; entries in use stay."""
+    """Unused entries of the cache are evicted; entries in use stay."""
     memory = protobuf_to_json._TextCache()
     monkeypatch.setattr(protobuf_to_json, "_text_cache", memory)
     monkeypatch.setattr(protobuf_to_json, "CACHE_BYTES", 10_000)
@@ -123,7 +124,7 @@ def test_cache_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_cache_entries_take_the_counted_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts of leaves, which another library writes, take no more memory than they are long."""
+    """The texts of scalar values, which orjson writes, take as much memory as the cache counts."""
     memory = protobuf_to_json._TextCache()
     monkeypatch.setattr(protobuf_to_json, "_text_cache", memory)
     write = transcoder(Sample)

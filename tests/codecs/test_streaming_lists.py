@@ -1,4 +1,4 @@
-"""Lists as text in pieces against the same lists written at once."""
+"""Lists encoded as text in chunks, compared with the same lists encoded at once."""
 
 import itertools
 
@@ -22,12 +22,12 @@ ITEMS = (
     {"zz": "open end\n\n"},
     {"only": "...\n"},
 )
-LISTS = [(), *((one,) for one in ITEMS), *itertools.permutations(ITEMS, 2), ITEMS]
+LISTS = [(), *((item,) for item in ITEMS), *itertools.permutations(ITEMS, 2), ITEMS]
 
 
 @pytest.mark.parametrize("items", LISTS)
-def test_pieces_make_the_document(items):
-    """However a list is written, the bytes are the same."""
+def test_chunks_make_the_document(items):
+    """The joined chunks equal the document."""
     whole = {**HEAD, "items": list(items)}
     for order in (0, json.SORT_KEYS):
         plain = json.encode_value(whole, option=order) + b"\n"
@@ -40,8 +40,8 @@ def test_pieces_make_the_document(items):
     assert b"".join(stream_yaml_list(HEAD, "items", items)) == yaml.encode_value(whole)
 
 
-def test_member_may_stand_last_or_between_in_yaml():
-    """Where keys are sorted, rows come after what else there is."""
+def test_members_in_yaml():
+    """YAML sorts keys, so `rows` follows the other members."""
     head = {"kind": "Table", "apiVersion": "v1", "rows": []}
     rows = [{"cells": ["a", 1]}, {"cells": []}]
     whole = yaml.encode_value({**head, "rows": rows})

@@ -1,4 +1,4 @@
-"""Reading JSON-shaped values by their declared types."""
+"""Decoding JSON-shaped values by declared types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = list(trees.kinds(SCHEME))
 
 
 class Part(Type):
-    """A part of the kind below."""
+    """A struct in the kind below."""
 
     name: str = field(1, always=True)
     size: int32 = field(2)
@@ -31,14 +31,14 @@ class Part(Type):
 
 
 class Head(Type):
-    """A struct that is embedded."""
+    """An embedded struct."""
 
     first: str = field(1)
     second: str | None = field(2)
 
 
 class Sample(Kind):
-    """One field of each sort."""
+    """A type with a field of each type."""
 
     text: str = field(1)
     text_pointer: str | None = field(2, json="textPointer")
@@ -69,7 +69,7 @@ class Sample(Kind):
     verbs: StringList = field(27)
 
 
-# What a Sample has when nothing is said.
+# The canonical Sample without any field set.
 BARE = {
     "kind": "", "apiVersion": "", "textAlways": "", "flagAlways": False, "part": {"name": ""},
     "textsAlways": None, "at": None,
@@ -84,12 +84,12 @@ def read(value: Any) -> dict[str, Any]:
 
 
 def test_zero_values() -> None:
-    """Structs and `always` fields stand even when nothing is said."""
+    """Structs and `always` fields are present even if the input omits them."""
     assert read({}) == BARE
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("value", "expected"),
     [
         ({"text": ""}, {}),
         ({"text": None}, {}),
@@ -130,25 +130,31 @@ def test_zero_values() -> None:
         ({"verbs": ["get"]}, {"verbs": ["get"]}),
     ],
 )
-def test_canonical(said: dict[str, Any], kept: dict[str, Any]) -> None:
-    """Values come out as Go's encoder writes what its decoder read."""
-    tree = read(said)
-    assert tree == {**BARE, **kept}
+def test_canonical(value: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The decoder returns what Go's encoder writes after Go's decoder has read the input."""
+    tree = read(value)
+    assert tree == {**BARE, **expected}
     assert json.dumps(read(tree)) == json.dumps(tree)
 
 
 def test_order() -> None:
-    """Keys stand in declared order, those of maps sorted, whatever order they came in."""
-    said = {"labels": {"b": "", "a": ""}, "second": "", "text": "x", "first": "y", "kind": "Sample"}
-    assert list(read(said)) == [
+    """Keys have the declared order, and those of maps are sorted."""
+    value = {
+        "labels": {"b": "", "a": ""},
+        "second": "",
+        "text": "x",
+        "first": "y",
+        "kind": "Sample",
+    }
+    assert list(read(value)) == [
         "kind", "apiVersion", "text", "textAlways", "flagAlways", "part", "first", "second",
         "textsAlways", "labels", "at",
     ]  # fmt: skip
-    assert list(read(said)["labels"]) == ["a", "b"]
+    assert list(read(value)["labels"]) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("said", "value", "where", "type_"),
+    ("value", "type_of_value", "place", "type_"),
     [
         ({"text": 1}, "number", "Sample.text", "string"),
         ({"flag": "true"}, "string", "Sample.flag", "bool"),
@@ -170,16 +176,16 @@ def test_order() -> None:
         ({"port": 1.5}, "number 1.5", "Sample.port", "int32"),
     ],
 )
-def test_wrong_types(said: Any, value: str, where: str, type_: str) -> None:
-    """A value of the wrong type is told in Go's words, with its struct and the path of fields."""
+def test_wrong_types(value: Any, type_of_value: str, place: str, type_: str) -> None:
+    """A value of the wrong type is an error with Go's message, with the struct and the path."""
     with pytest.raises(WrongValue) as caught:
-        read(said)
-    message = f"json: cannot unmarshal {value} into Go struct field {where} of type {type_}"
+        read(value)
+    message = f"json: cannot unmarshal {type_of_value} into Go struct field {place} of type {type_}"
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("value", "message"),
     [
         ([], "json: cannot unmarshal array into Go value of type test_struct_decoder.Sample"),
         ("x", "json: cannot unmarshal string into Go value of type test_struct_decoder.Sample"),
@@ -189,23 +195,23 @@ def test_wrong_types(said: Any, value: str, where: str, type_: str) -> None:
         ({"sizes": {"cpu": "1 k"}}, "quantities must match the regular expression .*"),
     ],
 )
-def test_wrong_texts(said: Any, message: str) -> None:
-    """A text that does not parse is told in the words of its type, without a path."""
+def test_wrong_texts(value: Any, message: str) -> None:
+    """A text that does not parse is an error with the message of its type, without a path."""
     with pytest.raises(WrongValue, match=f"^{message}$"):
-        read(said)
+        read(value)
 
 
 def test_unknown_fields() -> None:
-    """Fields that the type does not have are left out, their paths told; names are exact."""
+    """Unknown fields are dropped and their paths reported. Names are case-sensitive."""
     unknown: list[str] = []
-    said = {"Text": "x", "part": {"q": 1}, "parts": [{}, {"q": {"z": 1}, "parts": [{"r": None}]}]}
-    tree = decode_tree(Sample, said, unknown)
+    value = {"Text": "x", "part": {"q": 1}, "parts": [{}, {"q": {"z": 1}, "parts": [{"r": None}]}]}
+    tree = decode_tree(Sample, value, unknown)
     assert tree == {**BARE, "parts": [{"name": ""}, {"name": "", "parts": [{"name": ""}]}]}
     assert unknown == ["Text", "part.q", "parts[1].q", "parts[1].parts[0].r"]
 
 
 def test_many_unknown_fields() -> None:
-    """No more unknown fields are told than anybody reports."""
+    """The number of reported unknown fields is limited."""
     unknown: list[str] = []
     part = {f"q{number}": 1 for number in range(60)}
     decode_tree(Sample, {"parts": [part, part, part]}, unknown)
@@ -215,24 +221,24 @@ def test_many_unknown_fields() -> None:
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH, 5000])
 def test_depth(depth: int) -> None:
-    """A type that holds itself is not followed without end."""
-    said: dict[str, Any] = {}
+    """The nesting of recursive types is limited."""
+    value: dict[str, Any] = {}
     for _ in range(depth):
-        said = {"parts": [said]}
+        value = {"parts": [value]}
     with pytest.raises(Malformed, match="exceeded max depth"):
-        decode_tree(Sample, said, [])
+        decode_tree(Sample, value, [])
 
 
-def test_input_is_left_alone() -> None:
-    """What was read is not changed, and the tree shares none of its lists and maps."""
-    said = {"part": {"size": 1}, "labels": {"a": "b"}, "texts": ["x"], "parts": [{}]}
-    before = json.dumps(said)
-    tree = read(said)
+def test_input_is_not_changed() -> None:
+    """The decoder does not change its input, and the tree shares no list or map with it."""
+    value = {"part": {"size": 1}, "labels": {"a": "b"}, "texts": ["x"], "parts": [{}]}
+    before = json.dumps(value)
+    tree = read(value)
     tree["labels"]["c"] = "d"
     tree["texts"].append("y")
     tree["part"]["size"] = 2
     tree["parts"][0]["name"] = "z"
-    assert json.dumps(said) == before
+    assert json.dumps(value) == before
     assert read({}) == BARE
 
 
@@ -240,7 +246,7 @@ def test_input_is_left_alone() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
 def test_canonical_trees_stay(kind: GroupVersionKind, data: st.DataObject) -> None:
-    """A canonical tree of any kind reads as itself, key order included."""
+    """Decoding a canonical tree of any kind returns an equal tree, with the same order of keys."""
     tree = data.draw(trees.objects(SCHEME, kind))
     unknown: list[str] = []
     again = decode_tree(SCHEME.type_of(kind), tree, unknown)
@@ -250,7 +256,7 @@ def test_canonical_trees_stay(kind: GroupVersionKind, data: st.DataObject) -> No
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_filled_trees_stay(kind: GroupVersionKind) -> None:
-    """So does one in which every field is set."""
+    """Decoding a tree with every field set returns an equal tree."""
     type_ = SCHEME.type_of(kind)
     tree = {"kind": kind.kind, "apiVersion": str(kind.group_version), **trees.filled(type_)}
     assert json.dumps(decode_tree(type_, tree, [])) == json.dumps(tree)
@@ -275,7 +281,7 @@ _ANY = st.recursive(
 @settings(max_examples=200)
 @given(_ANY)
 def test_any_value(value: Any) -> None:
-    """Whatever is read, it is a tree or a CodecError; and a tree reads as itself."""
+    """Any value decodes to a tree or raises CodecError, and decoding the tree changes nothing."""
     pod = SCHEME.type_of(GroupVersionKind("", "v1", "Pod"))
     try:
         tree = decode_tree(pod, value, [])

@@ -1,4 +1,4 @@
-"""Values of several shapes, and lists and raw JSON that are messages of their own."""
+"""Fields that accept values of several types, and messages with lists and raw JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kapiserver.codecs.tree_decoder import decode_tree
 
 
 class Sample(Type):
-    """One field of each sort."""
+    """A type with each such field."""
 
     some: v1.JSONSchemaPropsOrArray | None = field(1)
     more: v1.JSONSchemaPropsOrBool | None = field(2)
@@ -27,7 +27,7 @@ class Sample(Type):
     old: v1beta1.JSONSchemaPropsOrBool | None = field(7)
 
 
-# (as read, canonical, bytes where they are few)
+# (input, canonical value, bytes or "")
 CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"more": True}, {"more": True}, "12020801"),
     ({"more": False}, {"more": False}, "12020800"),
@@ -47,18 +47,18 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "tree", "expected"), CASES)
-def test_forms(said: dict[str, Any], tree: dict[str, Any], expected: str) -> None:
-    """Each form reads into its canonical one, and goes through Protobuf unchanged."""
-    assert decode_tree(Sample, said, []) == tree
+@pytest.mark.parametrize(("value", "tree", "expected"), CASES)
+def test_forms(value: dict[str, Any], tree: dict[str, Any], expected: str) -> None:
+    """Each type of value decodes to its canonical form and round-trips through Protobuf."""
+    assert decode_tree(Sample, value, []) == tree
     written = message_encoder(Sample)(tree)
     assert message_decoder(Sample)(written) == tree
     if expected:
         assert written.hex() == expected
 
 
-def test_other_shapes() -> None:
-    """Where Go takes whatever it gets, a shape that does not fit is nothing."""
+def test_ignored_values() -> None:
+    """Values of unexpected types become null where Go's decoder accepts any value."""
     assert decode_tree(Sample, {"some": "text"}, []) == {"some": None}
     assert decode_tree(Sample, {"needs": {"a": 1}}, []) == {"needs": {"a": None}}
 
@@ -73,16 +73,16 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("said", "words"), WRONG)
-def test_wrong_values(said: dict[str, Any], words: str) -> None:
-    """What does not fit is told as Go's own decoders of these types tell it."""
+@pytest.mark.parametrize(("value", "words"), WRONG)
+def test_wrong_values(value: dict[str, Any], words: str) -> None:
+    """Values of wrong types are errors with the messages of Go's custom decoders."""
     with pytest.raises(WrongValue) as raised:
-        decode_tree(Sample, said, [])
+        decode_tree(Sample, value, [])
     assert str(raised.value) == words
 
 
 def test_unknown_fields_inside_are_dropped() -> None:
-    """Nobody reports unknown fields below a value that decodes itself."""
+    """Unknown fields within a value with a custom decoder are not reported."""
     unknown: list[str] = []
     tree = decode_tree(Sample, {"some": {"type": "x", "color": "red"}, "size": 1}, unknown)
     assert tree == {"some": {"type": "x"}}

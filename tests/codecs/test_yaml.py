@@ -1,4 +1,4 @@
-"""YAML 1.1 as sigs.k8s.io/yaml reads and writes it."""
+"""YAML 1.1 as sigs.k8s.io/yaml decodes and encodes it."""
 
 import contextlib
 
@@ -23,7 +23,8 @@ SCALARS = [
 
 @pytest.mark.parametrize(("text", "value"), SCALARS)
 def test_scalars(text, value):
-    """An unquoted scalar is what YAML 1.1 and Go make of it; what is not text needs quotes."""
+    """An unquoted scalar has the type that YAML 1.1 and Go give it. Text that looks like another
+    type is quoted."""
     assert resolve(text) == value
     assert type(resolve(text)) is type(value)
     assert needs_quotes(text) == (not isinstance(value, str) or text[:2] in ("12", "20"))
@@ -53,7 +54,7 @@ READ = [
 
 @pytest.mark.parametrize(("text", "value"), READ)
 def test_read(text, value):
-    """Values come out as YAML to JSON makes them; only the first document is looked at."""
+    """Values equal those of Go's conversion of YAML to JSON. Only the first document is decoded."""
     assert decode_value(text.encode()) == value
 
 
@@ -76,14 +77,15 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("text", "message"), MALFORMED, ids=[t[:12] for t, _ in MALFORMED])
 def test_malformed(text, message):
-    """Errors are worded as Go's yaml words them."""
+    """Errors have the messages of Go's yaml package."""
     with pytest.raises(Malformed) as caught:
         decode_value(text.encode())
     assert str(caught.value) == message
 
 
 def test_alias_bombs():
-    """What aliases stand for is counted before it is made; honest use of them is fine."""
+    """The size of expanded aliases is limited before they are expanded; documents with a few
+    aliases are fine."""
     bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
     for level in range(1, 12):
         bomb += f"a{level}: &a{level} [{','.join([f'*a{level - 1}'] * 9)}]\n"
@@ -97,20 +99,20 @@ def test_alias_bombs():
 
 
 def test_very_many_values():
-    """The parser is slow: a document of very many values is refused before it is done."""
+    """A document with very many values is refused before it is parsed to its end."""
     with pytest.raises(TooLarge):
         decode_value(b"[" + b"1," * (MAX_VALUES + 1) + b"]")
 
 
 def test_aliases_are_copies():
-    """Changing what one alias stands for leaves the others alone."""
+    """Each alias is a separate copy."""
     tree = decode_value(b"a: &x {b: [1]}\nc: *x\n")
     tree["a"]["b"].append(2)
     assert tree["c"] == {"b": [1]}
 
 
 def test_many_documents():
-    """All documents of a stream are read, empty ones passed over."""
+    """All documents of a stream are decoded, without empty ones."""
     assert decode_values(b"---\na: 1\n---\n# no\n---\nb: 2\n...\n") == [{"a": 1}, {"b": 2}]
 
 
@@ -150,19 +152,20 @@ spec:
 
 
 def test_written():
-    """Keys sorted as Go's yaml sorts them, lists not indented, quotes where they are needed."""
+    """Keys are sorted as by Go's yaml package, lists are not indented, and quotes are written where
+    necessary."""
     value = decode_value(WRITTEN.encode())
     assert encode_value(value).decode() == WRITTEN
     assert value["metadata"]["labels"]["a2"] == "yes"
 
 
 def test_broken_text():
-    """What is no valid Unicode becomes U+FFFD."""
+    """Invalid Unicode becomes U+FFFD."""
     assert encode_value({"a\ud800": "\udcff"}) == "a\ufffd: \ufffd\n".encode()
 
 
 def test_long_lines_stay_whole():
-    """Nothing is folded."""
+    """Long lines are not folded."""
     text = "word " * 100 + "end"
     assert encode_value({"a": text}) == f"a: {text}\n".encode()
 
@@ -183,13 +186,13 @@ VALUES = st.recursive(
 @settings(max_examples=200)
 @given(VALUES)
 def test_round_trip(value):
-    """What is written reads back as an equal value."""
+    """Encoded values decode to equal values."""
     assert decode_value(encode_value({"a": value})) == {"a": value}
 
 
 @settings(max_examples=200)
 @given(st.one_of(st.binary(max_size=40), st.text("&*![]{}:,-?|>'\"%@`#<~ \n\tax1.", max_size=40)))
 def test_any_bytes(data):
-    """Any bytes are a value or a CodecError."""
+    """Any bytes decode to a value or raise CodecError."""
     with contextlib.suppress(CodecError):
         decode_values(data if isinstance(data, bytes) else data.encode())

@@ -34,7 +34,7 @@ DEFINITIONS = {
 }
 """Packages that carry CustomResourceDefinitions, with the files that do, for the folder `crds`.
 
-Their very versions: the tests tell what these definitions refuse, word by word.
+The versions are pinned: the tests contain the exact messages of these definitions.
 """
 
 

@@ -204,7 +204,7 @@ def test_budgets(api: Api, core: str, namespace: str) -> None:
         return budget
 
     current = observed(created["metadata"]["generation"])
-    while True:  # the loop may come between
+    while True:  # the controller may write in between
         current["spec"]["minAvailable"] = "2%"
         response = api.request("PUT", f"{path}/b", current)
         if response.status != 409:

@@ -45,7 +45,7 @@ def collects(server: Server, *, within: float) -> None:
 
 
 def test_leader_ends(tmp_path: Path, etcd: Member) -> None:
-    """The first server collects garbage; when it ends, the other one does so within seconds."""
+    """The first server collects garbage; when it stops, the other one does so within seconds."""
     with serving(tmp_path / "other", etcd, "/ends") as first:
         collects(first, within=60)
         with serving(tmp_path / "one", etcd, "/ends") as second:

@@ -71,7 +71,7 @@ def group(client: Any, server: Server, request: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("group", ["custom"], indirect=True)
 def test_custom_objects_api(client: Any, group: str, namespace: str) -> None:
-    """Objects, their status and scale, in every kind of patch, and their watch."""
+    """CustomObjectsApi reads, writes, patches and watches objects, their status and their scale."""
     from kubernetes import client as kubernetes
 
     with _quiet():
@@ -155,7 +155,7 @@ def _watch_and_delete(api: Any, location: tuple[str, ...], listing: Any) -> set[
 
 @pytest.mark.parametrize("group", ["dynamic"], indirect=True)
 def test_dynamic_client(client: Any, group: str, namespace: str, tmp_path: Path) -> None:
-    """The same by discovery, apply included."""
+    """The dynamic client does the same with discovery, and applies objects."""
     with _quiet():
         from kubernetes import dynamic
         from kubernetes.dynamic import exceptions

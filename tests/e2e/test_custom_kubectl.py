@@ -1,4 +1,4 @@
-"""kubectl with a custom kind: install it, wait for it, use its objects, remove it."""
+"""kubectl with a custom kind: define it, wait for it, use its objects, delete it."""
 
 import json
 import re
@@ -52,8 +52,8 @@ spec: {cronSpec: "* * * * */5", image: tab}
 
 
 def test_custom_kind(server: Server, kubectl: Kubectl, newest: Kubectl) -> None:
-    """Definition and object in one life: apply, wait, get, explain, scale, patch, apply by the
-    server, categories and short names, validation on both sides, delete."""
+    """A definition and its objects with apply, wait, get, explain, scale, patch, server-side apply,
+    categories and short names, validation by client and server, delete."""
     assert kubectl("apply", "-f", "-", stdin=CRONTABS).endswith("created\n")
     established(server, "crontabs.stable.example.com")
     kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com")

@@ -44,7 +44,7 @@ def prefix(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def two(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Server]]:
+def servers(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Server]]:
     """Two servers over one etcd."""
     with (
         serving(tmp_path / "one", etcd, prefix) as first,
@@ -53,9 +53,9 @@ def two(tmp_path: Path, etcd: Member, prefix: str) -> Iterator[tuple[Server, Ser
         yield first, second
 
 
-def test_reads_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> None:
+def test_reads_see_what_the_other_server_wrote(servers: tuple[Server, Server]) -> None:
     """A write on one server is visible to get and list on the other at once."""
-    first, second = two
+    first, second = servers
     created = create(first, "a")
     assert call(second, "GET", f"{CONFIGMAPS}/a") == created
     assert names(call(second, "GET", CONFIGMAPS)) == ["a"]
@@ -68,9 +68,9 @@ def test_reads_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> No
     assert call(second, "GET", f"{CONFIGMAPS}/a", status=404)["reason"] == "NotFound"
 
 
-def test_watches_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> None:
+def test_watches_see_what_the_other_server_wrote(servers: tuple[Server, Server]) -> None:
     """A watch on one server delivers each write of the other, with its revision."""
-    first, second = two
+    first, second = servers
     start_revision = call(second, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
     only = "fieldSelector=metadata.name=a"  # kube-root-ca.crt may be created meanwhile
     query = (
@@ -86,9 +86,9 @@ def test_watches_see_what_the_other_server_wrote(two: tuple[Server, Server]) -> 
     assert (deleted["type"], deleted["object"]["data"]) == ("DELETED", {"by": "one"})
 
 
-def test_a_list_goes_on_at_the_other_server(two: tuple[Server, Server]) -> None:
+def test_continue_at_the_other_server(servers: tuple[Server, Server]) -> None:
     """A continue token of one server works on the other, at the revision of the first page."""
-    first_server, second = two
+    first_server, second = servers
     for name in "abc":
         create(first_server, name)
     first = call(first_server, "GET", f"{CONFIGMAPS}?limit=2")
@@ -146,14 +146,16 @@ def test_a_rolling_restart_loses_nothing(tmp_path: Path, etcd: Member, prefix: s
         load.check(second)
 
 
-def test_one_leader(two: tuple[Server, Server]) -> None:
+def test_one_leader(servers: tuple[Server, Server]) -> None:
     """Of several candidates that take a Lease at once, exactly one succeeds each time."""
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     lease = {"metadata": {"name": "leader"}, "spec": {"holderIdentity": "nobody"}}
 
     def attempt(operation: Callable[[Server, str], bool], round_number: int) -> list[str]:
-        """The candidate that succeeded, of all that try at once."""
-        candidates = {f"candidate-{round_number}-{number}": two[number % 2] for number in range(6)}
+        """Let all candidates try at once; return the one that succeeded."""
+        candidates = {
+            f"candidate-{round_number}-{number}": servers[number % 2] for number in range(6)
+        }
         with ThreadPoolExecutor(6) as threads:
             outcomes = threads.map(
                 lambda contender: operation(candidates[contender], contender), candidates
@@ -167,7 +169,7 @@ def test_one_leader(two: tuple[Server, Server]) -> None:
 
     assert len(attempt(make, 0)) == 1
     for round_number in range(5):
-        current_lease = call(two[0], "GET", f"{path}/leader")
+        current_lease = call(servers[0], "GET", f"{path}/leader")
 
         def take(server: Server, candidate: str, current_lease: Any = current_lease) -> bool:
             claim = {**current_lease, "spec": {"holderIdentity": candidate}}
@@ -178,7 +180,7 @@ def test_one_leader(two: tuple[Server, Server]) -> None:
         (winner,) = attempt(take, round_number)
         holders = [
             call(any_server, "GET", f"{path}/leader")["spec"]["holderIdentity"]
-            for any_server in two
+            for any_server in servers
         ]
         assert holders == [winner, winner]
 
@@ -241,7 +243,7 @@ def test_an_etcd_without_space(tmp_path: Path) -> None:
         member.remove()
 
 
-def test_prefixes_are_apart(tmp_path: Path, etcd: Member, prefix: str) -> None:
+def test_prefixes_are_separate(tmp_path: Path, etcd: Member, prefix: str) -> None:
     """Servers with different prefixes share an etcd and do not see each other's objects."""
     with (
         serving(tmp_path / "one", etcd, f"{prefix}/one") as first,

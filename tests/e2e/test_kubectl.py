@@ -12,8 +12,8 @@ from tests.e2e.manifests import DEPLOYMENT, POD
 from tests.e2e.programs import Kubectl, Server, kubectls, run
 
 
-def test_the_oldest(server: Server, namespace: str) -> None:
-    """A kubectl of years ago creates with validation, applies, gets and deletes."""
+def test_oldest_kubectl(server: Server, namespace: str) -> None:
+    """kubectl 1.20 creates with validation, applies, gets and deletes."""
     oldest = kubectls()[-1]
     for verb, participle in (("create", "created"), ("apply", "configured"), ("delete", "deleted")):
         output = run(oldest, server, "-n", namespace, verb, "-f", "-", stdin=DEPLOYMENT)

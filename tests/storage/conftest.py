@@ -1,4 +1,5 @@
-"""Fixtures of the store tests: coroutine tests, a clock that tests move, and a store per backend.
+"""Fixtures of the store tests: coroutine tests, a clock that tests move, and a store per
+backend.
 
 To hold another backend to the contract, add a line to `BACKENDS`.
 """

@@ -77,7 +77,7 @@ def check_file(path: Path) -> None:
                 live_revisions.pop(key, None)
             else:
                 live_revisions[key] = revision
-            if revision < compacted:  # still here because it is what `compacted` shows
+            if revision < compacted:  # kept because it is current at the compacted revision
                 assert not deleted
                 later_write = "SELECT 1 FROM log WHERE key = ? AND revision > ? AND revision <= ?"
                 assert not rows(later_write, key, revision, compacted)

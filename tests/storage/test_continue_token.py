@@ -88,7 +88,7 @@ def test_a_key_outside_of_the_prefix_is_refused(start: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "%%%", "é", "A" * 40, "A" * 100_000, "a b", "AAAA====A"])
-def test_rubbish_is_refused(text: str) -> None:
+def test_malformed_tokens(text: str) -> None:
     """Text that is not a token is a BadToken."""
     with pytest.raises(BadToken):
         TOKENS.decode(text, PREFIX)

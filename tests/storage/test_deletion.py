@@ -208,7 +208,7 @@ def test_namespaces_wait_for_their_own_finalizers() -> None:
     run(test)
 
 
-def test_delete_collection_deletes_what_is_selected() -> None:
+def test_delete_collection() -> None:
     """deletecollection deletes 1,200 selected objects in pages, and none in other namespaces."""
 
     async def test(harness: StorageHarness) -> None:

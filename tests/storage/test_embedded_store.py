@@ -68,7 +68,7 @@ async def test_survives_a_restart(tmp_path: Path) -> None:
     check_file(path)
 
 
-async def test_acknowledged_after_seen() -> None:
+async def test_acknowledgement_follows_event() -> None:
     """A watch receives a write before the writer gets its acknowledgement."""
     store = await open_store("sqlite::memory:")
     recorder = Recorder()
@@ -102,7 +102,7 @@ async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_broken_sink_harms_no_one_else() -> None:
+async def test_failing_sink() -> None:
     """A sink that raises ends its own watch, and affects neither writers nor other watches."""
 
     class Broken(Recorder):
@@ -121,7 +121,7 @@ async def test_a_broken_sink_harms_no_one_else() -> None:
 
 
 async def test_one_owner(tmp_path: Path) -> None:
-    """Opening a file that a store has open fails, in the same process and in another one."""
+    """Opening a file that another store has open fails, in the same process and in another one."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)
     with pytest.raises(StoreLocked, match=r"store\.db is in use by another kapiserver"):
@@ -139,7 +139,7 @@ async def test_one_owner(tmp_path: Path) -> None:
     await (await open_embedded(path)).close()
 
 
-async def test_the_file_is_its_owners(tmp_path: Path) -> None:
+async def test_file_permissions(tmp_path: Path) -> None:
     """The file is readable by its owner only, because it contains Secrets."""
     path = tmp_path / "store.db"
     store = await open_embedded(path)

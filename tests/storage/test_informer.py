@@ -51,7 +51,7 @@ class BreakableStore:
         return watch
 
     async def range(self, prefix: str, **options: Any) -> Any:
-        """Read, or fail."""
+        """Read the range, or fail."""
         if self.fails:
             raise Unavailable("the test wants it so")
         return await self._kv.range(prefix, **options)
@@ -74,7 +74,7 @@ class BreakableSink:
         self.on_progress = sink.on_progress
 
     def on_closed(self, error: Exception | None) -> None:
-        """The watch is over."""
+        """End the watch."""
         self._sink.on_closed(self.error or error)
 
 
@@ -88,7 +88,7 @@ class Handler:
         self.subscription: Subscription | None = None
 
     def on_change(self, change: ObjectChange) -> None:
-        """One change."""
+        """Apply one change."""
         path = change.last.path
         old_revision = None if change.old is None else int(change.old.revision)
         if self.state.get(path) != old_revision:
@@ -101,7 +101,7 @@ class Handler:
             self.state[path] = int(change.new.revision)
 
     def on_changes(self, changes: Sequence[ObjectChange]) -> None:
-        """A batch."""
+        """Apply a batch of changes."""
         assert changes
         for change in changes:
             self.on_change(change)
@@ -135,7 +135,7 @@ class Model(RuleBasedStateMachine):
         self.remember()
 
     def run(self, operation: Any) -> Any:
-        """The answer, or the storage error instead of it."""
+        """Return the result of the call, or its storage error."""
 
         async def await_operation() -> Any:
             try:
@@ -225,7 +225,7 @@ class Model(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """Let everything recover; then every handler has the state of the store."""
+        """Let the store recover; then every handler has its state."""
         self.breakable.fails = False
         self.remember()
 

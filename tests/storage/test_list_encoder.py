@@ -86,7 +86,7 @@ def test_single_objects_in_each_encoding() -> None:
 
 
 @pytest.mark.parametrize("encoding", [JSON, CBOR], ids=["json", "cbor"])
-def test_large_lists_come_in_slices(encoding: Encoding) -> None:
+def test_large_lists_are_chunked(encoding: Encoding) -> None:
     """A list of several megabytes is encoded in chunks of about 256 KB, on demand."""
 
     async def test(harness: StorageHarness) -> None:

@@ -368,7 +368,7 @@ def test_get_of_an_absent_object() -> None:
     run(test)
 
 
-# Consistency, against a model.
+# Consistency, compared with a model.
 
 _writes = st.lists(
     st.tuples(st.sampled_from("cud"), st.integers(0, 7), st.integers(0, 3)), max_size=40
@@ -383,7 +383,7 @@ def test_pages_show_one_state_while_writers_run(
     limit: int,
     forget: bool,
 ) -> None:
-    """Whatever is written between pages, together they show the state of the first one."""
+    """All pages together show the state of the first one, whatever is written between them."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

@@ -10,7 +10,7 @@ from kapiserver.storage.offload import LARGE_OBJECT_BYTES, Offloader
 
 
 class ImpatientStrategy(Strategy):
-    """Has no time; the other has."""
+    """A strategy whose validation raises ValidationTakesLong on the event loop."""
 
 
 def thread_of(*_):

@@ -29,7 +29,7 @@ def no_progress(_what: str, _done: int, _total: int) -> None:
 
 
 def content(_key: str, _value: bytes) -> str:
-    """Accepts every value."""
+    """Accept every value."""
     return ""
 
 

@@ -348,7 +348,7 @@ def test_cancelled_watches_see_nothing_more() -> None:
 
 
 def test_frames_are_made_once_and_shared() -> None:
-    """A hundred watchers get the same bytes objects, joined if several events come together."""
+    """A hundred watchers get the same bytes objects, joined if several events arrive together."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -401,7 +401,7 @@ def test_closed_store_ends_streams() -> None:
     run(test)
 
 
-# Against a model.
+# Compared with a model.
 
 _writes = st.lists(
     st.tuples(st.sampled_from("cuuld"), st.integers(0, 4), st.integers(0, 2)), max_size=30

@@ -55,6 +55,11 @@ class Observations:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
+    def add(self, other: Observations) -> None:
+        """Add the observations of a histogram with the same buckets."""
+        self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
 
 class Histogram(Generic[Labels]):
     """Observations in buckets for each set of labels; `bounds` are inclusive and ascending."""

@@ -1,8 +1,8 @@
 """The metrics of one server, with the names, labels and buckets of kube-apiserver.
 
-Mirrors endpoints/metrics/metrics.go and admission/metrics/metrics.go of k8s.io/apiserver, and
-util/workqueue of client-go. Labels are bounded: a request for a resource that is not served has
-empty resource labels, and the label of a path is its first segment.
+Mirrors metrics.go of endpoints/metrics, endpoints/filters and admission/metrics of
+k8s.io/apiserver, and util/workqueue of client-go. Labels are bounded: a request for a resource that
+is not served has empty resource labels, and the label of a path is its first segment.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ REQUEST_SECONDS = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
     4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 )  # fmt: skip
+SLI_SECONDS = REQUEST_SECONDS[2:]
 RESPONSE_BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 STORAGE_SECONDS = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
     4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 )  # fmt: skip
+AUTHENTICATION_SECONDS = tuple(0.001 * 2**exponent for exponent in range(15))
 QUEUE_SECONDS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
@@ -57,12 +59,14 @@ class StorageLabels(NamedTuple):
 class RequestSeries:
     """The counts and histograms of all requests with the same labels."""
 
-    __slots__ = ("body_bytes", "labels", "seconds", "statuses")
+    __slots__ = ("body_bytes", "labels", "seconds", "sli_seconds", "statuses")
 
     def __init__(self, labels: RequestLabels) -> None:
         self.labels = labels
         self.statuses: dict[int, int] = {}
         self.seconds = Observations(REQUEST_SECONDS)
+        self.sli_seconds = Observations(SLI_SECONDS)
+        """Without the time that admission webhooks and queues took."""
         self.body_bytes = Observations(RESPONSE_BYTES)
 
 
@@ -86,6 +90,10 @@ class Metrics:
         self.long_running: Gauge[RequestLabels] = Gauge()
         self.in_flight: Gauge[str] = Gauge()
         """By request kind: "readOnly" or "mutating"."""
+        self.authentication_seconds: Histogram[str] = Histogram(AUTHENTICATION_SECONDS)
+        """By result: "success", "failure" without credentials, or "error"."""
+        self.user_requests: Counter[str] = Counter()
+        """Authenticated requests by `username_label`."""
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
         self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
         self.workqueues = WorkQueueMetrics()
@@ -99,6 +107,18 @@ class Metrics:
         """Count one operation of the store, and add it to the running request's latency."""
         self.storage_seconds.observe(StorageLabels(operation, resource), seconds)
         _spend("storage", seconds)
+
+
+def username_label(name: str) -> str:
+    """Return the label of a user; only well-known users have one of their own."""
+    if name in _WELL_KNOWN_USERS:
+        return name
+    return "email_id" if "@" in name else "other"
+
+
+_WELL_KNOWN_USERS = frozenset(
+    ("admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default")
+)
 
 
 def _spend(part: str, seconds: float) -> None:

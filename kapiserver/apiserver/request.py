@@ -82,7 +82,8 @@ class Request:
     decision    of the authorizer
     annotations of the audit event
     warnings    for the client
-    latency     seconds by part: authentication, authorization, body, admission, storage
+    latency     seconds by part: authentication, authorization, queue, body, admission, webhooks,
+                storage
     received    when it was received, in seconds of `time.perf_counter`
     outcome     None until the response or the stream has ended
     """

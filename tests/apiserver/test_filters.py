@@ -171,6 +171,38 @@ def test_authenticated_user() -> None:
     assert _json(bad)["message"] == "Unauthorized"
 
 
+def test_authentication_metrics() -> None:
+    """Attempts are timed by result, and authenticated requests counted by user."""
+    users = ("kubelet", "ann@example.com", "ann")
+    token_file = TokenFileAuthenticator({name: User(name=name) for name in users}, ())
+    authenticator = UnionAuthenticator([token_file], anonymous=False)
+    metrics = Metrics()
+    for token in (*users, "bad", ""):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        _ask(_fine, _request(headers=headers), authenticator=authenticator, metrics=metrics)
+    counts = {
+        result: sum(observations.counts)
+        for result, observations in metrics.authentication_seconds.values.items()
+    }
+    assert counts == {"success": 3, "error": 1, "failure": 1}
+    assert metrics.user_requests.values == {"kubelet": 1, "email_id": 1, "other": 1}
+
+
+def test_sli_duration() -> None:
+    """The SLI duration of a request excludes the time in queues and admission webhooks."""
+
+    async def slow(request: Request) -> AnyResponse:
+        request.received -= 100
+        request.latency |= {"queue": 60, "webhooks": 30, "storage": 5}
+        return text_response("")
+
+    metrics = Metrics()
+    _ask(slow, metrics=metrics)
+    (series,) = metrics.requests.values()
+    assert series.seconds.total == pytest.approx(100, abs=5)
+    assert series.sli_seconds.total == pytest.approx(10, abs=5)
+
+
 def test_refused() -> None:
     """A request that the authorizer denies is a 403 with kube-apiserver's message."""
     authorizer = _Always(Verdict.NO_OPINION)

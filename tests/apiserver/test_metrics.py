@@ -49,6 +49,10 @@ def test_requests(make_server: Callable[..., Any]) -> None:
     seconds = "apiserver_request_duration_seconds"
     assert _value(samples, f"{seconds}_count", verb="POST", **maps) == 2
     assert _value(samples, f"{seconds}_bucket", verb="POST", le="60", **maps) == 2
+    sli = "apiserver_request_sli_duration_seconds"
+    assert _value(samples, f"{sli}_count", verb="POST", **maps) == 2
+    assert _value(samples, f"{sli}_bucket", verb="POST", le="0.05", **maps) >= 0
+    assert all("dry_run" not in labels for labels, _ in samples[f"{sli}_count"])
     assert _value(samples, "apiserver_response_sizes_count", verb="GET", **maps) == 1
     assert _value(samples, "apiserver_response_sizes_sum", verb="LIST", **maps) > 100
     assert _value(samples, "apiserver_current_inflight_requests", request_kind="readOnly") == 1

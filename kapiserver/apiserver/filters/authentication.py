@@ -7,19 +7,32 @@ from __future__ import annotations
 
 import time
 
+from kapiserver.apiserver.authentication.authenticator import bearer_token
 from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.errors import Unauthorized
+from kapiserver.apiserver.metrics import username_label
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:
-    """Set the user of each request."""
+    """Set the user of each request, and count results and users."""
     authenticate_request = server.authenticator.authenticate
+    seconds, user_requests = server.metrics.authentication_seconds, server.metrics.user_requests
 
     async def handle(request: Request) -> AnyResponse:
-        started = time.perf_counter()
-        request.user = await authenticate_request(request)
-        request.add_latency("authentication", started)
+        result, started = "error", time.perf_counter()
+        try:
+            request.user = await authenticate_request(request)
+            result = "success"
+        except Unauthorized:
+            if not bearer_token(request):
+                result = "failure"
+            raise
+        finally:
+            spent = request.latency["authentication"] = time.perf_counter() - started
+            seconds.observe(result, spent)
+        user_requests.add(username_label(request.user.name))
         return await next_handler(request)
 
     return handle

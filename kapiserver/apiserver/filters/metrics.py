@@ -81,7 +81,10 @@ def _record(metrics: Metrics, request: Request) -> None:
     except KeyError:
         series.statuses[outcome.status] = 1
     if info.verb != "watch":
-        series.seconds.observe(time.perf_counter() - request.received)
+        seconds, latency = time.perf_counter() - request.received, request.latency
+        series.seconds.observe(seconds)
+        excluded = latency.get("webhooks", 0.0) + latency.get("queue", 0.0)
+        series.sli_seconds.observe(seconds - excluded)
         if info.verb in _READ_VERBS:
             series.body_bytes.observe(outcome.bytes_sent)
 

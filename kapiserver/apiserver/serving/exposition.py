@@ -15,6 +15,7 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
+    UnknownMetricFamily,
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
@@ -27,6 +28,7 @@ from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.metrics import Observations
 
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
+_SLI_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
 _COMPONENT = "apiserver"
 
 
@@ -52,6 +54,8 @@ class _ServerCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._requests()
+        yield from self._latencies()
+        yield from self._authentication()
         yield from self._admission()
         yield from self._storage()
         yield from self._workqueues()
@@ -59,9 +63,8 @@ class _ServerCollector(Collector):
     def _requests(self) -> Iterator[Metric]:
         metrics = self._server.metrics
         # Several keys may have the same labels; PATCH requests have keys of their own.
-        all_series = metrics.requests.values()
         counts: dict[Sequence[str], float] = {}
-        for series in all_series:
+        for series in metrics.requests.values():
             for status, count in series.statuses.items():
                 labels = (*series.labels, _COMPONENT, str(status))
                 counts[labels] = counts.get(labels, 0) + count
@@ -70,20 +73,6 @@ class _ServerCollector(Collector):
             "Requests by verb, resource, scope and status.",
             (*_REQUEST_LABELS, "code"),
             counts,
-        )
-        finite = [series for series in all_series if sum(series.seconds.counts)]
-        yield _histogram(
-            "apiserver_request_duration_seconds",
-            "Seconds from the request's head to the end of its response; no watches.",
-            _REQUEST_LABELS,
-            [((*series.labels, _COMPONENT), series.seconds) for series in finite],
-        )
-        reads = [series for series in finite if series.labels.verb in ("GET", "LIST")]
-        yield _histogram(
-            "apiserver_response_sizes",
-            "Bytes of the bodies that GET and LIST returned.",
-            _REQUEST_LABELS,
-            [((*series.labels, _COMPONENT), series.body_bytes) for series in reads],
         )
         yield _gauge(
             "apiserver_longrunning_requests",
@@ -96,6 +85,54 @@ class _ServerCollector(Collector):
             "Requests in flight, without watches.",
             ("request_kind",),
             {(kind,): value for kind, value in metrics.in_flight.values.items()},
+        )
+
+    def _latencies(self) -> Iterator[Metric]:
+        finite = [
+            series
+            for series in self._server.metrics.requests.values()
+            if sum(series.seconds.counts)
+        ]
+        yield _histogram(
+            "apiserver_request_duration_seconds",
+            "Seconds from the request's head to the end of its response; no watches.",
+            _REQUEST_LABELS,
+            _merged([((*series.labels, _COMPONENT), series.seconds) for series in finite]),
+        )
+        yield _histogram(
+            "apiserver_request_sli_duration_seconds",
+            "Seconds of a request without the time in admission webhooks and queues; no watches.",
+            _SLI_LABELS,
+            _merged([(_sli_labels(series.labels), series.sli_seconds) for series in finite]),
+        )
+        reads = [series for series in finite if series.labels.verb in ("GET", "LIST")]
+        yield _histogram(
+            "apiserver_response_sizes",
+            "Bytes of the bodies that GET and LIST returned.",
+            _REQUEST_LABELS,
+            _merged([((*series.labels, _COMPONENT), series.body_bytes) for series in reads]),
+        )
+
+    def _authentication(self) -> Iterator[Metric]:
+        metrics = self._server.metrics
+        results = metrics.authentication_seconds.values
+        yield _histogram(
+            "authentication_duration_seconds",
+            "Seconds that the authentication of a request took, by result.",
+            ("result",),
+            [((result,), observations) for result, observations in results.items()],
+        )
+        yield _untyped(
+            "authentication_attempts",
+            "Authenticated requests by result: success, failure (no credentials) or error.",
+            ("result",),
+            {(result,): sum(observations.counts) for result, observations in results.items()},
+        )
+        yield _untyped(
+            "authenticated_user_requests",
+            "Authenticated requests by user; only well-known users have a label of their own.",
+            ("username",),
+            {(name,): count for name, count in metrics.user_requests.values.items()},
         )
 
     def _admission(self) -> Iterator[Metric]:
@@ -184,6 +221,16 @@ def _counter(
     return family
 
 
+def _untyped(
+    name: str, text: str, labels: Iterable[str], values: Mapping[Sequence[str], float]
+) -> Metric:
+    """Return a counter without a type: prometheus-client would append `_total` to the name."""
+    family = UnknownMetricFamily(name, text, labels=list(labels))
+    for label_values, value in values.items():
+        family.add_metric(label_values, value)
+    return family
+
+
 def _gauge(
     name: str, text: str, labels: Iterable[str], values: Mapping[Sequence[str], float]
 ) -> Metric:
@@ -191,6 +238,22 @@ def _gauge(
     for label_values, value in values.items():
         family.add_metric(label_values, value)
     return family
+
+
+def _sli_labels(labels: RequestLabels) -> Sequence[str]:
+    return (labels.verb, *labels[2:], _COMPONENT)
+
+
+def _merged(
+    values: Iterable[tuple[Sequence[str], Observations]],
+) -> Iterable[tuple[Sequence[str], Observations]]:
+    """Add up the observations with the same labels."""
+    merged: dict[Sequence[str], Observations] = {}
+    for labels, observations in values:
+        if labels not in merged:
+            merged[labels] = Observations(observations.bounds)
+        merged[labels].add(observations)
+    return merged.items()
 
 
 def _histogram(

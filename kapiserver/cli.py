@@ -165,11 +165,11 @@ def _serve_as_worker(config: Config, channel: WorkerChannel) -> None:
         runner.run(_run_server(config, channel))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     try:
         import uvloop
     except ImportError:
-        return None
+        return asyncio.SelectorEventLoop  # the default one of Windows has no readers of sockets
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
 

@@ -58,6 +58,10 @@ class Outcome:
     finished: bool
 
 
+def _ignore() -> None:
+    pass
+
+
 def _no_stream() -> WatchSink:
     raise RuntimeError("this request was not read from a connection: it takes no stream")
 
@@ -72,6 +76,7 @@ class Request:
     query       includes empty values
     certificate the client's TLS certificate, or None
     open_sink   opens a stream to the client, for handlers that return a StreamResponse
+    on_authenticated    called when the client has shown valid credentials
 
     Set by filters, routes and handlers; outer filters read it when the response exists, or in a
     callback of `on_complete`:
@@ -97,6 +102,7 @@ class Request:
     remote: str = ""
     certificate: Certificate | None = None
     open_sink: Callable[[], WatchSink] = _no_stream
+    on_authenticated: Callable[[], None] = _ignore
     user: User = ANONYMOUS
     audit_id: str = ""
     target: Target | None = None

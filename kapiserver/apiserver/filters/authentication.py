@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 from kapiserver.apiserver.authentication.authenticator import bearer_token
+from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.metrics import username_label
@@ -32,6 +33,8 @@ def authenticate(server: Server, next_handler: Handler) -> Handler:
         finally:
             spent = request.latency["authentication"] = time.perf_counter() - started
             seconds.observe(result, spent)
+        if request.user.name != ANONYMOUS.name:
+            request.on_authenticated()
         user_requests.add(username_label(request.user.name))
         return await next_handler(request)
 

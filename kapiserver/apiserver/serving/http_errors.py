@@ -31,14 +31,14 @@ class PlainTextError:
 
 HttpError: TypeAlias = PlainTextError | ServerError
 
-_TOO_LARGE = PlainTextError("431 Request Header Fields Too Large")
+HEADERS_TOO_LARGE = PlainTextError("431 Request Header Fields Too Large")
 _BAD_REQUEST = PlainTextError("400 Bad Request")
 _UNSUPPORTED_ENCODING = PlainTextError("501 Not Implemented", "Unsupported transfer encoding")
 _EXPECTATION_FAILED = PlainTextError("417 Expectation Failed")
 
 _ERRORS: tuple[tuple[str, HttpError], ...] = (
-    ("Got more than", _TOO_LARGE),
-    ("Too many headers", _TOO_LARGE),
+    ("Got more than", HEADERS_TOO_LARGE),
+    ("Too many headers", HEADERS_TOO_LARGE),
     ("Missing 'Host'", PlainTextError("400 Bad Request: missing required Host header")),
     ("Duplicate 'Host'", PlainTextError("400 Bad Request: too many Host headers")),
     ("Invalid `Transfer-Encoding` header value", _UNSUPPORTED_ENCODING),

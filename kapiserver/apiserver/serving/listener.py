@@ -1,6 +1,6 @@
-"""Reads HTTP requests and writes responses: the only module that uses the HTTP server library.
+"""Hands HTTP requests to their handler and writes the responses.
 
-aiohttp's low-level server parses requests. Responses are written here: a body of bytes in one call,
+aiohttp parses requests (`serving/connection.py`). Responses are written here: a body in one call,
 slices at the speed of the client. Watch frames go through `serving/stream_sink.py`. Knows no
 Kubernetes.
 """
@@ -12,32 +12,23 @@ import contextlib
 import functools
 import logging
 from collections.abc import Callable, Iterable
-from http import HTTPStatus
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
-from aiohttp import StreamReader, web
+from aiohttp import web
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS, User
+from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.context import Handler
-from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
+from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.faults import DropConnection
-from kapiserver.apiserver.request import Certificate, Outcome, Request, parse_query, unquote_path
-from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import Response, StreamResponse
-from kapiserver.apiserver.serving.http_errors import (
-    HttpError,
-    PlainTextError,
-    error_for,
-    expects_continue,
-    refusal_of,
-)
+from kapiserver.apiserver.serving.connection import CLOSE, KEEP_ALIVE, Connection, request_from
+from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
+from kapiserver.apiserver.serving.http_errors import refusal_of
 from kapiserver.apiserver.serving.response_head import (
     CLOSE_HEADER,
-    CONTINUE,
     LAST_CHUNK,
-    REASONS,
     chunk,
-    plain_text_response,
     response_head,
 )
 from kapiserver.apiserver.serving.stream_sink import StreamSink
@@ -59,95 +50,6 @@ SLOW_CLIENT_SECONDS = 60.0
 """The connection of a client that reads nothing of its response for so long is aborted."""
 
 
-class _Written:
-    """The response object that aiohttp expects of a handler; the response is already written."""
-
-    __slots__ = ("keep_alive",)
-
-    def __init__(self, *, keep_alive: bool) -> None:
-        self.keep_alive = keep_alive
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        pass
-
-    async def write_eof(self) -> None:
-        pass
-
-
-_KEEP_ALIVE = cast(web.StreamResponse, _Written(keep_alive=True))
-_CLOSE = cast(web.StreamResponse, _Written(keep_alive=False))
-
-
-class _Connection(web.RequestHandler):
-    """One client's connection."""
-
-    __slots__ = ("_certificate", "body", "listener", "stream")
-
-    def __init__(self, listener: Listener, **kwargs: Any) -> None:
-        super().__init__(listener, **kwargs)
-        self.listener = listener
-        self.stream: StreamSink | None = None
-        self.body: StreamReader | None = None
-        """The request body that is being read, if any."""
-        self._certificate: Certificate | bool | None = True
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """The client's certificate, read once per connection."""
-        if self._certificate is True:
-            self._certificate = _certificate(self.transport)
-        return cast("Certificate | None", self._certificate)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        if self.stream is not None:
-            self.stream.close()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        body = self.body
-        if body is not None and not body.is_eof() and self.body_error is not None:
-            # aiohttp queues the error as if it were the next request; without this, the reader of
-            # the body would wait forever.
-            body.set_exception(self.body_error)
-
-    @property
-    def body_error(self) -> ServerError | None:
-        """The error of the body that is being read, or None."""
-        message = getattr(self._messages[-1][0], "message", None) if self._messages else None
-        body_error = None if message is None else error_for(message)
-        return body_error if isinstance(body_error, ServerError) else None
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Write the response for bytes that aiohttp cannot parse, as Go's HTTP server does."""
-        is_bad_request = status == HTTPStatus.BAD_REQUEST
-        line = f"{status} {REASONS[status]}"
-        return self.refuse(
-            request, error_for(message or "") if is_bad_request else PlainTextError(line)
-        )
-
-    def refuse(self, request: web.BaseRequest, error: HttpError) -> web.StreamResponse:
-        """Write the response for a request that reaches no handler, and close the connection."""
-        transport = request.transport
-        if transport is None:
-            return _CLOSE
-        if isinstance(error, PlainTextError):
-            transport.write(plain_text_response(error))
-        else:
-            response = self.listener.error_response(_request(request, self, ANONYMOUS), error)
-            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
-            framing = f"Content-Length: {len(body)}\r\n{CLOSE_HEADER}"
-            head = response_head(response.status, response.media_type, response.headers, framing)
-            transport.write(head + body)
-        return _CLOSE
-
-
 ErrorHandler: TypeAlias = Callable[[Request, Exception], Response]
 """Returns the error response for a request that never reaches a handler."""
 
@@ -155,7 +57,8 @@ ErrorHandler: TypeAlias = Callable[[Request, Exception], Response]
 class Listener(web.Server):
     """Calls `handle` for the requests of every connection that a socket accepts.
 
-    user    of requests before authentication
+    user                of requests before authentication
+    incomplete_headers  shared by the listeners of a server
     """
 
     def __init__(
@@ -164,6 +67,7 @@ class Listener(web.Server):
         error_response: ErrorHandler,
         *,
         user: User,
+        incomplete_headers: IncompleteHeaders | None = None,
     ) -> None:
         super().__init__(
             self._count_request,
@@ -177,6 +81,7 @@ class Listener(web.Server):
         )
         self._handle = handle
         self._user = user
+        self.incomplete_headers = incomplete_headers or IncompleteHeaders()
         self._error_response = error_response
         self._streams: set[StreamSink] = set()
         self._in_flight = 0
@@ -188,7 +93,7 @@ class Listener(web.Server):
         self._drained = False
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+        return Connection(self, loop=self._loop, **self._kwargs)
 
     def error_response(self, request: Request, error: ServerError) -> Response:
         """Return the error response for a request that never reaches a handler."""
@@ -238,11 +143,12 @@ class Listener(web.Server):
                 self._all_finished.set()
 
     async def _handle_request(self, raw: web.BaseRequest) -> web.StreamResponse:
-        connection = cast(_Connection, raw.protocol)
+        connection = cast(Connection, raw.protocol)
+        connection.on_request()
         refusal = refusal_of(raw.method, raw.raw_path, raw.version, raw.headers)
         if refusal is not None:
             return connection.refuse(raw, refusal)
-        request = _request(raw, connection, self._user)
+        request = request_from(raw, connection, self._user)
         request.open_sink = functools.partial(self._open_sink, raw, connection)
         outcome = Outcome(status=0, bytes_sent=0, finished=False)
         try:
@@ -254,7 +160,7 @@ class Listener(web.Server):
         except DropConnection:
             if raw.transport is not None:
                 raw.transport.abort()
-            return _CLOSE
+            return CLOSE
         finally:
             if connection.stream is not None:
                 self._close_sink(connection, connection.stream)
@@ -263,7 +169,7 @@ class Listener(web.Server):
             connection.force_close()
         return reply
 
-    def _open_sink(self, raw: web.BaseRequest, connection: _Connection) -> StreamSink:
+    def _open_sink(self, raw: web.BaseRequest, connection: Connection) -> StreamSink:
         if raw.transport is None:
             raise ConnectionResetError
         sink = StreamSink(raw.transport, raw.writer.drain, chunked=raw.version >= (1, 1))
@@ -271,7 +177,7 @@ class Listener(web.Server):
         self._streams.add(sink)
         return sink
 
-    def _close_sink(self, connection: _Connection, sink: StreamSink) -> None:
+    def _close_sink(self, connection: Connection, sink: StreamSink) -> None:
         sink.close()
         self._streams.discard(sink)
         connection.stream = None
@@ -290,10 +196,10 @@ class Listener(web.Server):
         finished = raw.transport is not None
         outcome = Outcome(status=response.status, bytes_sent=sink.bytes_sent, finished=finished)
         if raw.transport is None or not chunked:
-            return outcome, _CLOSE
+            return outcome, CLOSE
         is_backlogged = raw.transport.get_write_buffer_size() > 0
         raw.transport.write(LAST_CHUNK)
-        return outcome, _KEEP_ALIVE if keep_alive and not is_backlogged else _CLOSE
+        return outcome, KEEP_ALIVE if keep_alive and not is_backlogged else CLOSE
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
@@ -304,58 +210,13 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 def _keeps_alive(raw: web.BaseRequest) -> bool:
     """Report whether the connection stays open after a response that begins now."""
-    return raw.keep_alive and not cast(_Connection, raw.protocol).listener.draining
+    return raw.keep_alive and not cast(Connection, raw.protocol).listener.draining
 
 
 async def _wait_closed(sink: StreamSink, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds or None):
             await sink.done
-
-
-def _request(raw: web.BaseRequest, connection: _Connection, user: User) -> Request:
-    request_target = raw.raw_path
-    if not request_target.startswith("/"):  # absolute form, as sent to proxies
-        _, _, rest = request_target.partition("://")
-        request_target = "/" + rest.partition("/")[2]
-    quoted_path, _, query_text = request_target.partition("?")
-    path = unquote_path(quoted_path)
-    query = parse_query(query_text)
-    return Request(
-        method=raw.method,
-        path=path,
-        query=query,
-        headers=raw.headers,
-        info=parse_request_info(raw.method, path, query),
-        read_body=functools.partial(_read_body, raw),
-        remote=raw.remote or "",
-        certificate=connection.certificate,
-        user=user,
-    )
-
-
-async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
-    if raw.content_length is not None and raw.content_length > limit:
-        raise BodyTooLarge(limit)
-    if raw.transport is not None and raw.version >= (1, 1) and expects_continue(raw.headers):
-        raw.transport.write(CONTINUE)
-    pieces: list[bytes] = []
-    size = 0
-    connection = cast(_Connection, raw.protocol)
-    if connection.body_error is not None and not raw.content.is_eof():
-        raise connection.body_error
-    connection.body = raw.content
-    try:
-        while piece := await raw.content.readany():
-            size += len(piece)
-            if size > limit:
-                raise BodyTooLarge(limit)
-            pieces.append(piece)
-    except (web.RequestPayloadError, ConnectionError):  # the client stopped sending or went away
-        raise BadRequest("unexpected EOF") from None
-    finally:
-        connection.body = None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 async def _write_response_or_abort(
@@ -365,14 +226,14 @@ async def _write_response_or_abort(
     try:
         return await _write_response(raw, response)
     except ConnectionError:
-        return _unfinished(response), _CLOSE
+        return _unfinished(response), CLOSE
     except TimeoutError:
         _log.info("client %s reads its response too slowly; connection aborted", raw.remote)
     except Exception:
         _log.exception("%s %s: writing the response failed", raw.method, raw.path)
     if raw.transport is not None:
         raw.transport.abort()
-    return _unfinished(response), _CLOSE
+    return _unfinished(response), CLOSE
 
 
 def _unfinished(response: Response) -> Outcome:
@@ -384,7 +245,7 @@ async def _write_response(
 ) -> tuple[Outcome, web.StreamResponse]:
     transport = raw.transport
     if transport is None:
-        return _unfinished(response), _CLOSE
+        return _unfinished(response), CLOSE
     omit_body = raw.method == "HEAD" or response.status in (204, 304)
     keep_alive = _keeps_alive(raw)
     close = "" if keep_alive else CLOSE_HEADER
@@ -408,7 +269,7 @@ async def _write_response(
         bytes_sent = await _write_slices(raw, response.body)
         keep_alive = False
     outcome = Outcome(status=response.status, bytes_sent=bytes_sent, finished=True)
-    return outcome, _KEEP_ALIVE if keep_alive else _CLOSE
+    return outcome, KEEP_ALIVE if keep_alive else CLOSE
 
 
 async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> int:
@@ -439,16 +300,3 @@ def _head(response: Response | StreamResponse, framing: str) -> bytes:
 def _stream_head(response: StreamResponse, *, chunked: bool, keep_alive: bool) -> bytes:
     framing = "Transfer-Encoding: chunked\r\n" if chunked else ""
     return _head(response, framing + ("" if keep_alive else CLOSE_HEADER))
-
-
-def _certificate(transport: asyncio.BaseTransport | None) -> Certificate | None:
-    """Return the subject of the client's certificate, which TLS has verified, or None."""
-    peer_certificate = transport.get_extra_info("peercert") if transport is not None else None
-    if not peer_certificate:
-        return None
-    attributes = [part for relative in peer_certificate.get("subject", ()) for part in relative]
-    names = [value for key, value in attributes if key == "commonName"]
-    return Certificate(
-        common_name=names[-1] if names else "",
-        organizations=tuple(value for key, value in attributes if key == "organizationName"),
-    )

@@ -1,0 +1,160 @@
+"""Accepts connections: opens listening sockets, and completes the TLS handshake of each client.
+
+asyncio's own servers show a connection to nobody before its handshake is complete, so that nothing
+could limit the clients that never complete it. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
+
+BACKLOG = 512
+"""Connections that the operating system queues until they are accepted."""
+ACCEPT_AT_ONCE = 64
+"""Connections accepted before other tasks run."""
+HANDSHAKE_SECONDS = 32.0
+"""Limit of a TLS handshake; as Go's server, the limit of reading headers."""
+SHUTDOWN_SECONDS = 5.0
+"""How long a closed TLS connection waits for the client to close its side."""
+PAUSE_SECONDS = 1.0
+"""Pause after the system had no file descriptor or no memory for a connection."""
+
+_NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+_log = logging.getLogger(__name__)
+
+
+class Acceptor:
+    """Accepts the connections of one address and port.
+
+    connect     returns the protocol of a new connection: a `serving/connection.py` Connection
+    context     None for plain connections
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Any],
+        unauthenticated: UnauthenticatedConnections,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self._connect = connect
+        self._unauthenticated = unauthenticated
+        self._tls: dict[str, Any] = {}
+        if context is not None:
+            self._tls = {
+                "ssl": context,
+                "ssl_handshake_timeout": HANDSHAKE_SECONDS,
+                "ssl_shutdown_timeout": SHUTDOWN_SECONDS,
+            }
+        self._loop = asyncio.get_running_loop()
+        self._sockets: list[socket.socket] = []
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+
+    @property
+    def port(self) -> int:
+        """The port, which the system chose if it was 0."""
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    async def listen(self, host: str | None, port: int, *, reuse_port: bool) -> None:
+        """Open a socket for each address of the host, None for all addresses, and accept
+        connections. Raises OSError for a port in use."""
+        addresses = await self._loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        try:
+            for family, _, _, _, address in dict.fromkeys(addresses):
+                opened = socket.create_server(
+                    (address[0], port or (self.port if self._sockets else 0), *address[2:]),
+                    family=family,
+                    backlog=BACKLOG,
+                    reuse_port=reuse_port,
+                )
+                opened.setblocking(False)
+                self._sockets.append(opened)
+        except OSError as error:
+            for opened in self._sockets:
+                opened.close()
+            reason = os.strerror(error.errno).lower() if error.errno else error
+            raise OSError(error.errno, f"cannot listen on {host}:{port}: {reason}") from None
+        self._start()
+
+    def _start(self) -> None:
+        if not self._is_stopped:
+            for listening in self._sockets:
+                self._loop.add_reader(listening, self._accept, listening)
+
+    def _pause(self) -> None:
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
+
+    def stop(self) -> None:
+        """Close the listening sockets. Handshakes go on."""
+        self._pause()
+        self._is_stopped = True
+        for listening in self._sockets:
+            listening.close()
+
+    async def wait_plain(self) -> None:
+        """Wait until accepted connections without TLS have reached their protocols."""
+        if not self._tls and self._handshakes:
+            await asyncio.wait(self._handshakes)
+
+    def close(self) -> None:
+        """Close the connections whose handshake is incomplete."""
+        for handshake in self._handshakes:
+            handshake.cancel()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPT_AT_ONCE):
+            try:
+                accepted, address = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _NO_RESOURCES:
+                    raise
+                self._pause_without_resources(error)
+                return
+            accepted.setblocking(False)
+            self._begin_handshake(accepted, address[0])
+
+    def _pause_without_resources(self, error: OSError) -> None:
+        _log.warning("cannot accept a connection: %s", error.strerror)
+        self._unauthenticated.close_oldest()
+        self._pause()
+        self._loop.call_later(PAUSE_SECONDS, self._start)
+
+    def _begin_handshake(self, accepted: socket.socket, address: str) -> None:
+        connection = self._connect()
+        handshake = self._loop.create_task(self._complete_handshake(connection, accepted))
+        self._handshakes.add(handshake)
+        handshake.add_done_callback(self._handshakes.discard)
+
+        def discard() -> None:
+            self._unauthenticated.discard(address, connection)
+
+        connection.begin_handshake(handshake.cancel, discard)
+        self._unauthenticated.add(address, connection)
+
+    async def _complete_handshake(self, connection: Any, accepted: socket.socket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, accepted, **self._tls)
+        except BaseException as error:
+            connection.fail_handshake()
+            with contextlib.suppress(OSError):
+                accepted.close()
+            if not isinstance(error, OSError | asyncio.CancelledError):
+                raise
+            _log.debug("the handshake of a client failed: %r", error)

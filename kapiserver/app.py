@@ -35,9 +35,8 @@ from kapiserver.apiserver.authentication.token_file import (
 )
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import APISERVER, User
-from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
-from kapiserver.apiserver.authorization.union import UnionAuthorizer
+from kapiserver.apiserver.authorization.modes import make_authorization
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
@@ -225,6 +224,9 @@ def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
 async def _start_loops(
     app: App, stack: AsyncExitStack, registry: Sequence[ControllerDescriptor], *, ca_text: str
 ) -> None:
+    if app.server.rbac is not None:
+        await app.server.rbac.start()
+        stack.callback(app.server.rbac.stop)
     await app.server.custom_resources.start()
     stack.callback(app.server.custom_resources.stop)
     classifier = app.server.flow_classifier
@@ -291,25 +293,21 @@ async def build_app(
     codecs = CodecFactory(scheme, _media_types(config))
     encryption = _encryption(config, clock)
     metrics = Metrics()
-    root = config.key_root
-    kv = MeteredStore(
-        await open_store(config.storage, clock=clock, etcd=_etcd_config(config)),
-        metrics.observe_storage,
-        root=root,
-    )
+    kv = await _open_store(config, clock, metrics)
     stores = StoreRegistry(
         kv,
         scheme,
         codecs,
         clock,
         identifiers=identifiers,
-        root=root,
+        root=config.key_root,
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, codecs),
     )
     account_tokens = _service_account_tokens(config, clock)
     static_tokens = _static_tokens(config, account_tokens.audiences)
+    authorization = make_authorization(config.authorization_mode, stores)
     server = Server(
         config=config,
         scheme=scheme,
@@ -325,7 +323,8 @@ async def build_app(
             config, static_tokens, account_tokens, stores, clock, lambda: _apiserver_client(server)
         ),
         service_account_tokens=account_tokens,
-        authorizer=authorizer or UnionAuthorizer([AllowAuthenticated()]),
+        authorizer=authorizer or authorization.authorizer,
+        rbac=None if authorizer else authorization.rbac,
         flow_classifier=FlowClassifier(stores),
         faults=faults,
         plugin_chain=AdmissionPlugins(
@@ -341,6 +340,11 @@ async def build_app(
         static_tokens=static_tokens,
         encryption=encryption,
     )
+
+
+async def _open_store(config: Config, clock: Clock, metrics: Metrics) -> KV:
+    kv = await open_store(config.storage, clock=clock, etcd=_etcd_config(config))
+    return MeteredStore(kv, metrics.observe_storage, root=config.key_root)
 
 
 def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:

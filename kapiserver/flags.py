@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from kapiserver.apiserver.authorization.modes import MODES
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.controllers.registry import CONTROLLER_NAMES
@@ -23,6 +24,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     users = parser.add_argument_group("authentication")
     _add_users(users)
     _add_service_accounts(users)
+    _add_authorization(parser.add_argument_group("authorization"))
     _add_admission(parser.add_argument_group("admission and controllers"))
     _add_storage(parser.add_argument_group("storage"))
     _add_etcd(parser.add_argument_group("etcd"))
@@ -167,6 +169,16 @@ def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
         "--api-audiences", type=_list, default=(), metavar="NAME,...",
         help="Identifiers of this API; a service account token must have one of them as an "
         "audience. Default: the values of --service-account-issuer.",
+    )  # fmt: skip
+
+
+def _add_authorization(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--authorization-mode", type=_list, default=DEFAULTS.authorization_mode, metavar="MODE,...",
+        help="Authorizers to ask, in this order, until one allows or denies a request; if none "
+        "does, it is forbidden. The group system:masters may do everything in each mode. "
+        f"Modes: {', '.join(MODES)}. AlwaysAllow lets anonymous users read health and version "
+        f"only. Default: {','.join(DEFAULTS.authorization_mode)}.",
     )  # fmt: skip
 
 

@@ -37,6 +37,7 @@ class Config:
     client_ca_file: Path | None = None
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
+    authorization_mode: tuple[str, ...] = ("AlwaysAllow",)
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
     etcd_prefix: str = "/registry"

@@ -28,6 +28,7 @@ from kapiserver.storage.clock import Clock
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+    from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
     from kapiserver.apiserver.faults import Faults
     from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
     from kapiserver.codecs.codec_factory import CodecFactory
@@ -52,6 +53,8 @@ class Server:
     service_account_tokens: ServiceAccountTokens | None = None
     """Signs tokens for service accounts; None: the server has no token subresource."""
     authorizer: Authorizer = field(default_factory=AllowAuthenticated)
+    rbac: RbacAuthorizer | None = None
+    """RBAC's part of the authorizer, with the roles of all users; None if RBAC is off."""
     flow_classifier: FlowClassifier | None = None
     faults: Faults | None = None
     """Faults that a test injects into requests."""

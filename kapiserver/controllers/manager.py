@@ -49,6 +49,8 @@ class ControllerManager:
     async def start(self) -> None:
         """Create what must exist before the first request, and start the controllers."""
         await create_system_namespaces(self._server)
+        if self._server.rbac is not None:
+            await _reconcile_rbac_policy(self._server)
         await self._on_every_server.start()
         if not self._server.stores.kv.shared:
             await self._on_leader.start()
@@ -110,6 +112,12 @@ def apiserver_context(server: Server) -> ControllerContext:
     return ControllerContext(
         server=server, metadata=SharedMetadata(server), user=APISERVER, manager="kube-apiserver"
     )
+
+
+async def _reconcile_rbac_policy(server: Server) -> None:
+    from kapiserver.controllers.rbac_bootstrap import reconcile_policy  # not needed without RBAC
+
+    await reconcile_policy(apiserver_context(server))
 
 
 def _select(

@@ -11,7 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from kapiserver.apiserver.authentication.user import APISERVER, User, service_account_user
+from kapiserver.apiserver.authentication.user import (
+    APISERVER,
+    AUTHENTICATED,
+    User,
+    service_account_user,
+)
 from kapiserver.controllers.context import Controller, ControllerContext
 
 
@@ -125,6 +130,12 @@ def _class_protection(context: ControllerContext) -> Controller:
     return class_protection_controller(context)
 
 
+def _role_aggregation(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.role_aggregation import ClusterRoleAggregationController
+
+    return ClusterRoleAggregationController(context)
+
+
 def _resource_quotas(context: ControllerContext) -> Controller:
     from kapiserver.controllers.resource_quotas import ResourceQuotaController
 
@@ -185,6 +196,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=_root_ca_publisher,
         user=_account("root-ca-cert-publisher"),
         scope=Scope.EVERY_SERVER,
+    ),
+    ControllerDescriptor(
+        name="clusterrole-aggregation-controller",
+        aliases=("clusterrole-aggregation",),
+        factory=_role_aggregation,
+        user=_account("clusterrole-aggregation-controller"),
+        manager="clusterrole-aggregation-controller",
     ),
     ControllerDescriptor(
         name="disruption-controller",
@@ -250,7 +268,8 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         name="serviceaccount-token-controller",
         aliases=("serviceaccount-token",),
         factory=_token_secrets,
-        user=_account("tokens-controller"),
+        # The only controller without a service account of its own: it makes their tokens.
+        user=User(name="system:kube-controller-manager", groups=(AUTHENTICATED,)),
     ),
     ControllerDescriptor(
         name="volumeattributesclass-protection-controller",

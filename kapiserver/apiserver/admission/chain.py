@@ -47,6 +47,8 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
             _apply_request_defaults(server, attributes, resource, new, old)
         if new is not None and resource in _DEVICE_CLAIMS:
             await dra_admin_access.check(server, target, new, old)
+        if new is not None and resource in _ROLES and server.rbac is not None:
+            await _check_escalation(server, attributes, new, old)
         if not plugins.validate:
             return None
 
@@ -94,6 +96,20 @@ _WITH_REQUEST_DEFAULTS = (
     "podcertificaterequests.certificates.k8s.io/status",
     "resourceslices.resource.k8s.io",
 )
+
+
+_ROLES = frozenset(
+    f"{name}.rbac.authorization.k8s.io"
+    for name in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+)
+
+
+async def _check_escalation(
+    server: Server, attributes: Attributes, new: Tree, old: Tree | None
+) -> None:
+    from kapiserver.apiserver.admission import role_escalation  # not needed without RBAC
+
+    await role_escalation.check(server, attributes, new, old)
 
 
 def _apply_request_defaults(

@@ -1,0 +1,82 @@
+"""RBAC's bootstrap policy, and the aggregation of cluster roles."""
+
+from __future__ import annotations
+
+from kapiserver.controllers.rbac_bootstrap import completed
+from kapiserver.controllers.rbac_controller_roles import CONTROLLER_ROLES
+from kapiserver.controllers.rbac_policy import bootstrap_policy
+from kapiserver.controllers.rbac_policy_rules import rule
+from kapiserver.controllers.registry import REGISTRY
+from tests.controllers.waiting import wait_until
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+
+
+def test_policy(make_server, tmp_path):
+    """Every role and binding exists when the server is ready. A second start completes what was
+    taken away, and leaves alone what was added or is marked."""
+    storage = f"sqlite:{tmp_path}/store.db"
+    server = make_server(authorization_mode=("RBAC",), storage=storage, controllers=("-*",))
+    api = server.api
+    for desired in bootstrap_policy():
+        metadata = desired.tree["metadata"]
+        namespace = metadata.get("namespace")
+        below = f"namespaces/{namespace}/" if namespace else ""
+        present = api.get(f"{RBAC}/{below}{desired.resource}/{metadata['name']}").json
+        for field in ("rules", "aggregationRule", "roleRef", "subjects"):
+            assert present.get(field) == desired.tree.get(field), (metadata["name"], field)
+        assert present["metadata"]["annotations"] == {AUTOUPDATE: "true"}
+    added = rule("get", "example.com", "widgets")
+    view = api.get(f"{RBAC}/clusterroles/system:aggregate-to-view").json
+    api.put(f"{RBAC}/clusterroles/system:aggregate-to-view", view | {"rules": [added]})
+    marked = {"metadata": {"annotations": {AUTOUPDATE: "false"}}, "rules": []}
+    api.patch(f"{RBAC}/clusterroles/system:kube-dns", marked)
+    api.delete(f"{RBAC}/clusterrolebindings/system:discovery")
+    server.end()
+    api = make_server(authorization_mode=("RBAC",), storage=storage, controllers=("-*",)).api
+    rules = api.get(f"{RBAC}/clusterroles/system:aggregate-to-view").json["rules"]
+    assert rules[0] == added
+    assert rule("get", "", "").items() <= {**rules[1], "apiGroups": [], "resources": []}.items()
+    assert api.get(f"{RBAC}/clusterroles/system:kube-dns").json["rules"] is None
+    assert api.get(f"{RBAC}/clusterrolebindings/system:discovery").status == 200
+
+
+def test_completed_twice():
+    """A complete object stays as it is."""
+    for desired in bootstrap_policy():
+        assert completed(desired.tree, desired.tree) == desired.tree
+
+
+def test_controllers_have_roles():
+    """Each service account that a controller writes as has a role in the policy."""
+    accounts = {
+        descriptor.user.name.rpartition(":")[2]
+        for descriptor in REGISTRY
+        if descriptor.user.name.startswith("system:serviceaccount:kube-system:")
+    }
+    assert accounts <= CONTROLLER_ROLES.keys()
+
+
+def aggregated(name, label):
+    selector = {"matchLabels": {label: "yes"}}
+    return {"metadata": {"name": name}, "aggregationRule": {"clusterRoleSelectors": [selector]}}
+
+
+def test_aggregation(api):
+    """The rules of an aggregated role are those of the roles that it selects, without duplicates;
+    they follow changes of these roles."""
+    roles = f"{RBAC}/clusterroles"
+    pods, nodes = rule("get", "core", "pods"), rule("list", "core", "nodes")
+    for name, rules in (("agg-a", [pods]), ("agg-b", [nodes, pods])):
+        metadata = {"name": name, "labels": {"aggregate-here": "yes"}}
+        assert api.post(roles, {"metadata": metadata, "rules": rules}).status == 201
+    assert api.post(roles, aggregated("agg-sum", "aggregate-here")).status == 201
+    wait_until(api, roles, "agg-sum", lambda obj: obj and obj["rules"] == [pods, nodes])
+    assert api.delete(f"{roles}/agg-b").status == 200
+    wait_until(api, roles, "agg-sum", lambda obj: obj["rules"] == [pods])
+    secrets = rule("get", "core", "secrets")
+    api.patch(f"{roles}/agg-a", {"rules": [secrets]})
+    role = wait_until(api, roles, "agg-sum", lambda obj: obj["rules"] == [secrets])
+    managers = {entry.get("manager") for entry in role["metadata"]["managedFields"]}
+    assert "clusterrole-aggregation-controller" in managers

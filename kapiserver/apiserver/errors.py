@@ -330,6 +330,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     ),
     storage.Undecryptable: _unreadable,
     storage.Unreadable: _unreadable,
+    storage.ResourceVersionSet: _with_message(500, ""),  # as kube-apiserver
     storage.StoreLocked: _STORE_UNAVAILABLE,
     storage.NotFound: _named_object(404, "NotFound"),
     storage.AlreadyExists: _named_object(409, "AlreadyExists"),

@@ -12,6 +12,7 @@
     |   |-- Undecryptable  no configured key decrypts it
     |   `-- Unreadable     it does not decode to an object of its resource
     |-- ConversionRefused  a conversion webhook failed
+    |-- ResourceVersionSet a new object has a resourceVersion
     |-- StoreLocked        another process owns the file
     `-- ObjectError        about objects instead of keys; has resource, group and name
         |-- NotFound               the object does not exist
@@ -114,6 +115,16 @@ class Unreadable(Corrupt):
     def __init__(self, problem: object, *, key: str) -> None:
         super().__init__(f"{_printable(key)}: {problem}")
         self.key = key
+
+
+class ResourceVersionSet(StorageError):
+    """A new object has a resourceVersion. kube-apiserver answers 500 with this message, and clients
+    expect it: no other request of a client may be answered with 500."""
+
+    MESSAGE = "resourceVersion should not be set on objects to be created"
+
+    def __init__(self) -> None:
+        super().__init__(self.MESSAGE)
 
 
 class StoreLocked(StorageError):

@@ -37,7 +37,7 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata_validation import validate_new, validate_updated
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
-from kapiserver.storage.errors import ObjectConflict
+from kapiserver.storage.errors import ObjectConflict, ResourceVersionSet
 from kapiserver.storage.query import DeleteQuery, Preconditions
 
 ORPHAN = "orphan"
@@ -47,6 +47,8 @@ _POLICY_FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 NAME_SUFFIX = 5
 NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 NAME_ATTEMPTS = 8
+_MAX_DIGITS = 20
+"""Digits of the greatest revision, 2**64 - 1."""
 
 
 def timestamp(seconds: float) -> str:
@@ -85,10 +87,8 @@ def ensure_namespace(obj: Tree, namespace: str) -> None:
 
 
 def fill_system_metadata(obj: Tree, *, uid: str, now: str) -> None:
-    """Set uid and creationTimestamp of a new object, and clear system fields. Raises BadObject."""
+    """Set uid and creationTimestamp of a new object, and clear system fields."""
     meta = metadata_of(obj)
-    if meta.get("resourceVersion"):
-        raise BadObject("resourceVersion should not be set on objects to be created")
     for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
         meta.pop(name, None)
     meta["uid"] = uid
@@ -119,6 +119,14 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
     return warnings
 
 
+def clear_resource_version(obj: Tree) -> None:
+    """Clear the resourceVersion of a new object. Raises ResourceVersionSet for a positive number;
+    etcd3's Create in k8s.io/apiserver accepts "0" and what is no number."""
+    text = metadata_of(obj).pop("resourceVersion", None) or ""
+    if _is_version(text) and text.strip("0"):
+        raise ResourceVersionSet
+
+
 def check_resource_version(new: Tree, old: Tree, resource: Resource, strategy: Strategy) -> None:
     """Check the resourceVersion of an update (optimistic locking). An update without one is
     unconditional if the kind allows it. Raises ObjectConflict, InvalidObject."""
@@ -140,11 +148,19 @@ def check_resource_version(new: Tree, old: Tree, resource: Resource, strategy: S
 def _version(text: str) -> int:
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit() and int(text[:32]) < 1 << 64):
+    if not _is_version(text):
         detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         error = invalid(Path("metadata") / "resourceVersion", text, detail)
         raise BadObject(f"invalid resource version: {error}")
-    return int(text)
+    return int(text.lstrip("0") or "0")
+
+
+def _is_version(text: str) -> bool:
+    """Report whether Go's strconv.ParseUint accepts a text."""
+    if not (text.isascii() and text.isdigit()):
+        return False
+    digits = text.lstrip("0")
+    return len(digits) <= _MAX_DIGITS and int(digits or "0") < 1 << 64
 
 
 def before_update(new: Tree, old: Tree, resource: Resource, strategy: Strategy) -> tuple[str, ...]:

@@ -144,6 +144,8 @@ class ResourceStore(ResourceReader):
         )
         if validate is not None:
             await validate()
+        if not dry_run:  # kube-apiserver does not check it in a dry run
+            lifecycle.clear_resource_version(obj)
         await self._cache.wait_ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
         entry = Entry(self._codec, path, self._codec.stored_value(obj), _NOT_WRITTEN, tree=obj)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from kapiserver.storage.errors import ResourceVersionSet
+
 POD = {
     "kind": "Pod",
     "apiVersion": "v1",
@@ -27,6 +29,24 @@ def test_created(api, core, namespace):
     assert created["metadata"]["namespace"] == namespace
     assert response.body.endswith(b'"data":{"a":"1","b":"2"}}\n')
     assert api.get(f"{core}/configmaps/x").body == response.body
+
+
+def test_resource_version_is_the_only_500(api, core):
+    """A new object with a resourceVersion gets 500 without a reason, as from kube-apiserver. Suites
+    that fail on a 500 allow exactly this one, `ResourceVersionSet.MESSAGE`."""
+    body = config_map("versioned")
+    body["metadata"]["resourceVersion"] = "5"
+    assert api.post(f"{core}/configmaps", body).json == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": ResourceVersionSet.MESSAGE,
+        "code": 500,
+    }
+    for cleared in ("0", "-1", "x"):
+        body["metadata"] |= {"name": f"cleared{cleared}", "resourceVersion": cleared}
+        assert api.post(f"{core}/configmaps", body).status == 201
 
 
 def test_defaults(api, core):

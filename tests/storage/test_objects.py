@@ -11,7 +11,7 @@ import pytest
 from kapiserver.api.errors import BadObject, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict
+from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, ResourceVersionSet
 from kapiserver.storage.query import DeleteQuery, Preconditions
 from tests.storage.objectkit import (
     StorageHarness,
@@ -83,12 +83,27 @@ def test_create_ignores_server_fields() -> None:
     run(test)
 
 
-def test_create_with_a_resource_version_is_refused() -> None:
-    """A create with a resourceVersion is an error."""
+@pytest.mark.parametrize("version", ["1", "007", str(2**64 - 1)])
+def test_create_with_a_resource_version_is_refused(version: str) -> None:
+    """A create with a resourceVersion is an error, as in etcd3's store of kube-apiserver."""
 
     async def test(harness: StorageHarness) -> None:
-        with pytest.raises(BadObject, match="resourceVersion should not be set on objects"):
-            await harness.of("configmaps").create(config_map("a", resourceVersion="1"))
+        store = harness.of("configmaps")
+        with pytest.raises(ResourceVersionSet):
+            await store.create(config_map("a", resourceVersion=version))
+        await store.create(config_map("a", resourceVersion=version), dry_run=True)
+
+    run(test)
+
+
+@pytest.mark.parametrize("version", ["", "0", "0" * 5000, "-1", "x", "1.5", "9" * 5000, "٣"])
+def test_create_clears_resource_versions_that_are_none(version: str) -> None:
+    """A new object may have resourceVersion 0, or a text that is no number."""
+
+    async def test(harness: StorageHarness) -> None:
+        obj = config_map("a", resourceVersion=version)
+        entry = (await harness.of("configmaps").create(obj)).entry
+        assert entry.tree()["metadata"]["resourceVersion"] == str(entry.revision)
 
     run(test)
 

@@ -61,7 +61,7 @@ from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.compaction import Compactor
-from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.metered_store import MeteredStore
 from kapiserver.storage.object_reader import IdentifierSource
@@ -402,6 +402,7 @@ def _etcd_config(config: Config) -> EtcdConfig:
         keyfile=config.etcd_keyfile,
         username=config.etcd_username,
         password_file=config.etcd_password_file,
+        transport=config.etcd_transport,
     )
 
 

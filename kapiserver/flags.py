@@ -12,6 +12,7 @@ from kapiserver.apiserver.authorization.modes import MODES
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.controllers.registry import CONTROLLER_NAMES
+from kapiserver.storage.etcd.config import TRANSPORTS
 
 DEFAULTS = Config()
 
@@ -239,6 +240,11 @@ def _add_etcd(group: argparse._ArgumentGroup) -> None:
         "--etcd-servers", type=_list, metavar="URL,...",
         help="URLs of the members of an etcd cluster to store objects in, such as "
         "https://10.0.0.1:2379. Excludes --storage. Default: --storage decides.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-transport", choices=TRANSPORTS, default=DEFAULTS.etcd_transport,
+        help="How to talk to etcd: its gRPC, or its JSON gateway, which costs etcd three times "
+        "as much and is for proxies that let no gRPC through. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH",

@@ -34,6 +34,7 @@ def test_defaults() -> None:
         (["--storage=sqlite::memory:"], "storage", "sqlite::memory:"),
         (["--etcd-servers=http://a:1,http://b:2"], "storage", "etcd:http://a:1,http://b:2"),
         (["--etcd-prefix=/x"], "etcd_prefix", "/x"),
+        (["--etcd-transport=gateway"], "etcd_transport", "gateway"),
         (["--etcd-cafile=ca"], "etcd_cafile", Path("ca")),
         (["--etcd-certfile=c", "--etcd-keyfile=k"], "etcd_certfile", Path("c")),
         (["--etcd-certfile=c", "--etcd-keyfile=k"], "etcd_keyfile", Path("k")),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
+from kapiserver.storage.etcd.config import EtcdTransport
 
 BODY_LIMIT = 3 * 1024 * 1024
 """The most bytes of a request body; kube-apiserver's MaxRequestBodyBytes."""
@@ -41,6 +42,7 @@ class Config:
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
     etcd_prefix: str = "/registry"
+    etcd_transport: EtcdTransport = "grpc"
     etcd_cafile: Path | None = None
     etcd_certfile: Path | None = None
     etcd_keyfile: Path | None = None

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.errors import Refused, Unavailable
-from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.kv import KV
 
 MEMORY = ":memory:"
@@ -60,7 +60,7 @@ async def _open_sqlite(location: str, clock: Clock, _etcd: EtcdConfig) -> KV:
 
 
 async def _open_etcd(location: str, _clock: Clock, etcd: EtcdConfig) -> KV:
-    from kapiserver.storage.etcd_store import open_etcd
+    from kapiserver.storage.etcd.store import open_etcd
 
     config = replace(etcd, endpoints=tuple(map(_endpoint, location.split(","))))
     loop = asyncio.get_running_loop()

@@ -34,8 +34,8 @@ from kapiserver.storage import errors as storage
 from kapiserver.storage.continue_token import BadToken
 from kapiserver.storage.encryption import DecryptionError
 from kapiserver.storage.encryption_config import InvalidEncryptionConfig
-from kapiserver.storage.etcd import EtcdError
-from kapiserver.storage.etcd_http import RequestNotSent, ResponseLost
+from kapiserver.storage.etcd.http2_frames import ProtocolError
+from kapiserver.storage.etcd.transport import EtcdError, RequestNotSent, ResponseLost
 from kapiserver.storage.query import FetchRequired
 
 INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
@@ -63,6 +63,7 @@ CAUGHT = {
     NotAllocated,  # the allocation of services raises InvalidObject instead
     OutOfTime,  # custom strategies raise ValidationTakesLong instead
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
+    ProtocolError,  # the gRPC transport of etcd raises RequestNotSent or ResponseLost instead
     RequestNotSent,  # the etcd store tries another endpoint
     ResponseLost,  # the etcd store raises Unavailable instead
     StatusError,  # the internal client raises it for an error Status

@@ -23,8 +23,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from kapiserver.storage.etcd_config import EtcdConfig
-from kapiserver.storage.etcd_store import open_etcd
+from kapiserver.storage.etcd.config import EtcdConfig
+from kapiserver.storage.etcd.store import open_etcd
 from kapiserver.storage.kv import KVEvent, Revision
 from tests.storage.etcd_server import Member, programs, version
 

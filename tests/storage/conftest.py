@@ -10,15 +10,19 @@ import asyncio
 import inspect
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 
 from kapiserver.storage.embedded_store import open_embedded
+from kapiserver.storage.errors import Unavailable
+from kapiserver.storage.etcd.config import TRANSPORTS, EtcdConfig, EtcdTransport
+from kapiserver.storage.etcd.store import EtcdStore, open_etcd
 from kapiserver.storage.kv import KV
 from tests.clock import ManualClock
-from tests.storage.etcd_server import programs, shared_etcd, version
+from tests.storage.etcd_server import Member, programs, shared_etcd, version
 from tests.storage.invariants import check_file, check_store
 
 
@@ -61,14 +65,15 @@ async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
     check_file(folder / "store.db")
 
 
-def _over(etcd: Path) -> Opening:
+def _over(etcd: Path, transport: EtcdTransport) -> Opening:
     @asynccontextmanager
     async def open_fresh(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
-        from kapiserver.storage.etcd_config import EtcdConfig
-        from kapiserver.storage.etcd_store import open_etcd
-
         # Tests of one worker share an etcd; each uses its own prefix.
-        config = EtcdConfig(endpoints=(shared_etcd(etcd).url,), prefix=f"/{uuid.uuid4().hex}")
+        config = EtcdConfig(
+            endpoints=(shared_etcd(etcd).url,),
+            prefix=f"/{uuid.uuid4().hex}",
+            transport=transport,
+        )
         store = await open_etcd(config)
         yield store
         await store.close()
@@ -81,7 +86,11 @@ Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
 BACKENDS: dict[str, Opening] = {
     "memory": _memory,
     "file": _file,
-    **{f"etcd-{version(program)}": _over(program) for program in programs()},
+    **{
+        f"etcd-{version(program)}-{transport}": _over(program, transport)
+        for program in programs()
+        for transport in TRANSPORTS
+    },
 }
 
 
@@ -108,3 +117,59 @@ def store(
     yield store
     runner.run(check_store(store, start_revision))
     runner.run(opened.__aexit__(None, None, None))
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> EtcdTransport:
+    """Parametrizes a test over the transports."""
+    return request.param
+
+
+class Configure(Protocol):
+    def __call__(self, *urls: str, **more: Any) -> EtcdConfig:
+        """Return a configuration of these endpoints, with a prefix of its own."""
+
+
+class Open(Protocol):
+    def __call__(self, *urls: str, **more: Any) -> AbstractAsyncContextManager[EtcdStore]:
+        """Open a store; the arguments are those of `Configure`."""
+
+
+@pytest.fixture
+def configure(transport: EtcdTransport) -> Configure:
+    return lambda *urls, **more: EtcdConfig(
+        endpoints=urls, transport=transport, **({"prefix": f"/{uuid.uuid4().hex}"} | more)
+    )
+
+
+@pytest.fixture
+def opened(configure: Configure) -> Open:
+    @asynccontextmanager
+    async def open_store(*urls: str, **more: Any) -> AsyncIterator[EtcdStore]:
+        store = await open_etcd(configure(*urls, **more))
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    return open_store
+
+
+@pytest.fixture
+def member(etcd_program: Path) -> Iterator[Member]:
+    """A member of one test, which may kill or hang it."""
+    member = Member(etcd=etcd_program)
+    member.start()
+    member.wait()
+    yield member
+    member.remove()
+
+
+async def answers(store: EtcdStore) -> None:
+    """Return when etcd answers again."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(Unavailable):
+                await store.current_revision()
+                return
+            await asyncio.sleep(0.01)

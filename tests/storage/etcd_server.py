@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import json
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ import urllib.request
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 def program(name: str = "etcd") -> Path:
@@ -131,6 +133,12 @@ class Member:
                     continue
                 break
         raise AssertionError(Path(self._folder, "log").read_text())
+
+    def status(self) -> Any:
+        """What the member says about itself and the cluster's leader (Maintenance.Status)."""
+        request = urllib.request.Request(f"{self.url}/v3/maintenance/status", data=b"{}")
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.load(response)
 
     def kill(self) -> None:
         """Kill the member with SIGKILL, as a power failure would."""

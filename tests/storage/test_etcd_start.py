@@ -12,8 +12,8 @@ import pytest
 from kapiserver.storage import backends
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.errors import Refused, Unavailable
-from kapiserver.storage.etcd_config import EtcdConfig
-from kapiserver.storage.etcd_store import open_etcd
+from kapiserver.storage.etcd.config import EtcdConfig
+from kapiserver.storage.etcd.store import open_etcd
 from tests.storage.etcd_server import ETCDCTL_FLAGS, Member, program
 from tests.storage.recorder import Recorder
 

@@ -10,7 +10,7 @@ import pytest
 from kapiserver.storage.encryption import IDENTITY
 from kapiserver.storage.encryption_store import EncryptedStore
 from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
-from kapiserver.storage.etcd_store import PROGRESS_KEY
+from kapiserver.storage.etcd.store import PROGRESS_KEY
 from kapiserver.storage.kv import KV, KeyValue, KVEvent, Revision
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder

@@ -31,7 +31,7 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.entry import Encoding, ObjectKey
 from kapiserver.storage.errors import Unreadable
-from kapiserver.storage.etcd_config import EtcdConfig
+from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.object_codec import EncodingCache, ObjectCodec
 from kapiserver.storage.query import DeleteQuery, ListQuery, WriteResult

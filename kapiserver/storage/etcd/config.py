@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+EtcdTransport: TypeAlias = Literal["grpc", "gateway"]
+TRANSPORTS: tuple[EtcdTransport, ...] = get_args(EtcdTransport)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,7 @@ class EtcdConfig:
     password_file   holds the user's password; read at each login
     prefix          prepended to every key in etcd, invisible to users of the store
     root            the first segments of all keys; keys of others beside it are not watched
+    transport       "grpc", or "gateway" for etcd's JSON gateway
     """
 
     endpoints: tuple[str, ...] = ()
@@ -31,3 +36,4 @@ class EtcdConfig:
     password_file: Path | None = None
     prefix: str = ""
     root: str = ""
+    transport: EtcdTransport = "grpc"

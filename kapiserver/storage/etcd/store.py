@@ -6,7 +6,7 @@ stream resumes after that revision on another member. If other users of the etcd
 the revision, a small write below our prefix (`PROGRESS_KEY`) provides the proof. History for a
 watch that starts in the past comes from a stream of its own.
 
-Knows no HTTP (`storage/etcd.py` does) and no object. Mirrors storage/etcd3 of k8s.io/apiserver.
+Knows no connection (`client.py` does) and no object. Mirrors storage/etcd3 of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import (
     Awaitable,
     Callable,
     Coroutine,
-    Mapping,
+    Sequence,
 )
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 
 from kapiserver.storage.errors import (
     Compacted,
@@ -35,16 +35,14 @@ from kapiserver.storage.errors import (
     Unavailable,
     ValueTooLarge,
 )
-from kapiserver.storage.etcd import EtcdClient, EtcdError, Messages
-from kapiserver.storage.etcd_config import EtcdConfig
-from kapiserver.storage.etcd_responses import (
+from kapiserver.storage.etcd.client import EtcdClient
+from kapiserver.storage.etcd.config import EtcdConfig
+from kapiserver.storage.etcd.messages import (
     NO_REVISION,
-    RangeResponse,
-    ResponseParser,
     TxnResponse,
     WatchResponse,
-    base64_text,
 )
+from kapiserver.storage.etcd.transport import Call, EtcdError
 from kapiserver.storage.kv import (
     KV,
     EventSink,
@@ -82,8 +80,7 @@ MAX_CACHED_LEASES = 100
 TOO_LARGE = ("request is too large", "message larger than max")
 """Errors of etcd and its gateway for a value beyond --max-request-bytes."""
 
-Request: TypeAlias = Mapping[str, Any]
-Call: TypeAlias = Callable[[str, Request], Awaitable[Any]]
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +89,7 @@ _log = logging.getLogger(__name__)
 class _Lease:
     """A lease that keys with similar expiry share."""
 
-    id: str
+    id: int
     until: float
     keys_left: int
 
@@ -105,10 +102,10 @@ class EtcdStore(KV):
 
     def __init__(self, config: EtcdConfig) -> None:
         self._etcd = EtcdClient(config)
+        self._codec = self._etcd.codec
         self._prefix = config.prefix
         self._progress_key = self._key(config.root + PROGRESS_KEY)
         self._range_end = self._end(config.root + KEY_SEPARATOR)
-        self._parser = ResponseParser(config.prefix)
         self._loop = asyncio.get_running_loop()
         self._revision = Revision(0)
         self._compacted = Revision(0)
@@ -143,7 +140,8 @@ class EtcdStore(KV):
         return self._compacted
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
-        response = await self._range({"key": self._key(key)}, revision)
+        call = self._codec.range(self._key(key), revision=revision or 0)
+        response = await self._call(self._etcd.read, call, revision or NO_REVISION)
         read = response.store_revision if revision is None else revision
         return GetResult(response.items[0] if response.items else None, read)
 
@@ -154,8 +152,10 @@ class EtcdStore(KV):
         start = max(prefix, start)
         while True:
             step = min(limit - len(items), PAGE) if limit else PAGE
-            request = {"key": self._key(start), "range_end": self._end(prefix), "limit": step}
-            response = await self._range(request, revision)
+            call = self._codec.range(
+                self._key(start), self._end(prefix), limit=step, revision=revision or 0
+            )
+            response = await self._call(self._etcd.read, call, revision or NO_REVISION)
             revision = response.store_revision if revision is None else revision
             items += response.items
             remaining = response.count - len(response.items)
@@ -164,17 +164,19 @@ class EtcdStore(KV):
             start = response.items[-1].key + "\0"
 
     async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        response = await self._transact(key, 0, await self._put(key, value, ttl))
+        response = await self._put(key, value, expected=NO_REVISION, ttl=ttl)
         if not response.succeeded:
             raise KeyExists(key)
         return response.revision
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        return await self._change(key, expected, await self._put(key, value, ttl))
+        _check_expected(key, expected)
+        return _changed(key, expected, await self._put(key, value, expected=expected, ttl=ttl))
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
-        delete = {"request_delete_range": {"key": self._key(key)}}
-        return await self._change(key, expected, delete)
+        _check_expected(key, expected)
+        call = self._codec.delete_if(self._key(key), expected=expected)
+        return _changed(key, expected, await self._call(self._etcd.write, call))
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
@@ -202,8 +204,7 @@ class EtcdStore(KV):
     async def compact(self, revision: Revision) -> None:
         self._check_open()
         with suppress(Compacted):  # compacted already
-            request = {"revision": str(revision)}
-            await self._call(self._etcd.write, "/kv/compaction", request, revision)
+            await self._call(self._etcd.write, self._codec.compact(revision), revision)
         self._compacted = max(self._compacted, revision)
         self._recent = RecentEvents(self._revision)  # drop compacted events here too
 
@@ -264,28 +265,32 @@ class EtcdStore(KV):
     @asynccontextmanager
     async def _watch_stream(self, after: Revision) -> AsyncGenerator[AsyncIterator[WatchResponse]]:
         """Stream all events after a revision. Raises Compacted, Unavailable."""
-        create = {
-            "key": self._progress_key,
-            "range_end": self._range_end,
-            "start_revision": str(after + 1),
-            "prev_kv": True,
-        }
+        call = self._codec.watch(
+            self._progress_key, self._range_end, start=after + 1, previous=True
+        )
         try:
-            async with self._etcd.stream("/watch", {"create_request": create}) as messages:
-                yield self._watch_responses(messages, after)
+            async with self._etcd.stream(call) as responses:
+                yield self._watch_responses(responses, after)
         except EtcdError as error:
             raise self._translated(error, after) from error
 
     async def _watch_responses(
-        self, messages: Messages, after: Revision
+        self, responses: AsyncIterator[WatchResponse], after: Revision
     ) -> AsyncIterator[WatchResponse]:
-        async for message in messages:
-            response = self._parser.watch_response(message)
+        incomplete: Sequence[KVEvent] = ()  # events whose revision the next fragment may continue
+        async for response in responses:
             if response.compacted:
                 raise Compacted(after, oldest=response.compacted)
             if response.cancelled:
                 self._etcd.drop_token()
                 raise Unavailable(f"etcd: the watch was ended: {response.cancelled}")
+            if incomplete:
+                response.events = [*incomplete, *response.events]
+                incomplete = ()
+            if response.fragment and response.events:
+                last = response.events[-1].revision
+                incomplete = [event for event in response.events if event.revision == last]
+                response.events = response.events[: -len(incomplete)]
             yield response
 
     async def _run_stream(self) -> None:
@@ -363,8 +368,7 @@ class EtcdStore(KV):
         return True
 
     async def _write_progress_key(self) -> Revision:
-        message = await self._call(self._etcd.write, "/kv/put", {"key": self._progress_key})
-        return self._parser.range_response(message).store_revision
+        return await self._call(self._etcd.write, self._codec.put(self._progress_key))
 
     # Calls.
 
@@ -372,66 +376,45 @@ class EtcdStore(KV):
         if self._closed:
             raise Unavailable("the store is closed")
 
-    def _key(self, key: str) -> str:
-        return base64_text((self._prefix + key).encode(errors="surrogateescape"))
+    def _key(self, key: str) -> bytes:
+        return (self._prefix + key).encode(errors="surrogateescape")
 
-    def _end(self, prefix: str) -> str:
-        return base64_text(prefix_end(self._prefix + prefix).encode())
-
-    async def _range(self, request: Request, revision: Revision | None) -> RangeResponse:
-        versioned_request = request if revision is None else {**request, "revision": str(revision)}
-        message = await self._call(
-            self._etcd.read, "/kv/range", versioned_request, revision or NO_REVISION
-        )
-        return self._parser.range_response(message)
+    def _end(self, prefix: str) -> bytes:
+        return prefix_end(self._prefix + prefix).encode()
 
     async def _read_revision(self) -> Revision:
         async with self._revision_lock:
             self._next_revision_read = None  # later callers need another read
-            request = {"key": self._progress_key, "count_only": True}
-            return (await self._range(request, None)).store_revision
+            call = self._codec.range(self._progress_key, count_only=True)
+            return (await self._call(self._etcd.read, call)).store_revision
 
-    async def _transact(self, key: str, expected: int, operation: Request) -> TxnResponse:
-        name = self._key(key)
-        compare = {"key": name, "target": "MOD", "result": "EQUAL", "mod_revision": str(expected)}
-        request = {
-            "compare": [compare],
-            "success": [operation],
-            "failure": [{"request_range": {"key": name}}],
-        }
-        return self._parser.txn_response(await self._call(self._etcd.write, "/kv/txn", request))
+    async def _put(self, key: str, value: bytes, *, expected: Revision, ttl: int) -> TxnResponse:
+        lease = await self._lease(ttl) if ttl else 0
+        call = self._codec.put_if(self._key(key), value, expected=expected, lease=lease)
+        return await self._call(self._etcd.write, call)
 
-    async def _change(self, key: str, expected: Revision, operation: Request) -> Revision:
-        if expected < 1:  # etcd takes 0 for an absent key
-            raise Conflict(key, expected=expected, current=None)
-        response = await self._transact(key, expected, operation)
-        if not response.succeeded:
-            raise Conflict(key, expected=expected, current=response.current_revision or None)
-        return response.revision
-
-    async def _put(self, key: str, value: bytes, ttl: int) -> Request:
-        put = {"key": self._key(key), "value": base64_text(value)}
-        return {"request_put": {**put, "lease": await self._lease(ttl)} if ttl else put}
-
-    async def _lease(self, ttl: int) -> str:
+    async def _lease(self, ttl: int) -> int:
         """Return a lease for a value that lives `ttl` seconds. Values that expire within a
         twentieth of that share one, because leases are expensive for etcd."""
         lease, now = self._leases.get(ttl), self._loop.time()
         if lease is None or now >= lease.until or not lease.keys_left:
             shared = min(ttl // 20, 60)
-            message = await self._call(self._etcd.write, "/lease/grant", {"TTL": str(ttl + shared)})
-            lease = self._leases[ttl] = _Lease(message["ID"], now + shared, MAX_LEASE_KEYS)
+            id = await self._call(self._etcd.write, self._codec.grant_lease(ttl + shared))
+            lease = self._leases[ttl] = _Lease(id, now + shared, MAX_LEASE_KEYS)
             if len(self._leases) > MAX_CACHED_LEASES:
                 del self._leases[next(iter(self._leases))]
         lease.keys_left -= 1
         return lease.id
 
     async def _call(
-        self, call: Call, method: str, request: Request, revision: Revision = NO_REVISION
-    ) -> Any:
+        self,
+        send: Callable[[Call[T]], Awaitable[T]],
+        call: Call[T],
+        revision: Revision = NO_REVISION,
+    ) -> T:
         self._check_open()
         try:
-            return await call(method, request)
+            return await send(call)
         except EtcdError as error:
             raise self._translated(error, revision) from error
 
@@ -448,6 +431,18 @@ class EtcdStore(KV):
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _check_expected(key: str, expected: Revision) -> None:
+    if expected < 1:  # etcd takes 0 for an absent key
+        raise Conflict(key, expected=expected, current=None)
+
+
+def _changed(key: str, expected: Revision, response: TxnResponse) -> Revision:
+    """Return the revision of a write. Raises Conflict."""
+    if not response.succeeded:
+        raise Conflict(key, expected=expected, current=response.current_revision or None)
+    return response.revision
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:

@@ -14,23 +14,20 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
+from kapiserver.storage.etcd.transport import (
+    DEFAULT_PORT,
+    MAX_MESSAGE_BYTES,
+    RequestNotSent,
+    ResponseLost,
+)
+
 MAX_CONNECTIONS = 128
 """Connections to one endpoint; further requests wait for a free one."""
 MAX_HEAD_BYTES = 64 << 10
-MAX_RESPONSE_BYTES = 512 << 20
-DEFAULT_PORT = 2379
 
 T = TypeVar("T")
 
 _END = b"\r\n\r\n"
-
-
-class RequestNotSent(Exception):
-    """The request was not sent: no connection, or none was free in time."""
-
-
-class ResponseLost(Exception):
-    """The request was sent and no response received: the server may have processed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +215,7 @@ class _Connection(asyncio.Protocol):
 
     def _has(self, end: int) -> bool:
         """Whether the buffer has so many bytes; if not, parse again when it has."""
-        if end > MAX_RESPONSE_BYTES or end < self._position:
+        if end > MAX_MESSAGE_BYTES or end < self._position:
             raise ValueError("the answer is too long")
         self._parse_at_size = end
         return len(self._buffer) >= end

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kapiserver.storage import etcd_http
-from kapiserver.storage.etcd_http import ConnectionPool, HTTPResponse, RequestNotSent, ResponseLost
+from kapiserver.storage.etcd import gateway_http
+from kapiserver.storage.etcd.gateway_http import ConnectionPool, HTTPResponse
+from kapiserver.storage.etcd.transport import RequestNotSent, ResponseLost
 
 SHORT_TIMEOUT = 5.0
 
@@ -92,7 +93,7 @@ async def test_responses(wire: bytes, response: HTTPResponse) -> None:
         b"HTTP/1.1 xyz OK\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
-        b"HTTP/1.1 200 OK\r\n" + b"x" * (etcd_http.MAX_HEAD_BYTES + 1),
+        b"HTTP/1.1 200 OK\r\n" + b"x" * (gateway_http.MAX_HEAD_BYTES + 1),
     ],
 )
 async def test_bad_responses(wire: bytes) -> None:
@@ -114,7 +115,7 @@ async def test_no_server() -> None:
 
 async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call without a response, or without a free connection, times out."""
-    monkeypatch.setattr(etcd_http, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(gateway_http, "MAX_CONNECTIONS", 1)
     async with scripted_server([], [RESPONSE]) as (connections, _):
         first = asyncio.create_task(connections.post("/x", b"", b"", seconds=1))
         await asyncio.sleep(0)

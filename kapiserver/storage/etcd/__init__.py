@@ -1,0 +1,1 @@
+"""The store in etcd, and the client of etcd."""

@@ -1,0 +1,174 @@
+"""The transport over etcd's JSON gateway, based on etcd3-py.
+
+etcd3-py builds URLs, headers and the session of streams. This module overrides it to add TLS
+verification, several endpoints, errors, and the connections of calls (`gateway_http.py`). It does
+not use etcd3-py's models, which cost more than the call. This is the only module that imports
+etcd3, and it is imported only for `--etcd-transport=gateway`. Knows no key and no revision.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+from etcd3.aio_client import AioClient
+
+from kapiserver.storage.errors import StorageError, Unavailable
+from kapiserver.storage.etcd import transport
+from kapiserver.storage.etcd.gateway_http import ConnectionPool, HTTPResponse
+from kapiserver.storage.etcd.gateway_json import GatewayCodec
+from kapiserver.storage.etcd.transport import (
+    CONNECT_SECONDS,
+    DEFAULT_PORT,
+    MAX_MESSAGE_BYTES,
+    ResponseLost,
+    refusal,
+)
+
+
+class _Gateway(AioClient):  # type: ignore[misc]
+    """etcd3-py's client of one endpoint, with our own connections for calls, and without the
+    blocking request of /version in its constructor."""
+
+    def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
+        self._endpoint = endpoint
+        self._tls = tls
+        self._pool = ConnectionPool(endpoint, tls)
+        url = urlsplit(endpoint)
+        super().__init__(host=url.hostname, port=url.port or DEFAULT_PORT, protocol=url.scheme)
+
+    def _retrieve_version(self) -> None:
+        pass
+
+    def _verify_version(self) -> None:
+        pass
+
+    def _get_prefix(self) -> None:
+        self.api_prefix = "/v3"  # etcd 3.4 and later
+
+    @property
+    def baseurl(self) -> str:
+        return self._endpoint
+
+    async def close(self) -> None:
+        self._pool.close()
+        await super().close()
+
+    async def post(self, method: str, message: bytes, token: str) -> HTTPResponse:
+        """Send one call. Raises RequestNotSent, ResponseLost."""
+        headers = b"Authorization: %b\r\n" % token.encode() if token else b""
+        path = self._url(method).removeprefix(self._endpoint)
+        return await self._pool.post(path, headers, message, seconds=transport.CALL_SECONDS)
+
+    def stream(self, method: str, message: bytes, token: str) -> Any:
+        """Open a stream; returns the context manager of aiohttp's response."""
+        # A member without a leader then ends the stream instead of going silent.
+        headers = {"Grpc-Metadata-hasleader": "true"}
+        if token:
+            headers["Authorization"] = token
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        return self.session.post(
+            self._url(method), data=message, headers=headers, timeout=limits, ssl=self._tls or True
+        )
+
+
+class GatewayTransport:
+    """Calls and streams of the gateway."""
+
+    def __init__(self, tls: ssl.SSLContext | None, prefix: str) -> None:
+        """`prefix` begins every key, and is not part of the keys in responses."""
+        self.codec = GatewayCodec(prefix)
+        self._tls = tls
+        self._gateways: dict[str, _Gateway] = {}
+
+    async def call(self, endpoint: str, method: str, message: bytes, token: str) -> bytes:
+        """Send a request and return the response; see `Transport`."""
+        response = await self._gateway(endpoint).post(method, message, token)
+        if response.status != 200:
+            raise _refusal(response.status, response.body)
+        return response.body
+
+    @asynccontextmanager
+    async def stream(
+        self, endpoint: str, method: str, message: bytes, token: str
+    ) -> AsyncGenerator[GatewayMessageStream]:
+        """Open a stream with one request; see `Transport`."""
+        try:
+            async with self._gateway(endpoint).stream(method, message, token) as response:
+                if response.status != 200:
+                    raise _refusal(response.status, await response.read())
+                yield GatewayMessageStream(response)
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise ResponseLost(str(error) or type(error).__name__) from error
+        except RuntimeError as error:  # aiohttp raises it for a closed session
+            raise ResponseLost("the connection is closed") from error
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent."""
+        for gateway in self._gateways.values():
+            await gateway.close()
+
+    def _gateway(self, endpoint: str) -> _Gateway:
+        gateway = self._gateways.get(endpoint)
+        if gateway is None:
+            gateway = self._gateways[endpoint] = _Gateway(endpoint, self._tls)
+        return gateway
+
+
+class GatewayMessageStream:
+    """The messages of a stream. The gateway ends each with a newline."""
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+        self._buffer = bytearray()
+        self._searched = 0
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the result of the next message. Raises Unavailable, EtcdError."""
+        while (end := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            if self._searched > MAX_MESSAGE_BYTES:
+                raise Unavailable("etcd: a message of a stream is too long")
+            chunk = await self._response.content.readany()
+            if not chunk:
+                raise StopAsyncIteration
+            self._buffer += chunk
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._searched = 0
+        return _result(line)
+
+    def close(self) -> None:
+        """Close the connection of the stream. Idempotent."""
+        self._response.close()
+
+
+def _result(line: bytes) -> bytes:
+    """Return the message of a line, `{"result": MESSAGE}`."""
+    try:
+        fields = orjson.loads(line)
+        if "error" in fields:
+            raise _refusal(503, line)
+        return orjson.dumps(fields["result"])
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise Unavailable("etcd: a message of a stream is invalid") from error
+
+
+def _refusal(status: int, body: bytes) -> StorageError:
+    """Return the error of a response, in the formats of etcd 3.4, 3.5 and 3.6."""
+    try:
+        fields = orjson.loads(body)
+        fields = fields["error"] if isinstance(fields.get("error"), dict) else fields
+        code = int(fields.get("code") or fields.get("grpc_code") or 2)
+        message = str(fields.get("message") or fields.get("error") or "")
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return Unavailable(f"etcd: HTTP status {status}")
+    return refusal(code, message)

@@ -1,0 +1,51 @@
+"""Responses of etcd as the store uses them, whichever transport they came by.
+
+Mirrors etcd's rpc.proto: RangeResponse, TxnResponse, WatchResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kapiserver.storage.kv import KeyValue, KVEvent, Revision
+
+NO_REVISION = Revision(0)
+
+
+@dataclass(slots=True)
+class RangeResponse:
+    """A RangeResponse.
+
+    count           number of keys in the range, whatever the limit
+    store_revision  newest revision of the store, also if an older one was read
+    """
+
+    items: Sequence[KeyValue]
+    count: int
+    store_revision: Revision
+
+
+@dataclass(slots=True)
+class TxnResponse:
+    """A TxnResponse: `revision` of the write if it succeeded, else `current_revision` of the key
+    (0 if absent)."""
+
+    succeeded: bool
+    revision: Revision
+    current_revision: int
+
+
+@dataclass(slots=True)
+class WatchResponse:
+    """A WatchResponse: events, or the end of the watch.
+
+    cancelled   reason of the end, "" while the watch runs
+    compacted   oldest revision that can be watched, if the watch asked for an older one
+    fragment    the next response has more events, perhaps of the last event's revision
+    """
+
+    events: Sequence[KVEvent]
+    cancelled: str = ""
+    compacted: Revision = NO_REVISION
+    fragment: bool = False

@@ -1,0 +1,125 @@
+"""Encoding of etcd's requests and decoding of its responses, as gRPC and as the gateway's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kapiserver.storage.errors import Corrupt, StorageError, Unavailable
+from kapiserver.storage.etcd import gateway
+from kapiserver.storage.etcd.gateway_json import GatewayCodec
+from kapiserver.storage.etcd.transport import Call, Codec, EtcdError
+from kapiserver.storage.etcd.wire import WireCodec
+
+CALLS: dict[str, Callable[[Codec], Call[Any]]] = {
+    "range": lambda codec: codec.range(b"/a"),
+    "put_if": lambda codec: codec.put_if(b"/a", b"v", expected=3),
+    "put": lambda codec: codec.put(b"/a"),
+    "compact": lambda codec: codec.compact(3),
+    "grant_lease": lambda codec: codec.grant_lease(3),
+    "authenticate": lambda codec: codec.authenticate("root", "secret"),
+    "watch": lambda codec: codec.watch(b"/a", b"/b", start=3, previous=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "message"),
+    [
+        (400, b'{"error":"boo","code":11,"message":"boo"}', EtcdError, "boo"),  # 3.5
+        (400, b'{"code":11,"message":"boo","details":[]}', EtcdError, "boo"),  # 3.6
+        (400, b'{"error":"boo","code":3}', EtcdError, "boo"),  # 3.4
+        (503, b'{"error":"no","code":14,"message":"no"}', Unavailable, "no"),
+        (503, b'{"error":{"grpc_code":14,"message":"closing"}}', Unavailable, "closing"),
+        (500, b"<html>", Unavailable, "500"),
+        (500, b"[]", Unavailable, "500"),
+        (500, b'"x"', Unavailable, "500"),
+        (500, b'{"code":"many"}', Unavailable, "500"),
+    ],
+)
+def test_errors(status: int, body: bytes, kind: type[StorageError], message: str) -> None:
+    """The gateway's errors are parsed in the forms of all etcd versions; anything else is
+    Unavailable."""
+    error = gateway._refusal(status, body)
+    assert type(error) is kind
+    assert message in str(error)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"",
+        b"{}",
+        b'{"header":{"revision":"x"}}',
+        b'{"header":{"revision":"1"},"kvs":[{}]}',
+        b'{"kvs":3}',
+        b'"header"',
+    ],
+)
+def test_malformed_json(response: bytes) -> None:
+    """A malformed response of the gateway is Corrupt."""
+    with pytest.raises(Corrupt):
+        GatewayCodec("").range(b"/a").decode(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"",  # no header
+        b"\x0a\x02\x18",  # the header is truncated
+        b"\x0a\x01\x18\x12",  # the key-value pair has no length
+        b"\x0a\x02\x18\x05\x12\x02\x0a\x09",  # the key exceeds the pair
+        b"\x0a\x02\x18\x05\x12\x02\x07\x00",  # wire type 7
+        b"\x08\x01",  # the header is a number
+        b"\x0a\x02\x18\x05\x10\x01",  # the pairs are a number
+        b"\x0a\x02\x18\x05\x22\x00",  # the count is a string
+    ],
+)
+def test_malformed_protobuf(response: bytes) -> None:
+    """A malformed response of gRPC is Corrupt."""
+    with pytest.raises(Corrupt):
+        WireCodec("").range(b"/a").decode(response)
+
+
+def test_unknown_fields_are_skipped() -> None:
+    """A response of a later version of etcd, with fields of every wire type, is read."""
+    unknown = b"\x78\x01\x79" + bytes(8) + b"\x7a\x01x\x7d" + bytes(4)
+    pair = unknown + b"\x0a\x02/a\x10\x81\x01\x18\x82\x01\x20\x01\x2a\x01v\x30\x05"
+    header = b"\x0a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+    header = b"\x08" + header[2:] + b"\x18\x05" + unknown
+    message = bytes([0x0A, len(header)]) + header + bytes([0x12, len(pair)]) + pair + b"\x20\x07"
+    response = WireCodec("/").range(b"/a").decode(message + unknown)
+    assert (response.store_revision, response.count) == (5, 7)
+    (item,) = response.items
+    assert (item.key, item.value, item.revision) == ("a", b"v", 130)
+
+
+@pytest.mark.parametrize("codec", [WireCodec("/x"), GatewayCodec("/x")], ids=["grpc", "gateway"])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@given(response=st.binary(max_size=64))
+def test_any_response(codec: Codec, call: Callable[[Codec], Call[Any]], response: bytes) -> None:
+    """Any bytes are decoded or Corrupt."""
+    with suppress(Corrupt):
+        call(codec).decode(response)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+@given(
+    fields=st.lists(
+        st.tuples(st.integers(1, 12), st.sampled_from((0, 1, 2, 5)), st.binary(max_size=16))
+    )
+)
+def test_any_fields(
+    call: Callable[[Codec], Call[Any]], fields: list[tuple[int, int, bytes]]
+) -> None:
+    """Any fields of any wire type are decoded or Corrupt."""
+    message = b"".join(
+        bytes([number << 3 | wire_type, len(content)]) + content
+        for number, wire_type, content in fields
+    )
+    with suppress(Corrupt):
+        call(WireCodec("")).decode(message)

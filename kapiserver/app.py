@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +108,16 @@ class RunningServer:
     ca_file: Path | None = None
     kubeconfig: Path | None = None
     credentials: Credentials | None = None
+
+    def status(self) -> Mapping[str, object]:
+        """Return figures for the log: requests and watches in progress, objects in the caches."""
+        server = self.app.server
+        return {
+            "requests": sum(server.metrics.in_flight.values.values()),
+            "watches": sum(server.metrics.long_running.values.values()),
+            "objects": sum(store.cache.count for store in server.stores.in_use()),
+            "draining": server.health.draining,
+        }
 
 
 async def _no_barrier() -> None:
@@ -291,6 +301,8 @@ async def build_app(
     clock = clock or SystemClock()
     scheme = Scheme(is_enabled=resource_filter(parse_runtime_config(config.runtime_config)))
     codecs = CodecFactory(scheme, _media_types(config))
+    account_tokens = _service_account_tokens(config, clock)
+    static_tokens = _static_tokens(config, account_tokens.audiences)
     encryption = _encryption(config, clock)
     metrics = Metrics()
     kv = await _open_store(config, clock, metrics)
@@ -305,8 +317,6 @@ async def build_app(
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, codecs),
     )
-    account_tokens = _service_account_tokens(config, clock)
-    static_tokens = _static_tokens(config, account_tokens.audiences)
     authorization = make_authorization(config.authorization_mode, stores)
     server = Server(
         config=config,

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -60,6 +58,10 @@ def parser() -> argparse.ArgumentParser:
         help="serve the Kubernetes API",
         description="Serve the Kubernetes API until SIGTERM or SIGINT. A DURATION is a number with "
         "a unit, as in 90s, 5m or 1h30m; a BOOL is true or false.",
+        epilog="Signals: SIGTERM and SIGINT drain the server and end it; SIGQUIT writes the stacks "
+        "of all threads and tasks first. SIGHUP reads certificates, client CAs, tokens and "
+        "encryption keys again. SIGUSR1 writes the stacks, and SIGUSR2 logs a line with the state "
+        "of the server.",
     )
     serve.set_defaults(command=_serve)
     add_serve_flags(serve)
@@ -175,33 +177,23 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 async def _run_server(config: Config, channel: WorkerChannel | None = None) -> None:
-    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once. A
-    worker (with a `channel`) leaves SIGINT to its supervisor, and stops when the supervisor exits.
-    """
+    """Serve until a signal, then drain. A worker (with a `channel`) leaves it to its supervisor to
+    end, and stops when the supervisor exits."""
     from kapiserver.apiserver.serving.process_memory import manage_memory
+    from kapiserver.apiserver.serving.signals import ServerSignals
     from kapiserver.app import serve
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT) if channel is None else (signal.SIGTERM,):
-        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
-            loop.add_signal_handler(number, _on_signal, stop, number)
+    signals = ServerSignals(worker=channel is not None)
     server = serve(config) if channel is None else serve(config, barrier=channel.wait_all_ready)
     async with server as running:
         if channel is None or channel.prints_greeting:
             sys.stdout.write(_greeting(running))
             sys.stdout.flush()
         if channel is not None:
-            channel.on_supervisor_exit(stop.set)
+            channel.on_supervisor_exit(signals.stop.set)
         manage_memory()
-        await stop.wait()
-
-
-def _on_signal(stop: asyncio.Event, number: signal.Signals) -> None:
-    if stop.is_set():
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-    stop.set()
+        signals.serve(reload=running.reload, status=running.status)
+        await signals.stop.wait()
 
 
 def _greeting(running: RunningServer) -> str:

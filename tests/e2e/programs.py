@@ -93,6 +93,17 @@ def _is_ready(server: Server) -> bool:
         connection.close()
 
 
+def wait_for_log(server: Server, text: str, *, times: int = 1) -> str:
+    """Return the log when it has this text so many times."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        log = (server.folder / "log").read_text()
+        if log.count(text) >= times:
+            return log
+        time.sleep(0.01)
+    raise AssertionError(f"{text!r} is not in the log {times} times:\n{log}")
+
+
 def stop(server: Server) -> int:
     """Send SIGTERM, as an init system does; return the exit code."""
     server.process.send_signal(signal.SIGTERM)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster import CONFIGMAPS, WATCH_TIMEOUT_SECONDS, Load, call, create, names, serving
-from tests.e2e.programs import Server, kubectls, run, start
+from tests.e2e.programs import Server, kubectls, run, start, wait_for_log
 from tests.storage.etcd_server import Member, free_port
 
 WORKERS = 2
@@ -113,6 +113,23 @@ def test_workers_that_cannot_start(
     ):
         with pytest.raises(AssertionError, match=message):
             start(tmp_path, f"--workers={WORKERS}", *flags)
+
+
+def test_signals(tmp_path: Path, etcd: Member) -> None:
+    """Workers do what a signal to their supervisor says, and SIGQUIT stops them all with exit code
+    0, also if a terminal sends it to every process."""
+    server = start(tmp_path, f"--etcd-servers={etcd.url}", f"--workers={WORKERS}", "-v")
+    for number, text in (
+        (signal.SIGUSR2, "msg=status"),
+        (signal.SIGUSR1, "asks (most recent call last)"),
+        (signal.SIGHUP, "client CAs again"),
+    ):
+        server.process.send_signal(number)
+        wait_for_log(server, text, times=WORKERS)
+    create(server, "later")
+    for pid in (*workers(server), server.process.pid):
+        os.kill(pid, signal.SIGQUIT)
+    assert server.process.wait(60) == 0
 
 
 def test_ctrl_c(tmp_path: Path, etcd: Member) -> None:

@@ -23,12 +23,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving.signals import has_terminal
 
 RESTART_SECONDS = 1.0
 """The shortest time between two starts of the same worker."""
 STOP_SECONDS = 20.0
 """A worker that has not stopped this long after `shutdown_timeout` is killed."""
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+_FORWARDED_SIGNALS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_SIGNALS = (*_STOP_SIGNALS, *_FORWARDED_SIGNALS)
 
 _log = logging.getLogger(__name__)
 
@@ -102,6 +105,7 @@ class _Supervisor:
         self._selector = selectors.DefaultSelector()
         self._all_ready = False
         self._kill_time = 0.0
+        self._had_terminal = has_terminal()
 
     def run(self) -> int:
         with self._signal_wakeups():
@@ -130,7 +134,7 @@ class _Supervisor:
             writer.setblocking(False)
             self._selector.register(reader, selectors.EVENT_READ)
             previous = signal.set_wakeup_fd(writer.fileno())
-            numbers = (*_STOP_SIGNALS, signal.SIGCHLD)
+            numbers = (*_SIGNALS, signal.SIGCHLD)
             handlers = [signal.signal(number, lambda *_: None) for number in numbers]
             self._signal_reader = reader
             try:
@@ -145,8 +149,7 @@ class _Supervisor:
         for key, _ in self._selector.select(RESTART_SECONDS / 2):
             if key.data is None:
                 for number in self._signal_reader.recv(4096):
-                    if number in _STOP_SIGNALS:
-                        self._stop()
+                    self._on_signal(number)
             else:
                 self._receive_ready(key.data)
         for worker in self._workers:
@@ -198,13 +201,27 @@ class _Supervisor:
         reason = f"exit code {code}" if code >= 0 else f"signal {-code}"
         _log.error("worker %d exited with %s, restarting it", worker.number, reason)
 
+    def _on_signal(self, number: int) -> None:
+        """Do what `serving/signals.py` says that the signal does to a server."""
+        terminal_was_closed = self._had_terminal and not has_terminal()
+        if number == signal.SIGQUIT:
+            self._send(signal.SIGUSR1)
+        if number in _STOP_SIGNALS or (number == signal.SIGHUP and terminal_was_closed):
+            self._stop()
+        elif number in _FORWARDED_SIGNALS:
+            self._send(number)
+
+    def _send(self, number: int) -> None:
+        for worker in self._workers:
+            if worker.pid:
+                os.kill(worker.pid, number)
+
     def _stop(self) -> None:
         """Stop all workers: with SIGTERM the first time, with SIGKILL if called again."""
         number = signal.SIGKILL if self._stopping else signal.SIGTERM
         self._kill_time = time.monotonic() + self._config.shutdown_timeout + STOP_SECONDS
+        self._send(number)
         for worker in self._workers:
-            if worker.pid:
-                os.kill(worker.pid, number)
             if worker.connection is not None and not self._all_ready:
                 worker.connection.shutdown(socket.SHUT_WR)  # ends its `wait_all_ready`
 
@@ -212,13 +229,13 @@ class _Supervisor:
         parent_end, child_end = socket.socketpair()
         worker.started = time.monotonic()
         # Block signals between the fork and the worker's own handlers.
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if not pid:
             parent_end.close()
             prints_greeting = worker.number == 0 and not self._all_ready
             self._run_worker(WorkerChannel(child_end, prints_greeting=prints_greeting))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         child_end.close()
         worker.pid, worker.connection = pid, parent_end
         self._selector.register(parent_end, selectors.EVENT_READ, worker)
@@ -236,7 +253,7 @@ class _Supervisor:
             for worker in self._workers:  # else these copies stay open when the supervisor exits
                 if worker.connection is not None:
                     worker.connection.close()
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             self._work(self._config, channel)
             code = 0
         except Exception as error:

@@ -1,0 +1,131 @@
+"""What the signals of a running server do; none of them ends it without a drain.
+
+    SIGTERM, SIGINT   drain, then end; a second one ends the process at once
+    SIGQUIT           write the stacks, drain, then end
+    SIGHUP            read certificates, client CAs, tokens and encryption keys again. When the
+                      terminal of the server was closed: drain, then end
+    SIGUSR1           write the stack of every thread and task to standard error
+    SIGUSR2           log a line with the state of the server
+
+A worker process leaves it to its supervisor to end. Windows knows Ctrl-C alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import functools
+import io
+import logging
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+from kapiserver.apiserver.serving.logs import FIELDS
+
+MAX_STACKS = 100
+"""Most different stacks of tasks in one dump."""
+MAX_FRAMES = 30
+
+_TERMINAL = "/dev/tty"
+_STANDARD_ERROR = 2
+"""The file descriptor; sys.stderr may have none."""
+
+_log = logging.getLogger(__name__)
+
+
+class ServerSignals:
+    """The signal handlers of one process; the constructor installs them on the running loop.
+
+    stop    set when the server shall drain and end
+    """
+
+    def __init__(self, *, worker: bool = False) -> None:
+        self.stop = asyncio.Event()
+        self._worker = worker
+        self._reload: Callable[[], None] = _do_nothing
+        self._status: Callable[[], Mapping[str, object]] = dict
+        self._had_terminal = has_terminal()
+        add = asyncio.get_running_loop().add_signal_handler
+        with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises instead
+            for number in (signal.SIGTERM,) if worker else (signal.SIGTERM, signal.SIGINT):
+                add(number, functools.partial(self._on_stop, number))
+            add(signal.SIGHUP, self._on_hangup)
+            add(signal.SIGUSR1, write_task_stacks)
+            add(signal.SIGUSR2, self._log_status)
+            add(signal.SIGQUIT, self._on_quit)
+            for number in (signal.SIGUSR1, signal.SIGQUIT):
+                # Writes the stacks of threads at once, even if the event loop is blocked.
+                faulthandler.register(number, _STANDARD_ERROR, chain=True)
+
+    def serve(
+        self, *, reload: Callable[[], None], status: Callable[[], Mapping[str, object]]
+    ) -> None:
+        """Use the functions of a server that has started."""
+        self._reload, self._status = reload, status
+
+    def _on_stop(self, number: signal.Signals) -> None:
+        if self.stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        self.stop.set()
+
+    def _on_hangup(self) -> None:
+        if self._had_terminal and not self._worker and not has_terminal():
+            self.stop.set()
+        else:
+            self._reload()
+
+    def _on_quit(self) -> None:
+        write_task_stacks()
+        if not self._worker:
+            self.stop.set()
+
+    def _log_status(self) -> None:
+        fields = {
+            "tasks": len(asyncio.all_tasks()),
+            "threads": threading.active_count(),
+            "descriptors": _descriptor_count(),
+            **self._status(),
+        }
+        _log.warning("status", extra={FIELDS: fields})
+
+
+def write_task_stacks() -> None:
+    """Write the stacks of all tasks of the running loop to standard error. Equal stacks are written
+    once, with their number."""
+    stacks: Counter[str] = Counter()
+    for task in asyncio.all_tasks():
+        text = io.StringIO()
+        task.print_stack(limit=MAX_FRAMES, file=text)
+        stacks[text.getvalue().partition("\n")[2]] += 1
+    for stack, count in stacks.most_common(MAX_STACKS):
+        sys.stderr.write(f"\n{count} tasks (most recent call last):\n{stack}")
+    if len(stacks) > MAX_STACKS:
+        sys.stderr.write(f"\n{len(stacks) - MAX_STACKS} more stacks of tasks\n")
+    sys.stderr.flush()
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def has_terminal() -> bool:
+    """Report whether the process has a controlling terminal that is open."""
+    try:
+        os.close(os.open(_TERMINAL, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
+
+
+def _descriptor_count() -> int:
+    """Return the number of open file descriptors, 0 if the system does not tell."""
+    try:
+        return len(os.listdir("/proc/self/fd")) - 1
+    except OSError:
+        return 0

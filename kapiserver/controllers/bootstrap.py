@@ -6,6 +6,7 @@ Mirrors kube-apiserver's system namespaces controller.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import orjson
 
@@ -13,7 +14,7 @@ from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import AlreadyExists, NotFound, Refused
+from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.lifecycle import timestamp
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -31,6 +32,9 @@ async def create_system_namespaces(server: Server) -> None:
 
 async def _create(server: Server, name: str) -> None:
     store = server.stores.by_name(CORE, "namespaces")
+    with suppress(NotFound):
+        await store.get(ObjectKey("", name))
+        return
     managed = {
         "manager": "kube-apiserver",
         "operation": "Update",
@@ -41,15 +45,8 @@ async def _create(server: Server, name: str) -> None:
     }
     metadata = {"name": name, "managedFields": [managed]}
     tree = {"kind": "Namespace", "apiVersion": "v1", "metadata": metadata}
-    try:
+    with suppress(AlreadyExists):  # another server may create it at the same time
         await store.create(decoded(server, tree), namespace="")
-    except AlreadyExists:
-        return
-    except Refused as error:  # a full store refuses before it looks for the key
-        try:
-            await store.get(ObjectKey("", name))
-        except NotFound:
-            raise error from None
 
 
 def decoded(server: Server, tree: Tree) -> Tree:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kapiserver.api.accessors import finalizers_of, is_terminating
-from kapiserver.api.apiextensions import structural_rules
 from kapiserver.api.apiextensions.conditions import (
     condition,
     is_true,
@@ -309,6 +308,8 @@ def _may_be_non_structural(obj: Tree) -> bool:
 def _with_structural_condition(status: Tree, obj: Tree, now: str) -> Tree:
     if not _may_be_non_structural(obj):
         return status
+    from kapiserver.api.apiextensions import structural_rules  # few definitions need it
+
     problems: list[str] = []
     for index, item in enumerate(obj["spec"]["versions"]):
         path = (Path("spec") / "versions")[index] / "schema.openAPIV3Schema"

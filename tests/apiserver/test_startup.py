@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 LATER = (
+    "kapiserver.api.apiextensions.schema_validation",
+    "kapiserver.api.formats",
     "kapiserver.api.managed_fields",
     "kapiserver.api.merge_schema",
     "kapiserver.api.structured_merge",

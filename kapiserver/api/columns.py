@@ -101,8 +101,12 @@ def _two_units(seconds: int, unit: int, name: str, smaller: int, smaller_name: s
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Parse a Time or MicroTime of an object; None if it is unset."""
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    """Parse a Time or MicroTime of an object; None if it is unset. Raises ValueError for a text
+    that is not a time, or whose year in UTC is not between 1 and 9999."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
 
 
 def age_text(text: str | None, now: datetime) -> str:

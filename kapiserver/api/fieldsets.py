@@ -25,6 +25,8 @@ Fields: TypeAlias = dict[str, Any]
 Step: TypeAlias = str
 
 SELF = "."
+_MAX_STEP_DEPTH = 100
+"""Brackets in the value of one step, at most."""
 END: Fields = {}
 """The node at which a path ends and no other path continues. Shared: never change it."""
 
@@ -177,21 +179,23 @@ def _step_rank(step: Step) -> tuple[Any, ...]:
     rank = _KIND_RANKS.get(step[0], 5)
     if rank < 2:
         return (rank, step)
-    value = orjson.loads(step[2:])
-    if isinstance(value, dict):
-        return (rank, [(name, _rank(item)) for name, item in sorted(value.items())])
-    return (rank, _rank(value))
+    return (rank, _rank(orjson.loads(step[2:])))
 
 
 def _rank(value: Value) -> tuple[int, Any]:
-    """Return the sort key of a value of any type: numbers, strings, booleans, others, null."""
+    """Return the sort key of a value of any type: numbers, strings, booleans, lists, objects,
+    null."""
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, int | float):
         return (0, value)
     if isinstance(value, str):
         return (1, value)
-    return (4, "") if value is None else (3, orjson.dumps(value).decode())
+    if isinstance(value, list):
+        return (3, [_rank(item) for item in value])
+    if isinstance(value, dict):
+        return (4, [(name, _rank(item)) for name, item in sorted(value.items())])
+    return (5, "")
 
 
 def format_paths(fields: Fields, before: str = "") -> Iterator[str]:
@@ -245,6 +249,8 @@ def _check_step(step: Step) -> None:
     if not colon or kind not in ("k", "v", "i"):
         raise ValueError(f"unrecognized key type in {step!r}")
     value = orjson.loads(content)
+    if content.count("[") + content.count("{") > _MAX_STEP_DEPTH:
+        raise ValueError(f"the value of a {kind} step is nested too deep")
     if kind == "k" and not (isinstance(value, dict) and value):
         raise ValueError(f"{step!r} has no keys")
     if kind == "i" and not isinstance(value, int):

@@ -37,8 +37,10 @@ _PATTERNS = {
 _DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}:[0-9]{2})")
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
-_GO_DURATION = re.compile("[+-]?(0|([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+")
-_WORD_DURATION = re.compile(r"[0-9]+\s*([A-Za-zµ]+)")
+_GO_DURATION = re.compile(
+    "[+-]?+(?=.)(?:(?:[0-9]++(?:[.][0-9]*+)?+|[.][0-9]++)(?:ns|us|µs|μs|ms|s|m|h))*+0*+"
+)
+_WORD_DURATION = re.compile(r"(?<![0-9])[0-9]++\s*+([A-Za-zµ]++)")
 _DURATION_UNITS = ("ns", "nano", "us", "µs", "micro", "ms", "milli", "s", "m", "h", "d", "w")
 _CARD = re.compile(
     "4[0-9]{12}([0-9]{3})?|5[1-5][0-9]{14}|6(011|5[0-9][0-9])[0-9]{12}|3[47][0-9]{13}"

@@ -44,6 +44,15 @@ class GroupVersionKind(NamedTuple):
     version: str
     kind: str
 
+    @classmethod
+    def from_reference(cls, api_version: str, kind: str) -> GroupVersionKind:
+        """Return the kind that a reference names; the group and version are empty if the
+        `apiVersion` is malformed, as in FromAPIVersionAndKind."""
+        try:
+            return GroupVersion.parse(api_version).with_kind(kind)
+        except ValueError:
+            return cls("", "", kind)
+
     @property
     def group_version(self) -> GroupVersion:
         """The group and version, without the kind."""
@@ -67,7 +76,7 @@ def is_stable(version: str) -> bool:
     return _STABLE_VERSION.fullmatch(version) is not None
 
 
-_KUBE_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_KUBE_VERSION = re.compile(r"v([1-9][0-9]{0,17})(?:(alpha|beta)([1-9][0-9]{0,17}))?")
 
 
 def sort_versions(versions: Iterable[str]) -> list[str]:

@@ -24,12 +24,14 @@ _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0: ""}
 
-_SCANNER = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
+_SCANNER = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)")
 _NANO = -9
 _MAX_INT64 = 2**63 - 1
 _INT64_DIGITS = 18
 _MAX_DIGITS = 4000
-"""More than any quantity needs, and fewer than Python refuses to parse as an int."""
+"""Significant digits: more than any quantity needs."""
+_MAX_LENGTH = 4200
+"""Digits with the zeros before and after them; Python refuses to parse 4300 as an int."""
 _MAX_EXPONENT = 2**31 - 1
 
 _WRONG_FORM = (
@@ -56,6 +58,21 @@ class Amount:
     def decimal(self) -> Decimal:
         """The exact value, for comparing and adding."""
         return Decimal(self.mantissa).scaleb(self.scale, _EXACT)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the value has no fraction."""
+        return self.scale >= 0 or self.mantissa % 10**-self.scale == 0
+
+    def scaled(self, scale: int) -> int:
+        """Return the value in units of `10**scale`, rounded away from zero and limited to 64 bits,
+        as ScaledValue does: 0 for Value, -3 for MilliValue."""
+        shift = self.scale - scale
+        if shift < 0:
+            size: int = -(-abs(self.mantissa) // 10**-shift)
+        else:
+            size = abs(self.mantissa) * int(10 ** min(shift, _INT64_DIGITS + 1))
+        return min(size, _MAX_INT64) * (-1 if self.mantissa < 0 else 1)
 
 
 _EXACT = Context(prec=_MAX_DIGITS, Emax=999_999_999_999, Emin=-999_999_999_999)
@@ -92,8 +109,10 @@ def parse(text: str) -> Amount:
     sign, whole, fraction = match[1], match[2] or "0", match[3] or ""
     suffix = _suffix(match[4])
     digits = whole + fraction
-    if len(digits) > _MAX_DIGITS:
+    if len(digits) > _MAX_LENGTH or len(digits.strip("0")) > _MAX_DIGITS:
         raise ValueError(_WRONG_NUMBER)
+    if len(digits) - 1 + suffix.exponent > _MAX_EXPONENT:
+        raise ValueError(_WRONG_SUFFIX)
     value = int(sign + digits)
     int64_amount = _int64_amount(value, digits, fraction, suffix, text)
     if int64_amount is not None:
@@ -124,7 +143,9 @@ def _int64_amount(
 def _round_to_nano(value: int, scale: int, form: Format) -> Amount:
     # Values finer than nano round away from zero.
     drop = _NANO - scale
-    if drop <= 0 or value == 0:
+    if value == 0:
+        return Amount(0, 0, form)
+    if drop <= 0:
         return Amount(value, scale, form)
     sign = -1 if value < 0 else 1
     mantissa = 1 if drop > _MAX_DIGITS else -(-abs(value) // 10**drop)
@@ -144,10 +165,13 @@ def _binary_amount(value: int, places: int) -> Amount:
 def add(left: Amount, right: Amount) -> Amount:
     """Return the sum, in the format of the first, or of the second if the first is zero.
 
-    Limited in digits, so that exponents far apart cost nothing.
+    Limited in digits, so that exponents far apart cost nothing. A sum too large for `parse` is the
+    first amount.
     """
     result_format = left.format if left.mantissa else right.format
     total = _EXACT.add(left.decimal, right.decimal)
+    if total and total.adjusted() > _MAX_EXPONENT:
+        return left
     sign, digits, exponent = total.as_tuple()
     assert isinstance(exponent, int)
     mantissa = int("".join(map(str, digits))) * (-1 if sign else 1)

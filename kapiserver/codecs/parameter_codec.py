@@ -89,8 +89,11 @@ def _parse_integer(text: str, bits: int) -> int:
     if not _INTEGER.fullmatch(text):
         raise WrongValue(f"strconv.ParseInt: parsing {_quote(text)}: invalid syntax")
     bound = 1 << (bits - 1)
-    value = int(text) if len(text.lstrip("+-0")) <= 19 else bound
-    if not -bound <= value < bound:
+    digits = text.lstrip("+-0") or "0"
+    value = int(digits) if len(digits) <= 19 else bound
+    if text.startswith("-"):
+        value = -value
+    if not -bound <= value < bound or len(digits) > 19:
         raise WrongValue(f"strconv.ParseInt: parsing {_quote(text)}: value out of range")
     return value
 

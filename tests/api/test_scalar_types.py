@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from typing import Any
 
 import pytest
@@ -49,6 +50,11 @@ CANONICAL: list[tuple[type[ScalarType], Any, Any]] = [
     (Quantity, "-0.9n", "-1n"),
     (Quantity, "0.0000000001", "1n"),
     (Quantity, "1e-1000000", "1e-9"),
+    (Quantity, "1e400", "10e399"),
+    (Quantity, "1e2147483647", "10e2147483646"),
+    (Quantity, "0e-2147483647", "0"),
+    (Quantity, "9" * 30, "9" * 30),
+    (Quantity, "9" * 4000 + "00", "9" * 3999 + "900"),
     # Exponents keep their form.
     (Quantity, "1e3", "1e3"),
     (Quantity, "1E3", "1E3"),
@@ -138,6 +144,8 @@ REFUSED: list[tuple[type[ScalarType], Any, str]] = [
     (Quantity, "1Kii", "unable to parse quantity's suffix"),
     (Quantity, "1e", "unable to parse quantity's suffix"),
     (Quantity, "1e99999999999", "unable to parse quantity's suffix"),
+    (Quantity, "1000e2147483645", "unable to parse quantity's suffix"),
+    (Quantity, "9" * 4001, "unable to parse numeric part of quantity"),
     (Quantity, "9" * 5000, "unable to parse numeric part of quantity"),
     (
         Time,
@@ -229,6 +237,33 @@ def test_long_texts_are_parsed_in_linear_time() -> None:
     assert Duration.canonical("0s" * 500_000) == "0s"
     assert Quantity.canonical("0" * 1_000_000 + "1000m") == "1"
     assert Time.canonical(f"2024-01-02T03:04:05.{'9' * 1_000_000}Z") == "2024-01-02T03:04:05Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_integer", "value", "milli_value"),
+    [
+        ("1500m", False, 2, 1500),
+        ("-1500m", False, -2, -1500),
+        ("1n", False, 1, 1),
+        ("2Ki", True, 2048, 2_048_000),
+        ("1e16", True, 10**16, 2**63 - 1),
+        ("-1e400", True, -(2**63) + 1, -(2**63) + 1),
+        ("0", True, 0, 0),
+    ],
+)
+def test_scaled_quantities(text: str, is_integer: bool, value: int, milli_value: int) -> None:
+    """Values in other units are rounded away from zero and limited to 64 bits."""
+    amount = quantity.parse(text)
+    assert amount.is_integer is is_integer
+    assert (amount.scaled(0), amount.scaled(-3)) == (value, milli_value)
+
+
+def test_sums_can_be_parsed() -> None:
+    """The text of a sum or difference is a quantity, whatever the exponents."""
+    largest, smallest = quantity.parse("9e2147483647"), quantity.parse("1n")
+    for left, right in itertools.product((largest, smallest), repeat=2):
+        for amount in (quantity.add(left, right), quantity.subtract(left, right)):
+            quantity.parse(str(amount))
 
 
 @settings(max_examples=200)

@@ -118,6 +118,11 @@ def test_limit_defaults(api, core):
             {"limits": {"cpu": "3"}, "requests": {"cpu": "1"}},
             "cpu max limit to request ratio per Pod is 2, but provided ratio is 3.000000",
         ),
+        (  # 64 bits bound the values, as Value and MilliValue of Go do
+            {"type": "Pod", "maxLimitRequestRatio": {"cpu": "1"}},
+            {"limits": {"cpu": "1e2147483647"}, "requests": {"cpu": "1e17"}},
+            "cpu max limit to request ratio per Pod is 1, but provided ratio is 92.233720",
+        ),
     ],
 )
 def test_limits(api, core, item, resources, message):

@@ -1,5 +1,6 @@
 """Invalid input: the response is a Status, never a 500, and the server goes on."""
 
+import base64
 import itertools
 import json
 import random
@@ -194,6 +195,75 @@ def test_huge_numbers(api, core, number):
     assert_refused(api.post(f"{core}/pods", body.encode()), 400)
 
 
+@pytest.mark.parametrize("text", ["1e400", "9" * 30, "1e2147483647", "0.5"])
+def test_large_quantities(api, core, text):
+    """A quantity of any size is accepted; a fraction of a byte is warned about."""
+    resources = {"requests": {"storage": text}}
+    claim = {"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
+             "resources": resources}}  # fmt: skip
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [
+        {"name": "c", "image": "i", "resources": {"requests": {"cpu": text, "memory": text}}}
+    ]}}  # fmt: skip
+    for path, body in (("persistentvolumeclaims", claim), ("pods", pod)):
+        response = api.post(f"{core}/{path}", body)
+        assert response.status == 201, response.body
+        assert len(response.warnings) == (text == "0.5")
+
+
+def test_huge_pages(api, core):
+    """A request for huge pages that is no multiple of their size is 422, whatever the exponents."""
+    resources = {"cpu": "1", "hugepages-3e400": "1e2147483647"}
+    container = {"name": "c", "image": "i", "resources": {"limits": resources}}
+    body = {"metadata": {"name": "p"}, "spec": {"containers": [container]}}
+    assert api.post(f"{core}/pods?dryRun=All", body).status == 201
+    container["resources"]["limits"] = {"cpu": "1", "hugepages-3": "10"}
+    assert "is not positive integer multiple" in refused(api.post(f"{core}/pods", body), 422)
+
+
+def test_managed_fields_of_malformed_version(api, maps):
+    """A malformed apiVersion of a managedFields entry drops the entries, as in kube-apiserver."""
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "a/b/c", "fieldsType": "FieldsV1",
+             "fieldsV1": {"f:data": {}}}  # fmt: skip
+    body = {"metadata": {"name": "x", "managedFields": [entry]}, "data": {"k": "v"}}
+    created = api.post(maps, body)
+    assert created.status == 201, created.body
+    assert "managedFields" not in created.json["metadata"]
+    api.post(maps, {"metadata": {"name": "y"}})
+    patch = {"metadata": {"managedFields": [entry]}}
+    for type_ in ("merge", "strategic"):
+        patched = api.patch(f"{maps}/y", patch, type_)
+        assert patched.status == 200, patched.body
+
+
+def test_managed_fields_of_any_value(api, maps):
+    """Steps of managedFields whose values have different types are sorted."""
+    steps = ('v:{"a":1}', "v:1", 'v:"x"', "v:[1]", "v:null", "v:true", "i:1", 'k:{"a":[1]}')
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1",
+             "fieldsV1": {"f:x": {step: {} for step in steps}}}  # fmt: skip
+    body = {"metadata": {"name": "x", "managedFields": [entry]}, "data": {"k": "v"}}
+    assert api.post(maps, body).status == 201
+    entry["fieldsV1"] = {"f:x": {f"v:{'[' * 300}{']' * 300}": {}, "v:1": {}}}
+    assert api.post(maps, {"metadata": {"name": "y", "managedFields": [entry]}}).status == 201
+
+
+def test_token_for_malformed_version(api, core):
+    """A token cannot be bound to an object of a malformed apiVersion."""
+    api.post(f"{core}/serviceaccounts", {"metadata": {"name": "a"}})
+    reference = {"apiVersion": "a/b/c", "kind": "Pod", "name": "p"}
+    body = {"spec": {"boundObjectRef": reference}}
+    refused(api.post(f"{core}/serviceaccounts/a/token", body), 400, 404, 422)
+
+
+def test_certificates_beyond_ascii(api):
+    """PEM with text beyond ASCII is refused in a bundle and in a signing request."""
+    text = "-----BEGIN CERTIFICATE REQUEST-----\nM\u00e9I=\n-----END CERTIFICATE REQUEST-----\n"
+    spec = {"request": base64.b64encode(text.encode()).decode(), "signerName": "example.com/s",
+            "usages": ["client auth"]}  # fmt: skip
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    message = refused(api.post(path, {"metadata": {"name": "x"}, "spec": spec}), 422)
+    assert "PEM block type must be CERTIFICATE REQUEST" in message
+
+
 @pytest.mark.parametrize("media", [JSON, YAML, PROTOBUF, CBOR])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_large_bodies(api, maps, media, method):
@@ -237,7 +307,8 @@ def test_selectors(api, maps, selector, verb):
 
 
 QUERIES = ["limit=x", "limit=99999999999999999999", "limit=-1", "timeoutSeconds=x",
-           "continue=%00%ff", "continue=" + "A" * 5000, "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ",
+           "continue=%00%ff", "continue=" + "A" * 5000, "limit=" + "0" * 5000 + "1",
+           "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ",
            "resourceVersion=-1", "resourceVersion=1.5", "resourceVersion=%F0%9F%98%80",
            "watch=maybe&timeoutSeconds=1", "%", "%zz=%zz", "&&&===", "fieldSelector=%3D",
            "resourceVersionMatch=x", "pretty=perhaps", "allowWatchBookmarks=7"]  # fmt: skip

@@ -89,7 +89,7 @@ def _date(value: Value, now: datetime) -> Cell:
         return None
     try:
         return age_text(value, now)
-    except (ValueError, TypeError, OverflowError):
+    except ValueError:
         return "<invalid>"
 
 

@@ -28,6 +28,20 @@ _ESCAPE = re.compile(
     r"|U([0-9a-fA-F]{8}))|\\(.|$)",
     re.DOTALL,
 )
+_QUOTED = {
+    "'": re.compile(r"((?:[^'\\\n]|\\[^\n])*+)'"),
+    '"': re.compile(r'((?:[^"\\\n]|\\[^\n])*+)"'),
+    "'''": re.compile(r"((?:(?!''')[^\\]|\\.)*+)'''", re.DOTALL),
+    '"""': re.compile(r'((?:(?!""")[^\\]|\\.)*+)"""', re.DOTALL),
+}
+"""The rest of a text with its closing quote, by its quote. A character after a backslash is part of
+the text."""
+_RAW = {
+    "'": re.compile("([^'\n]*+)'"),
+    '"': re.compile('([^"\n]*+)"'),
+    "'''": re.compile("((?:(?!''').)*+)'''", re.DOTALL),
+    '"""': re.compile('((?:(?!""").)*+)"""', re.DOTALL),
+}
 RESERVED = frozenset(
     [
         "as",
@@ -88,13 +102,18 @@ def tokenize(source: str) -> list[Token]:
 
 
 _NUMBERS = ("float", "uint", "int")
+_MAX_DIGITS = 20
 
 
 def _number(match: re.Match[str], text: str, position: int) -> Any:
     if match["float"]:
         return float(text)
     digits = text.rstrip("uU")
-    value = int(digits, 16) if digits.startswith("0x") else int(digits)
+    if digits.startswith("0x"):
+        value = int(digits, 16)
+    else:
+        digits = digits.lstrip("0") or "0"
+        value = int(digits) if len(digits) <= _MAX_DIGITS else 1 << 64
     if match["uint"]:
         if value > 2**64 - 1:
             raise CelSyntaxError(position, "invalid uint literal")
@@ -108,20 +127,11 @@ def _number(match: re.Match[str], text: str, position: int) -> Any:
 def _text(source: str, opening: str, start: int, position: int) -> tuple[str | bytes, int]:
     quote = opening.lstrip("rRbB")
     prefix = opening[: -len(quote)].lower()
-    end = position
-    while True:
-        end = source.find(quote, end)
-        line_end = source.find("\n", position, end if end >= 0 else None)
-        if end < 0 or (len(quote) == 1 and line_end >= 0):
-            message = f"Syntax error: token recognition error at: '{source[start:]}'"
-            raise CelSyntaxError(start, message)
-        # An odd number of backslashes before a quote makes it part of the text.
-        backslashes = end - len(source[position:end].rstrip("\\")) - position
-        if backslashes % 2 and "r" not in prefix:
-            end += 1
-            continue
-        break
-    raw = source[position:end]
+    match = (_RAW if "r" in prefix else _QUOTED)[quote].match(source, position)
+    if match is None:
+        message = f"Syntax error: token recognition error at: '{source[start:]}'"
+        raise CelSyntaxError(start, message)
+    raw, end = match[1], match.end(1)
     is_bytes = "b" in prefix
     text = raw if "r" in prefix else _unescape(raw, start, is_bytes)
     if is_bytes:

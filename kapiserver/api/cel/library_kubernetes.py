@@ -200,9 +200,16 @@ def _is_integer(amount: Quantity) -> bool:
     return amount.value == amount.value.to_integral_value() and -(2**63) <= amount.value < 2**63
 
 
-def _add(left: Quantity, right: Any, sign: int = 1) -> Quantity:
-    value = right.value if isinstance(right, Quantity) else Decimal(right)
-    return Quantity(_EXACT.add(left.value, sign * value))
+def _decimal(operand: Any) -> Decimal:
+    return operand.value if isinstance(operand, Quantity) else Decimal(operand)
+
+
+def _add(left: Quantity, right: Any) -> Quantity:
+    return Quantity(_EXACT.add(left.value, _decimal(right)))
+
+
+def _subtract(left: Quantity, right: Any) -> Quantity:
+    return Quantity(_EXACT.subtract(left.value, _decimal(right)))
 
 
 def _approximate(amount: Quantity) -> float:
@@ -357,10 +364,7 @@ FUNCTIONS: Table = {
     "asInteger": [("quantity.() int", _as_integer)],
     "asApproximateFloat": [("quantity.() double", _approximate)],
     "add": [(f"quantity.({kind}) quantity", _add) for kind in ("quantity", "int")],
-    "sub": [
-        (f"quantity.({kind}) quantity", lambda value, other: _add(value, other, -1))
-        for kind in ("quantity", "int")
-    ],
+    "sub": [(f"quantity.({kind}) quantity", _subtract) for kind in ("quantity", "int")],
     **{
         name: rows + _comparisons("semver")[name] for name, rows in _comparisons("quantity").items()
     },

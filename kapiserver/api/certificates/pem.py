@@ -7,7 +7,6 @@ encoding/pem that API objects need.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ def parse_blocks(text: str) -> Iterator[Block]:
         body = "".join(line for line in lines if ":" not in line)
         try:
             content = base64.b64decode(body, validate=True)
-        except binascii.Error:
+        except ValueError:  # not base64, or not ASCII
             continue
         yield Block(match[1], bool(headers), content)
 

@@ -13,7 +13,6 @@ from kapiserver.api.core.app_armor import DEPRECATED
 from kapiserver.api.core.path_overlaps import path_overlaps
 from kapiserver.api.core.validation.common import all_containers
 from kapiserver.api.core.validation.pod_annotations import APP_ARMOR
-from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.volume_warnings import (
     DEPRECATED_VOLUMES,
     warnings_for_claim_spec,
@@ -21,6 +20,7 @@ from kapiserver.api.core.volume_warnings import (
 )
 from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import Path
+from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
 _BYTES = ("memory", "ephemeral-storage")
@@ -178,7 +178,7 @@ def _containers(obj: Tree, path: Path) -> Iterator[str]:
 def _fractional_bytes(quantities: Tree, path: Path) -> Iterator[str]:
     for name in _BYTES:
         quantity = quantities.get(name)
-        if quantity is not None and amount(quantity) % 1:
+        if quantity is not None and not parse(quantity).is_integer:
             yield f'{path[name]}: fractional byte value "{quantity}" is invalid, must be an integer'
 
 

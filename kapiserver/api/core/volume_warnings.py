@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.validation.persistent_volume_claims import CLASS_ANNOTATION
 from kapiserver.api.core.validation.persistent_volumes import MOUNT_ANNOTATION
-from kapiserver.api.core.validation.resources import amount
 from kapiserver.api.core.warnings import DEPRECATED_NODE_LABELS
 from kapiserver.api.errors import Path
+from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
 _ANNOTATIONS = Path("metadata") / "annotations"
@@ -75,7 +75,7 @@ def warnings_for_claim_spec(spec: Tree, path: Path) -> Iterator[str]:
     """Yield the warnings about the spec of a claim or of a claim template."""
     for kind in ("requests", "limits"):
         quantity = value_at(spec, "resources", kind, "storage")
-        if quantity is not None and amount(quantity) % 1:
+        if quantity is not None and not parse(quantity).is_integer:
             storage_path = (path / "resources" / kind)["storage"]
             message = f'fractional byte value "{quantity}" is invalid, must be an integer'
             yield f"{storage_path}: {message}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kapiserver.api import typed_values
 from kapiserver.api.accessors import metadata_of
-from kapiserver.api.errors import ConversionFailed, NotRegistered
+from kapiserver.api.errors import BadObject, ConversionFailed, NotRegistered
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import FieldManager
 from kapiserver.api.managed_fields_entries import managed_fields_of
@@ -46,17 +46,21 @@ class KindSchemas:
     apiVersion."""
 
     def _in(self, api_version: str) -> GroupVersionKind:
-        version = GroupVersion.parse(api_version)
+        try:
+            version = GroupVersion.parse(api_version)
+        except ValueError as error:
+            raise BadObject(str(error)) from None
         if version.group != self.kind.group:
             raise NotRegistered(f"{api_version} is no version of {self.kind}")
         return version.with_kind(self.kind.kind)
 
     def node(self, api_version: str) -> Node:
-        """Return the kind's schema in a version. Raises NotRegistered."""
+        """Return the kind's schema in a version. Raises NotRegistered, BadObject."""
         return schema_of(self.scheme.type_of(self._in(api_version)))
 
     def convert(self, obj: Tree, api_version: str) -> Tree:
-        """Return the object in another version. Raises NotRegistered, FetchRequired."""
+        """Return the object in another version. Raises NotRegistered, BadObject,
+        FetchRequired."""
         if obj["apiVersion"] == api_version:
             return obj
         kind = self._in(api_version)
@@ -156,6 +160,8 @@ def track_ownership(
     except SchemaMismatch:
         # Validation reports the mismatch; until then the entries stay as they are.
         entries = [] if live is None else managed_fields_of(live)
+    except BadObject:  # an entry has a malformed apiVersion; kube-apiserver drops all entries
+        entries = []
     put_entries(new, entries)
 
 

@@ -14,6 +14,7 @@ from kapiserver.api.core.validation.resources import amount, is_native, validate
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
 from kapiserver.api.label_selectors import validate_label_selector
 from kapiserver.api.metadata_validation import immutable
+from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -218,8 +219,10 @@ def validate_claim_status_update(new: Tree, _: Tree) -> Iterator[FieldError]:
 
 def validate_basic_quantity(text: str, path: Path) -> list[FieldError]:
     """Return an error if a quantity is negative."""
-    value = amount(text)
-    return [] if value >= 0 else [invalid(path, int(value), "must be a valid resource quantity")]
+    value = parse(text or "0")
+    if value.mantissa >= 0:
+        return []
+    return [invalid(path, value.scaled(0), "must be a valid resource quantity")]
 
 
 def _validate_claim_resource_name(name: str, path: Path) -> Iterator[FieldError]:

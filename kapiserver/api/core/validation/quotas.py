@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import ROUND_CEILING
 
 from kapiserver.api import names
 from kapiserver.api.accessors import value_at
@@ -18,6 +17,7 @@ from kapiserver.api.core.validation.resources import (
     validate_resource_quantity,
 )
 from kapiserver.api.errors import FieldError, Path, duplicate, forbidden, invalid, required
+from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 
 _LIMITS = Path("spec") / "limits"
@@ -109,20 +109,17 @@ def _validate_limit_ratio(
 ) -> Iterator[FieldError]:
     if amount(ratio) < 1:
         yield invalid(path, ratio, f"ratio {ratio} is less than 1")
-    if limit_ratio.get("min") is None or limit_ratio.get("max") is None:
+    low_text, high_text = limit_ratio.get("min"), limit_ratio.get("max")
+    if low_text is None or high_text is None:
         return
-    low, high = _round_up(limit_ratio["min"], 1), _round_up(limit_ratio["max"], 1)
-    ratio_value: float = _round_up(ratio, 1)
+    minimum, maximum, limit = parse(low_text), parse(high_text), parse(ratio)
+    low, high, ratio_value = minimum.scaled(0), maximum.scaled(0), float(limit.scaled(0))
     if max(ratio_value, low, high) < _MILLI_MAX:
-        low, high = _round_up(limit_ratio["min"], 1000), _round_up(limit_ratio["max"], 1000)
-        ratio_value = _round_up(ratio, 1000) / 1000
+        low, high = minimum.scaled(-3), maximum.scaled(-3)
+        ratio_value = limit.scaled(-3) / 1000
     if low and ratio_value > high / low:
         detail = f"ratio {ratio} is greater than max/min = {high / low:f}"
         yield invalid(path, ratio, detail)
-
-
-def _round_up(text: str | None, unit: int) -> int:
-    return int((amount(text) * unit).to_integral_value(ROUND_CEILING))
 
 
 # Resource quotas.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from typing import TypeAlias
 
 from kapiserver.api import names
@@ -18,7 +18,7 @@ from kapiserver.api.errors import (
     not_supported,
     required,
 )
-from kapiserver.api.quantity import parse
+from kapiserver.api.quantity import Amount, parse
 from kapiserver.api.types import Tree
 
 _CONTAINER = ("cpu", "memory", "ephemeral-storage")
@@ -92,11 +92,11 @@ def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldErr
 def validate_resource_quantity(name: str, text: str, path: Path) -> Iterator[FieldError]:
     """Validate the quantity of a resource: not negative, and an integer for resources that count
     objects."""
-    value = amount(text)
-    if value < 0:
+    value = parse(text or "0")
+    if value.mantissa < 0:
         yield invalid(path, text, NEGATIVE)
     is_count = name in _COUNTED or _is_extended(name)
-    if is_count and value < Decimal(10) ** 18 and value != int(value):
+    if is_count and not value.is_integer:
         yield invalid(path, text, NOT_INTEGER)
 
 
@@ -140,10 +140,11 @@ def _validate_huge_page_quantity(name: str, text: str, path: Path) -> Iterator[F
     if not _is_hugepages(name):
         return
     try:
-        size = amount(name.removeprefix(_HUGEPAGES))
+        size = parse(name.removeprefix(_HUGEPAGES))
     except ValueError:
-        size = Decimal(0)
-    if size <= 0 or size % 1 or amount(text).to_integral_value(ROUND_CEILING) % size:
+        size = Amount(0, 0, "DecimalSI")
+    is_size = size.mantissa > 0 and size.is_integer
+    if not is_size or parse(text).scaled(0) % size.scaled(0):
         yield invalid(path, text, f"{text} is not positive integer multiple of {name}")
 
 

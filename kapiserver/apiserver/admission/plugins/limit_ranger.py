@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import TypeAlias
 
 from kapiserver.api.accessors import metadata_of, value_at
@@ -22,6 +21,7 @@ from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.query import ListQuery
 
+_MILLI_MAX = (2**63 - 1) // 1000
 ANNOTATION = "kubernetes.io/limit-ranger"
 Amounts: TypeAlias = Mapping[str, Amount]
 
@@ -172,14 +172,17 @@ def _resource_violations(
 def _ratio_violations(
     prefix: str, bound: str, request: str | None, limit: str | None
 ) -> Iterator[str]:
-    request_amount = parse(request).decimal if request else Decimal(0)
-    limit_amount = parse(limit).decimal if limit else Decimal(0)
-    if not request_amount:
+    amounts = (parse(request or "0"), parse(limit or "0"), parse(bound))
+    is_small = max(amount.scaled(0) for amount in amounts) <= _MILLI_MAX
+    request_value, limit_value, bound_value = (
+        amount.scaled(-3 if is_small else 0) for amount in amounts
+    )
+    if not request_value:
         yield f"{prefix}, but no request is specified or request is 0"
-    elif not limit_amount:
+    elif not limit_value:
         yield f"{prefix}, but no limit is specified or limit is 0"
-    elif limit_amount / request_amount > parse(bound).decimal:
-        yield f"{prefix}, but provided ratio is {float(limit_amount / request_amount):f}"
+    elif limit_value / request_value > bound_value / (1000 if is_small else 1):
+        yield f"{prefix}, but provided ratio is {limit_value / request_value:f}"
 
 
 def _pod_total(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from kapiserver.api.accessors import metadata_of, uid_of, value_at
 from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
-from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.group import CORE, GroupVersionKind
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree
@@ -101,8 +101,8 @@ async def _bound_objects(server: Server, target: Target, reference: Tree) -> lis
     ObjectConflict."""
     if not reference:
         return []
-    kind = GroupVersion.parse(reference.get("apiVersion") or "").with_kind(
-        reference.get("kind") or ""
+    kind = GroupVersionKind.from_reference(
+        reference.get("apiVersion") or "", reference.get("kind") or ""
     )
     resource = _BINDABLE_KINDS.get(kind.kind) if not kind.group else None
     if resource is None:

@@ -217,7 +217,7 @@ def test_huge_pages(api, core):
     body = {"metadata": {"name": "p"}, "spec": {"containers": [container]}}
     assert api.post(f"{core}/pods?dryRun=All", body).status == 201
     container["resources"]["limits"] = {"cpu": "1", "hugepages-3": "10"}
-    assert "is not positive integer multiple" in refused(api.post(f"{core}/pods", body), 422)
+    assert "is not positive integer multiple" in assert_refused(api.post(f"{core}/pods", body), 422)
 
 
 def test_managed_fields_of_malformed_version(api, maps):
@@ -251,7 +251,7 @@ def test_token_for_malformed_version(api, core):
     api.post(f"{core}/serviceaccounts", {"metadata": {"name": "a"}})
     reference = {"apiVersion": "a/b/c", "kind": "Pod", "name": "p"}
     body = {"spec": {"boundObjectRef": reference}}
-    refused(api.post(f"{core}/serviceaccounts/a/token", body), 400, 404, 422)
+    assert_refused(api.post(f"{core}/serviceaccounts/a/token", body), 400, 404, 422)
 
 
 def test_certificates_beyond_ascii(api):
@@ -260,7 +260,7 @@ def test_certificates_beyond_ascii(api):
     spec = {"request": base64.b64encode(text.encode()).decode(), "signerName": "example.com/s",
             "usages": ["client auth"]}  # fmt: skip
     path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
-    message = refused(api.post(path, {"metadata": {"name": "x"}, "spec": spec}), 422)
+    message = assert_refused(api.post(path, {"metadata": {"name": "x"}, "spec": spec}), 422)
     assert "PEM block type must be CERTIFICATE REQUEST" in message
 
 

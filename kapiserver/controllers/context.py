@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import Client, ResourceClient
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.context import Server
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class ControllerContext:
 
     @functools.cached_property
     def _client(self) -> Client:
-        # Made for the first write: it loads what a start does without. Controllers are parts of
-        # the server, and no authorizer is asked about them.
-        return self.server.client(self.user, user_agent=self.manager, authorize=False)
+        # Made for the first write: it loads what a start does without. A controller has the rights
+        # of its service account; the server itself needs none.
+        is_server = self.user is APISERVER
+        return self.server.client(self.user, user_agent=self.manager, authorize=not is_server)

@@ -57,7 +57,13 @@ class Connection:
         return self
 
     async def request(
-        self, method: str, path: str, body: object = None, *, accept: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        accept: str = JSON,
+        content_type: str = JSON,
     ) -> Response:
         """Send one request, with a JSON body if there is one, and read the response."""
         head = (
@@ -68,7 +74,7 @@ class Connection:
         data = b""
         if body is not None:
             data = body if isinstance(body, bytes) else orjson.dumps(body)
-            head += f"Content-Type: {JSON}\r\nContent-Length: {len(data)}\r\n"
+            head += f"Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n"
         self.writer.write(head.encode() + b"\r\n" + data)
         lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {

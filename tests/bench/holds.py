@@ -1,11 +1,17 @@
-"""How long the first lists after a start block the server's event loop.
+"""How long one request blocks the server's event loop.
 
-    python -m tests.bench.holds --storage etcd --objects 10000
+    python -m tests.bench.holds requests
+    python -m tests.bench.holds requests --only "strategic merge"
+    python -m tests.bench.holds lists --storage etcd --objects 10000
 
-For each form of list a server is started over the pods. A callback in every turn of its event loop
-reads the CPU clock of the thread, so that a busy machine does not distort the figures. Prints the
-longest turns of the start and of the list, the longest garbage collections, and the stack of turns
-of more than `--over` seconds.
+`requests` sends each shape of `tests/bench/shapes.py` in growing sizes, until a turn of the loop
+takes more than 50 ms or a limit of the server answers. It exits with 1 if a turn took longer.
+
+`lists` starts a server over the pods for each form of list and sends the first list.
+
+A callback in every turn of the event loop reads the CPU clock of the thread, so that a busy machine
+does not distort the figures. Prints the longest turns and the stack of turns of more than `--over`
+seconds.
 """
 
 from __future__ import annotations
@@ -23,12 +29,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import measures
 from tests.bench.client import JSON, PROTOBUF, Target, connections
 from tests.bench.objects import path
 from tests.bench.servers import STORES, TOKEN, Store, server, store, wait_ready
+from tests.bench.shapes import SHAPES, Call, Shape
 from tests.storage.etcd_server import free_port
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -47,6 +55,13 @@ LISTS = (
     ("watch with initial events", JSON, "?watch=1&sendInitialEvents=true&resourceVersionMatch="
      "NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=3"),
 )  # fmt: skip
+
+
+MAX_TURN_MS = 50
+LIMITS = (0, 400, 413, 414, 431)
+"""Statuses of a limit of the server; 0 is a closed connection."""
+REST_SECONDS = 0.05
+"""Time for informers and controllers to see a change."""
 
 
 class Turns:
@@ -147,7 +162,7 @@ def blocked_turns(
     port = free_port()
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     command = [
-        sys.executable, "-m", "tests.bench.holds", f"--over={over}", "serve",
+        sys.executable, "-m", "tests.bench.holds", "serve", f"--over={over}",
         "--bind-address", "127.0.0.1", "--secure-port", str(port),
         "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
         "--token-auth-file", str(folder / "tokens.csv"),
@@ -194,29 +209,17 @@ def _show(name: str, figures: dict, size: float = 0.0) -> None:
     longest = " ".join(f"{milliseconds:.0f}" for milliseconds in figures["cpu ms"])
     columns = f"{longest} | {figures['gc ms']} | {figures['wall ms']}"
     print(f"| {name} | {size / 1e6:.1f} | {columns} |", flush=True)
+    _show_stacks(figures)
+
+
+def _show_stacks(figures: dict) -> None:
     for cpu, stacks in figures["stacks"]:
         print(f"    {cpu} ms")
         for stack, count in stacks:
             print(f"      {count:3d} {stack}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--storage", choices=STORES, default="sqlite")
-    parser.add_argument("--objects", type=int, default=10_000)
-    parser.add_argument("--over", type=float, default=0.02, help="seconds; whose stacks are shown")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--rest-seconds", type=float, default=2.0, help="before the list")
-    parser.add_argument("--again", action="store_true", help="each list twice")
-    parser.add_argument("rest", nargs=argparse.REMAINDER)
-    options = parser.parse_args()
-    if options.rest:
-        import uvloop
-
-        gc.disable()
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(options.rest, options.over))
-        return
+def _lists(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch, store(options.storage, Path(scratch)) as below:
         folder = Path(scratch)
         with server(folder, below, []) as (target, _):
@@ -233,6 +236,115 @@ def main() -> None:
                 for _ in range(2 if options.again else 1):
                     size = asyncio.run(_list(target, accept, query, headers))
                     _show(name, take(), size)
+
+
+# Requests.
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One request of a shape: its size, its status, and the figures of the turns."""
+
+    size: int
+    status: int
+    figures: dict
+
+    @property
+    def longest(self) -> float:
+        """The longest turn in milliseconds of CPU."""
+        return max(self.figures["cpu ms"], default=0.0)
+
+
+def _sizes(shape: Shape, options: argparse.Namespace) -> Iterator[int]:
+    """Yield the sizes of a shape: smaller ones, the known one, larger ones."""
+    if not options.known:
+        yield from (shape.known >> shift for shift in (9, 7, 6, 5, 4, 3, 2, 1))
+    size = shape.known
+    while size <= shape.most:
+        yield size
+        if options.known:
+            return
+        size *= 2
+
+
+async def _send(target: Target, call: Call) -> int:
+    """Send one request and return its status; 0 if the server closed the connection."""
+    async with connections(target, 1) as (connection,):
+        try:
+            response = await connection.request(
+                call.method, call.path, call.data,
+                accept=call.accept, content_type=call.content_type,
+            )  # fmt: skip
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return 0
+    return response.status
+
+
+def _measure(target: Target, take: Callable[[], dict], shape: Shape, size: int) -> Measured:
+    for call in shape.before(size):
+        asyncio.run(_send(target, call))
+    time.sleep(REST_SECONDS)
+    take()
+    status = asyncio.run(_send(target, shape.call(size)))
+    time.sleep(REST_SECONDS)
+    return Measured(size, status, take())
+
+
+def _requests(options: argparse.Namespace) -> int:
+    """Send each shape; return the number of shapes whose turn took too long."""
+    too_long = 0
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        store(options.storage, Path(scratch)) as below,
+        blocked_turns(Path(scratch), below, options.over) as (target, take),
+    ):
+        print("| request | size | status | longest turns, CPU ms |")
+        for shape in SHAPES:
+            if options.only not in shape.name:
+                continue
+            worst: Measured | None = None
+            for size in _sizes(shape, options):
+                measured = _measure(target, take, shape, size)
+                if options.verbose:
+                    _show_request("  " + shape.name, measured)
+                if worst is None or measured.longest >= worst.longest:
+                    worst = measured
+                if measured.status in LIMITS or measured.longest > MAX_TURN_MS:
+                    break
+            if worst is not None:
+                _show_request(shape.name, worst)
+                too_long += worst.longest > MAX_TURN_MS
+    return too_long
+
+
+def _show_request(name: str, measured: Measured) -> None:
+    longest = " ".join(f"{milliseconds:.0f}" for milliseconds in measured.figures["cpu ms"])
+    print(f"| {name} | {measured.size} | {measured.status} | {longest} |", flush=True)
+    _show_stacks(measured.figures)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("requests", "lists", "serve"))
+    parser.add_argument("--storage", choices=STORES, default="sqlite")
+    parser.add_argument("--over", type=float, default=0.03, help="seconds; whose stacks are shown")
+    parser.add_argument("--only", default="", help="part of the name")
+    parser.add_argument("--known", action="store_true", help="requests: the known size only")
+    parser.add_argument("--verbose", action="store_true", help="requests: each size")
+    parser.add_argument("--objects", type=int, default=10_000, help="lists: of pods")
+    parser.add_argument("--rest-seconds", type=float, default=2.0, help="lists: before the list")
+    parser.add_argument("--again", action="store_true", help="lists: each twice")
+    options, rest = parser.parse_known_args()
+    if options.what == "lists":
+        _lists(options)
+    elif options.what == "requests":
+        sys.exit(_requests(options) > 0)
+    else:
+        import uvloop
+
+        gc.disable()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(["serve", *rest], options.over))
 
 
 if __name__ == "__main__":

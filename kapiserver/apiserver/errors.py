@@ -199,6 +199,10 @@ def _forbidden(error: Exception, info: RequestInfo) -> Tree:
     return status(code=403, reason="Forbidden", message=str(error), details=status_details)
 
 
+def _too_much_work(error: Exception, info: RequestInfo) -> Tree:
+    return _too_many(TooManyRequests(str(error)), info)
+
+
 def _too_many(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, TooManyRequests)
     status_details = details(causes=error.causes, retry_after=error.retry_after)
@@ -332,6 +336,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.Unreadable: _unreadable,
     storage.ResourceVersionSet: _with_message(500, ""),  # as kube-apiserver
     storage.StoreLocked: _STORE_UNAVAILABLE,
+    storage.TooMuchWork: _too_much_work,
     storage.NotFound: _named_object(404, "NotFound"),
     storage.AlreadyExists: _named_object(409, "AlreadyExists"),
     storage.ObjectConflict: _named_object(409, "Conflict"),

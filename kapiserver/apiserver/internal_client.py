@@ -79,7 +79,7 @@ class TreeBody:
     def __init__(self, obj: Tree) -> None:
         self._obj = obj
 
-    size = 0
+    cost = 0
 
     @property
     def data(self) -> bytes:

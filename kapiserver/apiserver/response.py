@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -23,7 +23,7 @@ class Response:
 
     status: int = 200
     media_type: str = "application/json"
-    body: bytes | Iterable[bytes] = b""
+    body: bytes | AsyncIterator[bytes] = b""
     length: int | None = None
     headers: Headers = field(default_factory=list)
 

@@ -197,16 +197,21 @@ class Entry:
         data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
         if data is None:
             data = self.codec.encode(self, encoding)
-            self._cache_encoding(encoding, data)
+            self.cache_encoding(encoding, data)
         return data
 
+    def is_encoded(self, encoding: Encoding) -> bool:
+        """Whether `encode` need not encode the object."""
+        data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
+        return data is not None
+
     def encode_for_list(self, encoding: Encoding) -> bytes:
-        """Return `encode(form)`, cached only as far as there is room for long lists."""
+        """Return `encode(encoding)`, cached only as far as there is room for long lists."""
         data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
         if data is None:
             data = self.codec.encode(self, encoding)
             if self.codec.admits_encoding():
-                self._cache_encoding(encoding, data)
+                self.cache_encoding(encoding, data)
         return data
 
     def _cached_encoding(self, encoding: Encoding) -> bytes | None:
@@ -219,7 +224,8 @@ class Entry:
             return encodings[1] if encodings[0] == encoding else None
         return encodings.get(encoding)  # type: ignore[union-attr]
 
-    def _cache_encoding(self, encoding: Encoding, data: bytes) -> None:
+    def cache_encoding(self, encoding: Encoding, data: bytes) -> None:
+        """Cache the object in one encoding."""
         encodings = self._encodings
         if encodings is None:
             self._encodings = (encoding, data)

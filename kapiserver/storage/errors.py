@@ -14,6 +14,7 @@
     |-- ConversionRefused  a conversion webhook failed
     |-- ResourceVersionSet a new object has a resourceVersion
     |-- StoreLocked        another process owns the file
+    |-- TooMuchWork        too much long work is queued
     `-- ObjectError        about objects instead of keys; has resource, group and name
         |-- NotFound               the object does not exist
         |-- AlreadyExists          an object of that name exists
@@ -129,6 +130,13 @@ class ResourceVersionSet(StorageError):
 
 class StoreLocked(StorageError):
     """Another process owns the file."""
+
+
+class TooMuchWork(StorageError):
+    """Too much long work is queued, of this user or of all."""
+
+    def __init__(self) -> None:
+        super().__init__("too many large objects are being processed, please try again later")
 
 
 class ObjectError(StorageError):

@@ -8,7 +8,7 @@ encoders and watch encoders of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import suppress
 
 from kapiserver.api.group import GroupVersion
@@ -23,6 +23,7 @@ from kapiserver.storage.entry import Encoding, Entry
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_codec import CBOR_ITEM, ObjectCodec
+from kapiserver.storage.offload import Offloader, is_large
 from kapiserver.storage.query import EventType, ListResult
 from kapiserver.storage.time_slice import TimeSlice
 
@@ -40,8 +41,9 @@ _EVENTS = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 class ListEncoder:
     """Encodes the objects and lists of one resource in JSON, protobuf and CBOR."""
 
-    def __init__(self, codec: ObjectCodec, codecs: CodecFactory) -> None:
+    def __init__(self, codec: ObjectCodec, codecs: CodecFactory, offloader: Offloader) -> None:
         self._codec = codec
+        self._offloader = offloader
         self._serializers = {
             media_type.extension: codecs.serializer_for(media_type)
             for media_type in codecs.media_types
@@ -80,8 +82,14 @@ class ListEncoder:
         time_slice = TimeSlice()
         for entry in unmeasured:
             if not splices or self._codec.list_splice(entry) is None:
+                await self._offloader.prepare_encoding(entry, encoding)
                 entry.encode(encoding)
             await time_slice.yield_if_expired()
+
+    async def prepare_object(self, entry: Entry, encoding: Encoding) -> None:
+        """Encode a large object in a thread, so that `encode_object` has its encoding. Raises
+        TooMuchWork."""
+        await self._offloader.prepare_encoding(entry, encoding)
 
     def encode_object(self, entry: Entry, encoding: Encoding) -> bytes:
         """Return the response body of one object."""
@@ -95,13 +103,24 @@ class ListEncoder:
             return SELF_DESCRIBED_TAG + body
         return body
 
-    def encode_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
-        """Yield the response body of a list in chunks, encoded on demand."""
+    def encode_list(self, listing: ListResult, encoding: Encoding) -> AsyncIterator[bytes]:
+        """Yield the response body of a list in chunks, encoded on demand; large objects are encoded
+        in a thread."""
         if encoding.media == "json":
             return self._json_list(listing, encoding)
         if encoding.media == "protobuf":
             return self._protobuf_list(listing, encoding)
         return self._cbor_list(listing, encoding)
+
+    async def _item(self, entry: Entry, encoding: Encoding) -> bytes:
+        if not is_large(entry):
+            return entry.encode_for_list(encoding)
+        if entry.is_encoded(encoding):
+            return entry.encode(encoding)
+        # Not cached: a few large objects would evict all others.
+        return await self._offloader.run_in_thread(
+            self._codec.encode, entry, encoding, limited=False
+        )
 
     def encode_tree(self, media: str, tree: Tree) -> bytes:
         """Return the encoding of any tree by the serializer of the media type."""
@@ -124,7 +143,7 @@ class ListEncoder:
             meta["remainingItemCount"] = listing.remaining
         return meta
 
-    def _json_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
+    async def _json_list(self, listing: ListResult, encoding: Encoding) -> AsyncIterator[bytes]:
         head = encode_value(
             {
                 "kind": self._list_kind,
@@ -141,7 +160,7 @@ class ListEncoder:
         parts, between = [before, b'"items":['], brace
         size, time_slice = len(head), TimeSlice()
         for entry in listing.entries:
-            body = entry.encode_for_list(encoding)
+            body = await self._item(entry, encoding)
             parts.append(between)
             parts.append(body)
             between = b"," + brace
@@ -153,7 +172,7 @@ class ListEncoder:
         parts.append(b"]%b\n" % after)
         yield b"".join(parts)
 
-    def _protobuf_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
+    async def _protobuf_list(self, listing: ListResult, encoding: Encoding) -> AsyncIterator[bytes]:
         kind = encoding.version.with_kind(self._list_kind)
         head = {"kind": kind.kind, "apiVersion": str(encoding.version)}
         meta = {**head, "metadata": self._list_meta(listing), "items": []}
@@ -165,6 +184,7 @@ class ListEncoder:
             if splices and spliced is not None:
                 length += spliced.size
             else:
+                await self._offloader.prepare_encoding(entry, encoding)
                 length += protobuf.list_item_length(len(entry.encode(encoding)))
         parts = [protobuf.envelope_head(kind, length), first]
         size = len(first)
@@ -184,7 +204,7 @@ class ListEncoder:
         parts.append(protobuf.ENVELOPE_TAIL)
         yield b"".join(parts)
 
-    def _cbor_list(self, listing: ListResult, encoding: Encoding) -> Iterator[bytes]:
+    async def _cbor_list(self, listing: ListResult, encoding: Encoding) -> AsyncIterator[bytes]:
         item_encoding = Encoding(encoding.version, CBOR_ITEM)
         head = self.encode_tree(
             "cbor",
@@ -201,7 +221,7 @@ class ListEncoder:
         parts = [before, empty[:-1], array_head(len(listing.entries))]
         size, time_slice = 0, TimeSlice()
         for entry in listing.entries:
-            body = entry.encode_for_list(item_encoding)
+            body = await self._item(entry, item_encoding)
             parts.append(body)
             size += len(body)
             if size >= CHUNK_BYTES or time_slice.expired:
@@ -223,6 +243,10 @@ class ObjectFramer:
         self._encoding = encoding
         self._status = status
         self._frame = _FRAMES[encoding.media]
+
+    async def prepare(self, entry: Entry) -> None:
+        """Encode a large object in a thread, so that `event` has its encoding."""
+        await self._encoder.prepare_object(entry, self._encoding)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Return the frame of one event."""

@@ -33,6 +33,7 @@ from kapiserver.storage.errors import (
 )
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_reader import CachedResource, ResourceReader
+from kapiserver.storage.offload import change_cost
 from kapiserver.storage.query import (
     ANY,
     Admit,
@@ -91,10 +92,12 @@ class ResourceStore(ResourceReader):
         namespace: str | None = None,
         admit: Admit | None = None,
         dry_run: bool = False,
+        cost: int = 0,
     ) -> WriteResult:
         """Create an object. The store may change `obj`.
 
         namespace   of the request; None takes the object's own
+        cost        of processing the object (`codecs/cost.py`)
 
         Raises AlreadyExists.
         """
@@ -112,7 +115,7 @@ class ResourceStore(ResourceReader):
             if generate_name:
                 self._name(candidate, generate_name)
             try:
-                return await self._create(candidate, admit, dry_run)
+                return await self._create(candidate, admit, dry_run, cost)
             except AlreadyExists as error:
                 if not generate_name:
                     raise
@@ -128,19 +131,21 @@ class ResourceStore(ResourceReader):
         )
         reorder_keys(meta, ObjectMeta)
 
-    async def _create(self, obj: Tree, admit: Admit | None, dry_run: bool) -> WriteResult:
+    async def _create(
+        self, obj: Tree, admit: Admit | None, dry_run: bool, cost: int
+    ) -> WriteResult:
         validate = await admit(obj, None) if admit is not None else None
         if self._reserve is None:
-            return await self._create_admitted(obj, validate, dry_run)
+            return await self._create_admitted(obj, validate, dry_run, cost)
         async with self._reserve(obj, None, dry_run):
-            return await self._create_admitted(obj, validate, dry_run)
+            return await self._create_admitted(obj, validate, dry_run, cost)
 
     async def _create_admitted(
-        self, obj: Tree, validate: Validate | None, dry_run: bool
+        self, obj: Tree, validate: Validate | None, dry_run: bool, cost: int
     ) -> WriteResult:
         strategy = self._kind_info.strategy()
         warnings = await self._offloader.run_with_strategy(
-            strategy, lifecycle.before_create, obj, self.resource
+            cost, strategy, lifecycle.before_create, obj, self.resource
         )
         if validate is not None:
             await validate()
@@ -148,7 +153,8 @@ class ResourceStore(ResourceReader):
             lifecycle.clear_resource_version(obj)
         await self._cache.wait_ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
-        entry = Entry(self._codec, path, self._codec.stored_value(obj), _NOT_WRITTEN, tree=obj)
+        value = await self._offloader.run(cost, self._codec.stored_value, obj)
+        entry = Entry(self._codec, path, value, _NOT_WRITTEN, tree=obj)
         try:
             if dry_run:
                 await self._must_be_absent(path)
@@ -158,7 +164,9 @@ class ResourceStore(ResourceReader):
             existing = self._cache.get(path)
             terminating = False
             with contextlib.suppress(Corrupt):  # it exists, readable or not
-                terminating = existing is not None and is_terminating(existing.tree())
+                terminating = existing is not None and is_terminating(
+                    await self._offloader.tree(existing)
+                )
             raise self._exists(name_of(obj), TERMINATING if terminating else "") from None
         return WriteResult(entry=entry, outcome="created", warnings=warnings)
 
@@ -178,6 +186,7 @@ class ResourceStore(ResourceReader):
         admit: Admit | None = None,
         dry_run: bool = False,
         may_create: bool = False,
+        cost: int = 0,
     ) -> WriteResult:
         """Update an object with an update function, as etcd3's GuaranteedUpdate.
 
@@ -185,6 +194,7 @@ class ResourceStore(ResourceReader):
         preconditions   PUT passes the uid of the body
         may_create      call `change` with None to create a missing object (apply, and PUT of some
                         kinds)
+        cost            of processing the body or patch (`codecs/cost.py`)
 
         Raises NotFound, ObjectConflict.
         """
@@ -205,8 +215,12 @@ class ResourceStore(ResourceReader):
                     path=path,
                 )
                 if entry is None:
-                    return await self._create_by_update(key, change, admit, may_create, dry_run)
-                return await self._update(entry, change, strategy, admit, dry_run, subresource)
+                    return await self._create_by_update(
+                        key, change, admit, may_create, dry_run, cost
+                    )
+                return await self._update(
+                    entry, change, strategy, admit, dry_run, subresource, cost
+                )
             except (ObjectConflict, APIError):
                 # The cache may be stale: retry with the object in the store.
                 latest = None if is_latest else await self._read(path)
@@ -224,16 +238,17 @@ class ResourceStore(ResourceReader):
         admit: Admit | None,
         may_create: bool,
         dry_run: bool,
+        cost: int,
     ) -> WriteResult:
         if not may_create:
             raise self._not_found(key.name)
-        obj = change(None)
+        obj = await self._offloader.run(cost, change, None)
         metadata_of(obj).pop("resourceVersion", None)
         lifecycle.ensure_namespace(obj, key.namespace)
         lifecycle.fill_system_metadata(
             obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
         )
-        return await self._create(obj, admit, dry_run)
+        return await self._create(obj, admit, dry_run, cost)
 
     async def _update(
         self,
@@ -243,34 +258,37 @@ class ResourceStore(ResourceReader):
         admit: Admit | None,
         dry_run: bool,
         subresource: str,
+        cost: int,
     ) -> WriteResult:
-        old = entry.tree()
-        new = await self._offloader.apply_change(entry, change)
+        old = await self._offloader.tree(entry)
+        cost = change_cost(cost, entry)
+        new = await self._offloader.apply_change(cost, old, change)
         lifecycle.check_resource_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
         if self._reserve is None or subresource:
-            return await self._update_admitted(entry, new, strategy, validate, dry_run)
+            return await self._update_admitted(entry, old, new, strategy, validate, dry_run, cost)
         async with self._reserve(new, old, dry_run):
-            return await self._update_admitted(entry, new, strategy, validate, dry_run)
+            return await self._update_admitted(entry, old, new, strategy, validate, dry_run, cost)
 
     async def _update_admitted(
         self,
         entry: Entry,
+        old: Tree,
         new: Tree,
         strategy: Strategy,
         validate: Validate | None,
         dry_run: bool,
+        cost: int,
     ) -> WriteResult:
-        old, before = entry.tree(), lifecycle.before_update
         warnings = await self._offloader.run_with_strategy(
-            strategy, before, new, old, self.resource
+            cost, strategy, lifecycle.before_update, new, old, self.resource
         )
         if validate is not None:
             await validate()
+        value = await self._offloader.run(cost, self._codec.stored_value, new)
         if lifecycle.completes_deletion(new, old, strategy):
-            deleted = await self._remove(entry, last=new, dry_run=dry_run)
+            deleted = await self._remove(entry, new, value, dry_run=dry_run)
             return WriteResult(entry=deleted, outcome="deleted", warnings=warnings)
-        value = await self._offloader.run_sized(len(entry.value), self._codec.stored_value, new)
         if value == entry.value and await self._is_unchanged(entry):
             return WriteResult(entry=entry, outcome="unchanged", warnings=warnings)
         changed = await self._replace(entry, new, value, dry_run=dry_run)
@@ -329,7 +347,7 @@ class ResourceStore(ResourceReader):
         raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
 
     async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> WriteResult:
-        old = entry.tree()
+        old = await self._offloader.tree(entry)
         lifecycle.check_delete_preconditions(old, query.preconditions, self.resource)
         validate = await admit(None, old) if admit is not None else None
         if validate is not None:
@@ -337,17 +355,18 @@ class ResourceStore(ResourceReader):
         strategy = self._kind_info.strategy()
         plan = lifecycle.plan_deletion(old, query, strategy, now=self._clock.now())
         if plan.update is not None:
-            value = self._codec.stored_value(plan.update)
+            cost = change_cost(0, entry)
+            value = await self._offloader.run(cost, self._codec.stored_value, plan.update)
             if value != entry.value:
                 entry = await self._replace(entry, plan.update, value, dry_run=query.dry_run)
+                old = entry.tree()
         if not plan.remove:
             return WriteResult(entry=entry, outcome="terminating")
-        deleted = await self._remove(entry, last=entry.tree(), dry_run=query.dry_run)
+        deleted = await self._remove(entry, old, entry.value, dry_run=query.dry_run)
         return WriteResult(entry=deleted, outcome="deleted")
 
-    async def _remove(self, entry: Entry, *, last: Tree, dry_run: bool) -> Entry:
+    async def _remove(self, entry: Entry, last: Tree, value: bytes, *, dry_run: bool) -> Entry:
         """Delete the key and return the last object, at the revision of the deletion."""
-        value = entry.value if last is entry.tree() else self._codec.stored_value(last)
         if dry_run:
             return Entry(self._codec, entry.path, value, entry.revision, tree=last)
         async with self._reserve(None, last, False) if self._reserve else contextlib.nullcontext():

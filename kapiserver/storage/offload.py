@@ -1,66 +1,169 @@
-"""Runs long CPU-bound work in a thread, one piece at a time, so that the event loop stays free.
+"""Runs long CPU-bound work in threads, so that the event loop stays free.
 
-The interpreter switches between the thread and the event loop every few milliseconds. The work
-must only use data that nothing else changes meanwhile. Knows no object.
+`codecs/cost.py` estimates what work costs. Work of LARGE cost waits in a queue that takes turns
+between users, and runs in one of WORKERS threads. The interpreter switches between these threads
+and the event loop every SWITCH_SECONDS. The work must only use data that nothing else changes
+meanwhile. Work whose request has ended is not started. Knows no request.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import functools
+import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
-from kapiserver.storage.entry import Entry
+from kapiserver.codecs.cost import LARGE, cost_of
+from kapiserver.storage.entry import Encoding, Entry
+from kapiserver.storage.errors import TooMuchWork
+from kapiserver.storage.fair_queue import SYSTEM, FairQueue
 from kapiserver.storage.query import FetchRequired, UpdateFunc
 
 Result = TypeVar("Result")
 
+LARGE_OBJECT_BYTES = 32 << 10
+"""Larger stored objects are decoded and encoded in a thread, which takes up to a microsecond for
+each byte."""
+WORKERS = 2
+"""More threads would share the same GIL, and each delays the event loop by another switch."""
+RUNNING_PER_USER = 1
+QUEUED = 128
+QUEUED_PER_USER = 32
+SWITCH_SECONDS = 0.001
+"""With the interpreter's 5 ms, two threads at work delay the event loop by 80 ms in the worst 1 %
+of its turns; with 1 ms by 26 ms."""
 
-LARGE_OBJECT_BYTES = 256 << 10
-"""Larger objects are processed in the thread: decoding one takes about 10 ms."""
+
+def is_large(entry: Entry) -> bool:
+    """Whether a stored object is decoded and encoded in a thread."""
+    return len(entry.value) >= LARGE_OBJECT_BYTES
+
+
+USER: ContextVar[str] = ContextVar("USER", default=SYSTEM)
+"""The name of the user whose request the running task works on; SYSTEM for the server's own."""
+
+
+def set_switch_interval() -> None:
+    """Let the interpreter switch between threads every SWITCH_SECONDS."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
+class _Job:
+    """One piece of work, and the future of its result."""
+
+    __slots__ = ("done", "user", "work")
+
+    def __init__(self, user: str, work: Callable[[], Any], done: asyncio.Future[Any]) -> None:
+        self.user = user
+        self.work = work
+        self.done = done
 
 
 class Offloader:
-    """Runs the long work of one server. It uses one thread: more would share the same GIL."""
+    """Runs the long work of one server."""
 
     def __init__(self) -> None:
-        self._thread_slot = asyncio.Semaphore(1)
+        self._queue: FairQueue[_Job] = FairQueue(
+            limit=QUEUED, limit_per_user=QUEUED_PER_USER, running_per_user=RUNNING_PER_USER
+        )
+        self._running = 0
+
+    async def run(self, cost: int, work: Callable[..., Result], *args: Any) -> Result:
+        """Return `work(*args)`, run in a thread if the cost is LARGE. Raises TooMuchWork."""
+        if cost < LARGE:
+            return work(*args)
+        return await self.run_in_thread(work, *args)
 
     async def run_with_strategy(
-        self, strategy: Strategy, work: Callable[..., Result], *args: Any
+        self, cost: int, strategy: Strategy, work: Callable[..., Result], *args: Any
     ) -> Result:
-        """Return `work(*args, strategy)`. If the strategy raises TakesLong, the work starts again
-        in the thread."""
+        """Return `work(*args, strategy)`. If the strategy raises ValidationTakesLong, the work
+        starts again in a thread. Raises TooMuchWork."""
         try:
-            return work(*args, strategy)
+            return await self.run(cost, work, *args, strategy)
         except ValidationTakesLong as error:
             slow_strategy = error.slow_strategy
-        return await self.run_in_thread(lambda: work(*args, slow_strategy))
+        return await self.run_in_thread(work, *args, slow_strategy)
 
-    async def run_sized(self, size: int, work: Callable[..., Result], *args: Any) -> Result:
-        """Return `work(*args)`, run in the thread if the object has at least LARGE_OBJECT_BYTES."""
-        if size < LARGE_OBJECT_BYTES:
-            return work(*args)
-        return await self.run_in_thread(lambda: work(*args))
-
-    async def apply_change(self, entry: Entry, change: UpdateFunc) -> Tree:
-        """Return the object that an update function makes of an entry; fetches what it requires."""
+    async def apply_change(self, cost: int, old: Tree, change: UpdateFunc) -> Tree:
+        """Return the object that an update function makes of another; fetches what it requires.
+        Raises TooMuchWork."""
         while True:
             try:
-                return await self.run_sized(len(entry.value), change, copy_tree(entry.tree()))
+                return await self.run(cost, lambda: change(copy_tree(old)))
             except FetchRequired as error:
                 await error.fetch()
 
     async def tree(self, entry: Entry) -> Tree:
-        """Return `Entry.tree`; a large object is decoded in the thread."""
-        if entry.cached_tree is None and len(entry.value) >= LARGE_OBJECT_BYTES:
-            entry.cache_tree(await self.run_in_thread(lambda: entry.codec.tree(entry)))
+        """Return `Entry.tree`; a large object is decoded in a thread. Raises TooMuchWork."""
+        if entry.cached_tree is None and is_large(entry):
+            tree = await self.run_in_thread(entry.codec.tree, entry)
+            entry.cache_tree(tree)
+            return tree
         return entry.tree()
 
-    async def run_in_thread(self, work: Callable[[], Result]) -> Result:
-        """Return `work()`, run in the thread."""
-        async with self._thread_slot:
-            return await asyncio.to_thread(work)
+    async def run_for_entry(
+        self, entry: Entry, work: Callable[..., Result], *args: Any, limited: bool = True
+    ) -> Result:
+        """Return `work(*args)`, run in a thread if the stored object is large. Raises TooMuchWork
+        if the work is `limited`."""
+        if not is_large(entry):
+            return work(*args)
+        return await self.run_in_thread(work, *args, limited=limited)
+
+    async def prepare_encoding(self, entry: Entry, encoding: Encoding) -> None:
+        """Encode a large object in a thread, so that `Entry.encode` has its encoding. Raises
+        TooMuchWork."""
+        if is_large(entry) and not entry.is_encoded(encoding):
+            entry.cache_encoding(
+                encoding, await self.run_in_thread(entry.codec.encode, entry, encoding)
+            )
+
+    async def run_in_thread(
+        self, work: Callable[..., Result], *args: Any, limited: bool = True
+    ) -> Result:
+        """Return `work(*args)`, run in a thread. If the caller is cancelled before the work starts,
+        the work is skipped. Raises TooMuchWork if the work is `limited` and too much is queued: a
+        response that has begun takes no error."""
+        loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        job = _Job(USER.get(), functools.partial(context.run, work, *args), loop.create_future())
+        if not self._queue.add(job.user, job, limited=limited):
+            raise TooMuchWork
+        self._start_jobs()
+        try:
+            result: Result = await job.done
+        except asyncio.CancelledError:
+            self._queue.remove(job.user, job)
+            raise
+        return result
+
+    def _start_jobs(self) -> None:
+        while self._running < WORKERS and (started := self._queue.start_next()) is not None:
+            self._running += 1
+            job = started[1]
+            future = asyncio.get_running_loop().run_in_executor(None, job.work)
+            future.add_done_callback(functools.partial(self._finish, job))
+
+    def _finish(self, job: _Job, future: asyncio.Future[Any]) -> None:
+        self._running -= 1
+        self._queue.finish(job.user)
+        self._start_jobs()
+        if future.cancelled():
+            job.done.cancel()
+        elif (error := future.exception()) is None:
+            if not job.done.done():
+                job.done.set_result(future.result())
+        elif not job.done.done():
+            job.done.set_exception(error)
+
+
+def change_cost(cost: int, entry: Entry) -> int:
+    """Return the cost of changing an entry by a body or patch of that cost."""
+    return cost + cost_of(entry.value)

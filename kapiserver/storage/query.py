@@ -52,6 +52,9 @@ class Framer(Protocol):
     def identity(self) -> Hashable:
         """Identifies the encoding of the frames."""
 
+    async def prepare(self, entry: Entry) -> None:
+        """Do the long work for the frames of a large object in a thread."""
+
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Return the frame of one event."""
 

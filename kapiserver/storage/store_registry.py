@@ -218,7 +218,7 @@ class StoreRegistry:
             encoding_cache=self.encoding_cache,
             transformer=transformer or IDENTITY,
         )
-        encoder = ListEncoder(codec, self._codecs)
+        encoder = ListEncoder(codec, self._codecs, self.offloader)
         cached = CachedResource(resource, codec, encoder, context)
         has_ttl = (resource.group, resource.name) in _RESOURCES_WITH_TTL
         ttl = self._event_ttl if has_ttl else 0

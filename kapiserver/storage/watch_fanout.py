@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
+from contextvars import Context
 from typing import NamedTuple
 
 from kapiserver.api.selectors import Selection
@@ -18,6 +19,7 @@ from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
+from kapiserver.storage.offload import is_large
 from kapiserver.storage.query import EventType, Framer, WatchSink
 from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_cache import CachedEvent, WatchCache
@@ -131,12 +133,25 @@ class WatcherGroup:
         """Whether a key is in the scope."""
         return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
 
-    def frames(self, events: Iterable[CachedEvent]) -> Iterator[bytes]:
+    async def frames(self, events: Iterable[CachedEvent]) -> AsyncIterator[bytes]:
         """Yield the frame of each event, b"" for an event that the selection does not match."""
-        selection, frame = self.selection, self.framer.event
+        selection, framer = self.selection, self.framer
         for event in events:
             visible = visible_event(event, selection)
-            yield b"" if visible is None else frame(visible.kind, visible.entry)
+            if visible is None:
+                yield b""
+                continue
+            if is_large(visible.entry):
+                await framer.prepare(visible.entry)
+            yield framer.event(visible.kind, visible.entry)
+
+    async def joined_frames(self, events: Iterable[CachedEvent]) -> bytes:
+        """Return the frames of the events that the selection matches."""
+        frames, time_slice = [], TimeSlice()
+        async for frame in self.frames(events):
+            frames.append(frame)
+            await time_slice.yield_if_expired()
+        return b"".join(frames)
 
 
 class WatchFanout:
@@ -239,9 +254,9 @@ class WatchFanout:
             _report("starting a watch failed", error)
             watcher.end(error)
 
-    async def _write(self, watcher: Watcher, frames: Iterator[bytes]) -> None:
+    async def _write(self, watcher: Watcher, frames: AsyncIterator[bytes]) -> None:
         sink, frames_to_write, size, time_slice = watcher.sink, [], 0, TimeSlice()
-        for frame in frames:
+        async for frame in frames:
             if frame:
                 frames_to_write.append(frame)
                 size += len(frame)
@@ -283,7 +298,8 @@ class WatchFanout:
 
     def _start_pump(self) -> None:
         if self._pump is None:
-            self._pump = asyncio.create_task(self._deliver_all())
+            # Outside the context of the request whose write is delivered.
+            self._pump = asyncio.create_task(self._deliver_all(), context=Context())
 
     async def _deliver_all(self) -> None:
         try:
@@ -322,7 +338,7 @@ class WatchFanout:
 
     async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
         try:
-            joined = b"".join(group.frames(events))
+            joined = await group.joined_frames(events)
         except Exception as error:
             _report("encoding an event failed", error)
             for watcher in list(group.watchers):
@@ -339,7 +355,7 @@ class WatchFanout:
                 missed_events = [
                     event for event in events if event.revision > watcher.sent_revision
                 ]
-                _write_live(watcher, b"".join(group.frames(missed_events)))
+                _write_live(watcher, await group.joined_frames(missed_events))
             else:
                 _write_live(watcher, joined)
             if count % YIELD_EVERY == 0:
@@ -380,11 +396,16 @@ def _report(message: str, error: Exception) -> None:
     _log.error("%s: %s", message, error, exc_info=None if unreadable else error)
 
 
-def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> Iterator[bytes]:
+async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIterator[bytes]:
     """Yield the frame of each object, b"" for one that the selection does not match."""
-    selection, frame = watcher.group.selection, watcher.framer.event
+    selection, framer = watcher.group.selection, watcher.framer
     for entry in initial:
-        yield frame("ADDED", entry) if entry.is_selected(selection) else b""
+        if not entry.is_selected(selection):
+            yield b""
+            continue
+        if is_large(entry):
+            await framer.prepare(entry)
+        yield framer.event("ADDED", entry)
 
 
 def _write_live(watcher: Watcher, frames: bytes) -> None:

@@ -1,7 +1,7 @@
 """An HTTP listener with a handler of the tests, and raw sockets to it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS
@@ -28,12 +28,17 @@ class Watch:
             Watch.cancelled_event.set()
 
 
-def _broken() -> Iterator[bytes]:
+async def _broken() -> AsyncIterator[bytes]:
     yield b"a" * 10
     raise KeyError("secret")
 
 
-def _large() -> Iterator[bytes]:
+async def _slices(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def _large() -> AsyncIterator[bytes]:
     try:
         for _ in range(100):
             yield b"x" * 1_000_000
@@ -59,13 +64,13 @@ def _stream(request: Request) -> AnyResponse:
 async def _handle(request: Request) -> AnyResponse:
     request.on_complete(lambda completed_request: OUTCOMES.append(completed_request.outcome))
     if request.path == "/slices":
-        return Response(body=iter([b"a" * 10, b"", b"b" * 20]))
+        return Response(body=_slices(b"a" * 10, b"", b"b" * 20))
     if request.path == "/large":
         return Response(body=_large())
     if request.path == "/broken":
         return Response(body=_broken())
     if request.path == "/known":
-        return Response(body=iter([b"a" * 10, b"b" * 20]), length=30)
+        return Response(body=_slices(b"a" * 10, b"b" * 20), length=30)
     if request.path == "/body":
         try:
             return text_response(f"{len(await request.read_body(1000))}")

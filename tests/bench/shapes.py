@@ -361,7 +361,8 @@ SHAPES = (
             call=lambda n, accept=accept, query=query: get(f"{MANY}{query}", accept=accept))
       for name, accept, query in (
           ("JSON", JSON, ""), ("pretty", JSON, "?pretty=true"), ("YAML", YAML, ""),
-          ("CBOR", CBOR, ""), ("Table", TABLE, ""), ("Table with object", TABLE, "?includeObject=Object"),
+          ("CBOR", CBOR, ""), ("Table", TABLE, ""),
+          ("Table with object", TABLE, "?includeObject=Object"),
           ("metadata", f"{JSON};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", ""))),
     *(Shape(name=f"list of one ConfigMap, keys, {name}", known=80_000, before=large,
             call=lambda n, accept=accept, query=query: get(f"{CONFIG_MAPS}{query}", accept=accept))

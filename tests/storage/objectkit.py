@@ -263,3 +263,8 @@ async def watch(
 ) -> Watcher:
     """Start a watch that writes to the client."""
     return await store.watch(WatchQuery(**query), store.framer(encoding, error_status), client)
+
+
+async def joined(chunks: AsyncIterator[bytes]) -> bytes:
+    """Return the chunks as one body."""
+    return b"".join([chunk async for chunk in chunks])

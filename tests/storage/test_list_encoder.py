@@ -10,7 +10,17 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor
 from kapiserver.storage.entry import Encoding
 from kapiserver.storage.query import ListQuery
-from tests.storage.objectkit import CBOR, JSON, PROTOBUF, StorageHarness, config_map, fill, pod, run
+from tests.storage.objectkit import (
+    CBOR,
+    JSON,
+    PROTOBUF,
+    StorageHarness,
+    config_map,
+    fill,
+    joined,
+    pod,
+    run,
+)
 
 
 def test_lists_are_joined_from_items() -> None:
@@ -34,7 +44,7 @@ def test_lists_are_joined_from_items() -> None:
             names = {"kind": "ConfigMapList", "apiVersion": "v1"}
             tree = {**names, "metadata": meta, "items": items}
             for encoding in (JSON, PROTOBUF, CBOR):
-                body = b"".join(store.encoder.encode_list(listing, encoding))
+                body = await joined(store.encoder.encode_list(listing, encoding))
                 if encoding is PROTOBUF:  # resourceVersion is inserted at another place
                     assert harness.codecs.universal_deserializer.decode(body).object == tree
                 else:
@@ -59,7 +69,7 @@ def test_empty_lists() -> None:
             "items": [],
         }
         for encoding in (JSON, PROTOBUF, CBOR):
-            body = b"".join(store.encoder.encode_list(listing, encoding))
+            body = await joined(store.encoder.encode_list(listing, encoding))
             assert body == store.encoder.encode_tree(encoding.media, tree)
 
     run(test)
@@ -94,7 +104,7 @@ def test_large_lists_are_chunked(encoding: Encoding) -> None:
         for number in range(20):
             await store.create(config_map(f"c{number}", data={"k": "v" * 100_000}))
         listing = await store.list(ListQuery())
-        chunks = list(store.encoder.encode_list(listing, encoding))
+        chunks = [chunk async for chunk in store.encoder.encode_list(listing, encoding)]
         assert all(len(chunk) < 450_000 for chunk in chunks)
         read = json.loads if encoding is JSON else cbor.decode_value
         assert len(read(b"".join(chunks))["items"]) == 20

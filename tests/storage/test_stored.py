@@ -12,6 +12,7 @@ from tests.storage.objectkit import (
     PROTOBUF,
     StorageHarness,
     config_map,
+    joined,
     key,
     pod,
     put,
@@ -91,7 +92,7 @@ def test_list_larger_than_the_budget() -> None:
         listing = await store.list(ListQuery())
         bodies, cached = [], []
         for _ in range(3):
-            bodies.append(b"".join(store.encoder.encode_list(listing, JSON)))
+            bodies.append(await joined(store.encoder.encode_list(listing, JSON)))
             cached.append({entry.path for entry in listing.entries if entry._cached_encoding(JSON)})
         assert bodies[0] == bodies[1] == bodies[2]
         assert len(cached[1] & cached[2]) > 35
@@ -148,9 +149,10 @@ def test_encodings_do_not_depend_on_how_they_are_made() -> None:
         assert entry.encode(JSON) is json_bytes
         assert json.loads(b"{" + json_bytes) | {"kind": "Pod", "apiVersion": "v1"} == entry.tree()
         listing = await store.list(ListQuery())
-        list_bytes = b"".join(store.encoder.encode_list(listing, PROTOBUF))
+        list_bytes = await joined(store.encoder.encode_list(listing, PROTOBUF))
         assert entry.encode(PROTOBUF) in list_bytes
-        assert list_bytes == b"".join(store.encoder.encode_list(listing, PROTOBUF))
-        assert b"".join(store.encoder.encode_list(listing, JSON)).endswith(json_bytes + b"]}\n")
+        assert list_bytes == await joined(store.encoder.encode_list(listing, PROTOBUF))
+        json_list = await joined(store.encoder.encode_list(listing, JSON))
+        assert json_list.endswith(json_bytes + b"]}\n")
 
     run(test)

@@ -21,6 +21,7 @@ from tests.storage.objectkit import (
     Client,
     StorageHarness,
     config_map,
+    joined,
     key,
     named,
     put,
@@ -212,8 +213,8 @@ async def test_encodings_are_bounded_by_bytes(store: KV) -> None:
         await objects.create(config_map(f"c{number:02d}", data={"k": "v" * 500}))
         assert harness.stores.encoding_cache.size <= 20_000
     listing = await objects.list(ListQuery())
-    first = b"".join(objects.encoder.encode_list(listing, JSON))
-    assert first == b"".join(objects.encoder.encode_list(listing, JSON))
+    first = await joined(objects.encoder.encode_list(listing, JSON))
+    assert first == await joined(objects.encoder.encode_list(listing, JSON))
     await watch(objects, client, selection=parse("", "metadata.name!=c00"))
     assert len(await client.count(59)) == 59
     assert harness.stores.encoding_cache.size <= 20_000

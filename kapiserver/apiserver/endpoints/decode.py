@@ -21,6 +21,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
+from kapiserver.codecs.cost import cost_of
 from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import negotiate_input
@@ -42,8 +43,8 @@ class Body(Protocol):
         """The bytes, which error messages may quote."""
 
     @property
-    def size(self) -> int:
-        """The number of bytes to decode; large bodies are decoded in a thread."""
+    def cost(self) -> int:
+        """The cost of processing the object (`codecs/cost.py`)."""
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Return the object in the version it names, or in the default one. Each call returns a new
@@ -58,9 +59,9 @@ class EncodedBody:
     media: MediaType
 
     @property
-    def size(self) -> int:
-        """The number of bytes."""
-        return len(self.data)
+    def cost(self) -> int:
+        """The cost of processing the object (`codecs/cost.py`)."""
+        return cost_of(self.data)
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Decode the bytes. Raises CodecError."""

@@ -9,8 +9,8 @@ k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from kapiserver.api.group import GroupVersion
@@ -30,9 +30,11 @@ from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs import streaming_lists
 from kapiserver.codecs.cbor import CBORSerializer
+from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, encoding_of
+from kapiserver.storage.offload import Offloader, is_large
 from kapiserver.storage.query import ListResult
 from kapiserver.storage.time_slice import TimeSlice
 
@@ -44,7 +46,7 @@ STORED_MEDIA_TYPES = (JSON, PROTOBUF, CBOR)
 """Media types in which the store caches the bytes of objects."""
 
 
-def entry_response(
+async def entry_response(
     server: Server,
     request: Request,
     response_format: ResponseFormat,
@@ -52,33 +54,54 @@ def entry_response(
     entry: Entry,
     status: int = 200,
 ) -> Response:
-    """Return a response with one object, in the requested format. Raises UnsupportedResponseKind
-    and BadRequest."""
-    if target.view is not None and response_format.convert is None:
-        return plain_response(server, response_format, target.view.read(entry.tree()), status)
+    """Return a response with one object, in the requested format; a large object is encoded in a
+    thread. Raises UnsupportedResponseKind, BadRequest, TooMuchWork."""
+    offloader = server.stores.offloader
     if (
-        response_format.convert is None
+        target.view is None
+        and response_format.convert is None
         and not response_format.pretty
         and response_format.media in STORED_MEDIA_TYPES
     ):
         encoding = encoding_of(target.version, response_format.media.extension)
+        await offloader.prepare_encoding(entry, encoding)
         body = target.store.encoder.encode_object(entry, encoding)
         return Response(status=status, media_type=response_format.media.name, body=body)
+    obj = await offloader.tree(entry)
+
+    def encode() -> Response:
+        tree = _shown_tree(server, request, response_format, target, entry, obj)
+        return plain_response(server, response_format, tree, status)
+
+    return await offloader.run_for_entry(entry, encode)
+
+
+def _shown_tree(
+    server: Server,
+    request: Request,
+    response_format: ResponseFormat,
+    target: Target,
+    entry: Entry,
+    obj: Tree,
+) -> Tree:
+    """Return what a response shows of an object. Raises UnsupportedResponseKind, BadRequest."""
+    convert = response_format.convert
     if response_format.is_table:
         table = table_builder(server, request, response_format, target)
         tree = table.head(_version_of(entry))
-        shown = target.view.read(entry.tree()) if target.view else entry.tree()
+        shown = target.view.read(obj) if target.view else obj
         tree["rows"].append(table.row(shown, current_time(server)))
-    elif response_format.convert is not None:
-        if response_format.convert.kind != "PartialObjectMetadata":
+        return tree
+    if convert is not None:
+        if convert.kind != "PartialObjectMetadata":
             raise UnsupportedResponseKind(
                 "you requested PartialObjectMetadataList, but the requested object is not a list "
                 f"({_go_type(target)})"
             )
-        tree = partial_metadata(entry.tree(), response_format.convert.group_version)
-    else:
-        tree = in_version(server.scheme, entry.tree(), target.version)
-    return plain_response(server, response_format, tree, status)
+        return partial_metadata(obj, convert.group_version)
+    if target.view is not None:
+        return target.view.read(obj)
+    return in_version(server.scheme, obj, target.version)
 
 
 def plain_response(
@@ -100,7 +123,7 @@ async def list_response(
 ) -> Response:
     """Return a response with a list, in the requested format. Raises UnsupportedResponseKind and
     BadRequest."""
-    metadata, count = list_metadata(listing), len(listing.entries)
+    metadata = list_metadata(listing)
     if response_format.convert is None:
         if not response_format.pretty and response_format.media in STORED_MEDIA_TYPES:
             encoding = encoding_of(target.version, response_format.media.extension)
@@ -108,14 +131,14 @@ async def list_response(
                 response_format, target.store.encoder.encode_list(listing, encoding)
             )
         head = list_head(target, listing)
-        items = (_list_item(server, entry, target) for entry in listing.entries)
-        return await _list_document(server, response_format, head, "items", items, count)
+        items = ListItems("items", listing.entries, lambda obj: _list_item(server, obj, target))
+        return await _list_document(server, response_format, head, items)
     if response_format.is_table:
         table = table_builder(server, request, response_format, target)
         head = table.head(metadata)
         now = current_time(server)
-        rows = (table.row(entry.tree(), now) for entry in listing.entries)
-        return await _list_document(server, response_format, head, "rows", rows, count)
+        rows = ListItems("rows", listing.entries, lambda obj: table.row(obj, now))
+        return await _list_document(server, response_format, head, rows)
     if response_format.convert.kind != "PartialObjectMetadataList":
         raise UnsupportedResponseKind(
             "you requested PartialObjectMetadata, but the requested object is a list "
@@ -123,8 +146,8 @@ async def list_response(
         )
     version = response_format.convert.group_version
     head = _list_head(response_format.convert.kind, version, metadata)
-    partial = (partial_metadata(entry.tree(), version) for entry in listing.entries)
-    return await _list_document(server, response_format, head, "items", partial, count)
+    partial = ListItems("items", listing.entries, lambda obj: partial_metadata(obj, version))
+    return await _list_document(server, response_format, head, partial)
 
 
 async def prepare_listing(
@@ -192,63 +215,97 @@ def _list_head(kind: str, version: GroupVersion, metadata: Tree) -> Tree:
     return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "items": []}
 
 
-def _list_item(server: Server, entry: Entry, target: Target) -> Tree:
+def _list_item(server: Server, obj: Tree, target: Target) -> Tree:
     # Items of a typed list have no kind and apiVersion.
-    tree = in_version(server.scheme, entry.tree(), target.version)
+    tree = in_version(server.scheme, obj, target.version)
     if not target.is_typed:
         return tree
     return {key: value for key, value in tree.items() if key not in ("kind", "apiVersion")}
 
 
+@dataclass(frozen=True, slots=True)
+class ListItems:
+    """The items of a list document: the member that holds them, and how each is made of an
+    object."""
+
+    member: str
+    entries: Sequence[Entry]
+    make: Callable[[Tree], Tree]
+
+    def __iter__(self) -> Iterator[Tree]:
+        for entry in self.entries:
+            # The tree of a large object is made in a thread, which must not change the cache.
+            large = is_large(entry)
+            tree = (entry.cached_tree or entry.codec.tree(entry)) if large else entry.tree()
+            yield self.make(tree)
+
+
 async def _list_document(
-    server: Server,
-    response_format: ResponseFormat,
-    head: Tree,
-    member: str,
-    items: Iterator[Tree],
-    count: int,
+    server: Server, response_format: ResponseFormat, head: Tree, items: ListItems
 ) -> Response:
-    """Return a response with `head` whose `member` holds `count` items. It is encoded in slices,
-    except in Protobuf: a Protobuf message begins with its length."""
+    """Return a response with `head` and the items. It is encoded in slices, except in Protobuf: a
+    Protobuf message begins with its length."""
+    pieces: Iterator[bytes]
     if response_format.media is JSON:
         layout = streaming_lists.INDENTED if response_format.pretty else streaming_lists.COMPACT
         order = 0 if server.scheme.is_typed(head) else SORT_KEYS
-        pieces = streaming_lists.stream_json_list(head, member, items, layout, sort_option=order)
-        return await _sliced_response(response_format, _join_slices(pieces))
-    if response_format.media is YAML:
-        return await _sliced_response(
-            response_format, _join_slices(streaming_lists.stream_yaml_list(head, member, items))
+        pieces = streaming_lists.stream_json_list(
+            head, items.member, items, layout, sort_option=order
         )
-    if response_format.media is CBOR:
-        packed = CBORSerializer(server.scheme).stream_list(head, member, items, count)
-        return await _sliced_response(response_format, _join_slices(packed))
-    return await _whole_document(server, response_format, head, member, items)
+    elif response_format.media is YAML:
+        pieces = streaming_lists.stream_yaml_list(head, items.member, items)
+    elif response_format.media is CBOR:
+        serializer = CBORSerializer(server.scheme)
+        pieces = serializer.stream_list(head, items.member, items, len(items.entries))
+    else:
+        return await _whole_document(server, response_format, head, items)
+    offloader = server.stores.offloader
+    return await _sliced_response(
+        response_format, _join_slices(_stream_pieces(offloader, items.entries, pieces))
+    )
+
+
+async def _stream_pieces(
+    offloader: Offloader, entries: Sequence[Entry], pieces: Iterator[bytes]
+) -> AsyncIterator[bytes]:
+    """Yield the pieces of a document: its head, one piece for each entry, its end. Pieces of large
+    objects are made in a thread."""
+    yield next(pieces)
+    for entry in entries:
+        yield await offloader.run_for_entry(entry, next, pieces, limited=False)
+    for piece in pieces:
+        yield piece
 
 
 async def _whole_document(
-    server: Server, response_format: ResponseFormat, head: Tree, member: str, items: Iterator[Tree]
+    server: Server, response_format: ResponseFormat, head: Tree, items: ListItems
 ) -> Response:
     """Encode the document at once, in a thread if it has many items."""
-    time_slice = TimeSlice()
-    members = head[member] = []
-    for item in items:
-        members.append(item)
+    time_slice, offloader = TimeSlice(), server.stores.offloader
+    members: list[Tree] = []
+    items_left = iter(items)
+    head[items.member] = members
+    for entry in items.entries:
+        members.append(await offloader.run_for_entry(entry, next, items_left))
         await time_slice.yield_if_expired()
-    if len(members) < OFFLOAD_COUNT:
-        return plain_response(server, response_format, head)
-    return await asyncio.to_thread(plain_response, server, response_format, head)
+    is_long = len(members) >= OFFLOAD_COUNT or any(map(is_large, items.entries))
+    return await offloader.run(
+        LARGE if is_long else 0, plain_response, server, response_format, head
+    )
 
 
-async def _sliced_response(response_format: ResponseFormat, slices: Iterator[bytes]) -> Response:
+async def _sliced_response(
+    response_format: ResponseFormat, slices: AsyncIterator[bytes]
+) -> Response:
     """Return a response of bytes, with Content-Length, if the body fits one slice; else stream
     it."""
     first: list[bytes] = []
     size = 0
-    for piece in slices:
+    async for piece in slices:
         first.append(piece)
         size += len(piece)
         if size > SLICE:
-            body: bytes | Iterator[bytes] = itertools.chain(first, slices)
+            body: bytes | AsyncIterator[bytes] = _chain(first, slices)
             break
         await asyncio.sleep(0)
     else:
@@ -256,12 +313,19 @@ async def _sliced_response(response_format: ResponseFormat, slices: Iterator[byt
     return Response(media_type=response_format.media.name, body=body)
 
 
-def _join_slices(pieces: Iterable[bytes]) -> Iterator[bytes]:
+async def _chain(first: Iterable[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in first:
+        yield piece
+    async for piece in rest:
+        yield piece
+
+
+async def _join_slices(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Join the encoded objects to slices. A slice ends after about SLICE bytes, or when the time
     slice expires."""
     pending: list[bytes] = []
     size, time_slice = 0, TimeSlice()
-    for piece in pieces:
+    async for piece in pieces:
         pending.append(piece)
         size += len(piece)
         if size >= SLICE or time_slice.expired:

@@ -17,6 +17,7 @@ from kapiserver.codecs.media_types import MediaType
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.list_encoder import event_frame
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import EventType, Framer
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
@@ -26,17 +27,27 @@ class MetadataFramer:
     """Encodes objects as PartialObjectMetadata."""
 
     def __init__(
-        self, codecs: CodecFactory, media: MediaType, plain: Framer, version: GroupVersion
+        self,
+        codecs: CodecFactory,
+        media: MediaType,
+        plain: Framer,
+        version: GroupVersion,
+        offloader: Offloader,
     ) -> None:
         self._codecs = codecs
         self._media = media
         self._plain = plain
         self._version = version
+        self._offloader = offloader
 
     @property
     def identity(self) -> Hashable:
         """The key under which watches share frames: media type and version."""
         return (self._media.name, self._version, "PartialObjectMetadata")
+
+    async def prepare(self, entry: Entry) -> None:
+        """Decode a large object in a thread."""
+        await self._offloader.tree(entry)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Encode a change of an object."""
@@ -68,6 +79,7 @@ class TableFramer:
         table: TableBuilder,
         empty: Callable[[Tree], Tree],
         now: Callable[[], datetime],
+        offloader: Offloader,
     ) -> None:
         self._codecs = codecs
         self._media = media
@@ -75,12 +87,17 @@ class TableFramer:
         self._table = table
         self._empty = empty
         self._now = now
+        self._offloader = offloader
         self._has_columns = False
 
     @property
     def identity(self) -> Hashable:
         """A key of this framer alone: its frames are not shared."""
         return (id(self), "Table")
+
+    async def prepare(self, entry: Entry) -> None:
+        """Decode a large object in a thread."""
+        await self._offloader.tree(entry)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Encode a change of an object."""

@@ -14,6 +14,7 @@ from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.metrics import username_label
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.storage.offload import USER
 
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:
@@ -33,6 +34,7 @@ def authenticate(server: Server, next_handler: Handler) -> Handler:
         finally:
             spent = request.latency["authentication"] = time.perf_counter() - started
             seconds.observe(result, spent)
+        USER.set(request.user.name)
         if request.user.name != ANONYMOUS.name:
             request.on_authenticated()
         user_requests.add(username_label(request.user.name))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import replace
 
 from kapiserver.apiserver.context import Handler, Server
@@ -36,13 +36,13 @@ def compress_responses(server: Server, next_handler: Handler) -> Handler:
         if not isinstance(response, Response) or _is_small(response.body):
             return response
         if accepts_gzip(request) and is_remote(request.remote):
-            return compress(response)
+            return await compress(response)
         return response
 
     return handle
 
 
-def _is_small(body: bytes | Iterable[bytes]) -> bool:
+def _is_small(body: bytes | AsyncIterator[bytes]) -> bool:
     return isinstance(body, bytes) and len(body) <= THRESHOLD
 
 
@@ -62,11 +62,11 @@ def is_remote(address: str) -> bool:
     return not (mapped or parsed).is_loopback
 
 
-def compress(response: Response) -> Response:
+async def compress(response: Response) -> Response:
     """Return the response with its body in gzip, or unchanged if the body is small."""
     slices = _split(response.body)
     size, head = 0, []
-    for piece in slices:
+    async for piece in slices:
         head.append(piece)
         size += len(piece)
         if size > THRESHOLD:
@@ -80,19 +80,26 @@ def compress(response: Response) -> Response:
     return replace(response, body=_gzip_slices(head, slices), length=None)
 
 
-def _gzip_slices(head: Iterable[bytes], tail: Iterator[bytes]) -> Iterator[bytes]:
+async def _gzip_slices(head: Iterable[bytes], tail: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    for pieces in (head, tail):
-        for piece in pieces:
-            yield compressor.compress(piece)
+    for piece in head:
+        yield compressor.compress(piece)
+    async for piece in tail:
+        yield compressor.compress(piece)
     yield compressor.flush()
 
 
-def _split(body: bytes | Iterable[bytes]) -> Iterator[bytes]:
+async def _split(body: bytes | AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the body in pieces of at most SLICE bytes."""
-    for piece in (body,) if isinstance(body, bytes) else body:
-        if len(piece) <= SLICE:
+    if isinstance(body, bytes):
+        for piece in _cut(body):
             yield piece
-            continue
-        for start in range(0, len(piece), SLICE):
-            yield piece[start : start + SLICE]
+        return
+    async for piece in body:
+        for part in _cut(piece):
+            yield part
+
+
+def _cut(data: bytes) -> Iterator[bytes]:
+    for start in range(0, len(data), SLICE):
+        yield data[start : start + SLICE]

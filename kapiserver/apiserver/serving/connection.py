@@ -234,7 +234,8 @@ class Connection(web.RequestHandler):
             transport.write(plain_text_response(error))
         else:
             response = self.listener.error_response(request_from(request, self, ANONYMOUS), error)
-            body = response.body if isinstance(response.body, bytes) else b"".join(response.body)
+            body = response.body
+            assert isinstance(body, bytes), "the response to an error is a Status"
             framing = f"Content-Length: {len(body)}\r\n{CLOSE_HEADER}"
             head = response_head(response.status, response.media_type, response.headers, framing)
             transport.write(head + body)

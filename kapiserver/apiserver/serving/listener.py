@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias, cast
 
 from aiohttp import web
@@ -262,7 +262,7 @@ async def _write_response(
     elif raw.version >= (1, 1):
         transport.write(_head(response, f"Transfer-Encoding: chunked\r\n{close}"))
         if not omit_body:
-            bytes_sent = await _write_slices(raw, map(chunk, response.body))
+            bytes_sent = await _write_slices(raw, response.body, chunk)
             transport.write(LAST_CHUNK)
     else:
         transport.write(_head(response, CLOSE_HEADER))
@@ -272,14 +272,19 @@ async def _write_response(
     return outcome, KEEP_ALIVE if keep_alive else CLOSE
 
 
-async def _write_slices(raw: web.BaseRequest, slices: Iterable[bytes]) -> int:
+async def _write_slices(
+    raw: web.BaseRequest,
+    slices: AsyncIterator[bytes],
+    frame: Callable[[bytes], bytes] = lambda piece: piece,
+) -> int:
     """Write slices at the speed of the client; return the bytes written. Raises TimeoutError."""
     bytes_sent = 0
-    for piece in slices:
+    async for piece in slices:
         if raw.transport is None:
             raise ConnectionResetError
-        raw.transport.write(piece)
-        bytes_sent += len(piece)
+        framed = frame(piece)
+        raw.transport.write(framed)
+        bytes_sent += len(framed)
         # For a fast client drain() returns at once; yield to other requests all the same.
         await _wait_writable(raw)
         await asyncio.sleep(0)

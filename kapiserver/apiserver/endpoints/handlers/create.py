@@ -22,4 +22,4 @@ async def create(server: Server, request: Request, target: Target) -> AnyRespons
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     result = await create_object(server, target, request.caller(), options, body)
-    return entry_response(server, request, response_format, target, result.entry, 201)
+    return await entry_response(server, request, response_format, target, result.entry, 201)

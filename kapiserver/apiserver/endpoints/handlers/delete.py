@@ -32,7 +32,7 @@ async def delete(server: Server, request: Request, target: Target) -> AnyRespons
             status,
         )
     is_waiting = result.outcome == "terminating" and options.get("orphanDependents") is False
-    return entry_response(
+    return await entry_response(
         server, request, response_format, target, result.entry, 202 if is_waiting else 200
     )
 

@@ -21,6 +21,7 @@ from kapiserver.apiserver.endpoints.options import apply_rules, read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
+from kapiserver.codecs.cost import cost_of
 from kapiserver.codecs.errors import UnsupportedMediaType
 
 
@@ -35,9 +36,11 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
-    content = read_patch(PATCH_TYPES[name], data, field_validation(options))
-    result = await patch_object(server, target, request.caller(), options, content)
-    return entry_response(server, request, response_format, target, result.entry)
+    cost, validation = cost_of(data), field_validation(options)
+    run = server.stores.offloader.run
+    content = await run(cost, read_patch, PATCH_TYPES[name], data, validation)
+    result = await patch_object(server, target, request.caller(), options, content, cost=cost)
+    return await entry_response(server, request, response_format, target, result.entry)
 
 
 async def _apply(server: Server, request: Request, target: Target, media: str) -> AnyResponse:
@@ -45,7 +48,9 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
-    config = read_configuration(media, data, field_validation(options), request.warnings)
-    result = await apply_configuration(server, target, request.caller(), options, config)
+    cost, validation = cost_of(data), field_validation(options)
+    run = server.stores.offloader.run
+    config = await run(cost, read_configuration, media, data, validation, request.warnings)
+    result = await apply_configuration(server, target, request.caller(), options, config, cost=cost)
     status = 201 if result.outcome == "created" else 200
-    return entry_response(server, request, response_format, target, result.entry, status)
+    return await entry_response(server, request, response_format, target, result.entry, status)

@@ -20,4 +20,4 @@ async def update(server: Server, request: Request, target: Target) -> AnyRespons
     options = read_options(server, request, "UpdateOptions")
     result = await update_object(server, target, request.caller(), options, body)
     status = 201 if result.outcome == "created" else 200
-    return entry_response(server, request, response_format, target, result.entry, status)
+    return await entry_response(server, request, response_format, target, result.entry, status)

@@ -74,7 +74,12 @@ def _framer(
             table,
             empty=lambda metadata: target.store.encoder.bookmark_object(hub, metadata),
             now=lambda: current_time(server),
+            offloader=server.stores.offloader,
         )
     return MetadataFramer(
-        server.codecs, response_format.media, plain, response_format.convert.group_version
+        server.codecs,
+        response_format.media,
+        plain,
+        response_format.convert.group_version,
+        server.stores.offloader,
     )

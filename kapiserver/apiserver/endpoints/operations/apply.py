@@ -88,9 +88,10 @@ APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
 
 
 async def apply_configuration(
-    server: Server, target: Target, caller: Caller, options: Tree, config: Tree
+    server: Server, target: Target, caller: Caller, options: Tree, config: Tree, *, cost: int = 0
 ) -> WriteResult:
-    """Apply the configuration; create the object if it does not exist."""
+    """Apply the configuration; create the object if it does not exist. `cost` is that of processing
+    the configuration (`codecs/cost.py`)."""
     _check_kind(server, target, config)
     manager = options["fieldManager"]
     fields = field_manager(server, target)
@@ -125,6 +126,7 @@ async def apply_configuration(
         admit=admission(server, caller, target, dry_run=dry_run),
         dry_run=dry_run,
         may_create=not target.subresource,
+        cost=cost,
     )
     for text in result.warnings:
         caller.warnings.add(text)

@@ -30,13 +30,14 @@ async def create_object(
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 
-    obj = await server.stores.offloader.run_sized(body.size, new_object)
+    obj = await server.stores.offloader.run(body.cost, new_object)
     dry_run = is_dry_run(options)
     result = await target.store.create(
         obj,
         namespace=target.key.namespace,
         admit=admission(server, caller, target, dry_run=dry_run),
         dry_run=dry_run,
+        cost=body.cost,
     )
     for text in result.warnings:
         caller.warnings.add(text)

@@ -150,9 +150,9 @@ def patch_type(server: Server, target: Target, media: str) -> PatchType:
 
 
 async def patch_object(
-    server: Server, target: Target, caller: Caller, options: Tree, patch: Patch
+    server: Server, target: Target, caller: Caller, options: Tree, patch: Patch, *, cost: int = 0
 ) -> WriteResult:
-    """Apply the patch to the object."""
+    """Apply the patch to the object. `cost` is that of processing the patch (`codecs/cost.py`)."""
 
     def change(current: Tree | None) -> Tree:
         assert current is not None  # only apply creates objects
@@ -167,6 +167,7 @@ async def patch_object(
         subresource=target.subresource,
         admit=admission(server, caller, target, dry_run=dry_run),
         dry_run=dry_run,
+        cost=cost,
     )
     for text in result.warnings:
         caller.warnings.add(text)

@@ -32,7 +32,7 @@ async def update_object(
         check_name(target, obj)
         return obj
 
-    first = await server.stores.offloader.run_sized(body.size, new_object)
+    first = await server.stores.offloader.run(body.cost, new_object)
     unused = iter((first,))
 
     def change(current: Tree | None) -> Tree:
@@ -52,6 +52,7 @@ async def update_object(
         admit=admission(server, caller, target, dry_run=dry_run),
         dry_run=dry_run,
         may_create=target.strategy.allow_create_on_update,
+        cost=body.cost,
     )
     for text in result.warnings:
         caller.warnings.add(text)

@@ -1,0 +1,37 @@
+"""What it costs to process an object, estimated from its bytes without decoding them.
+
+Processing an object (decoding, defaulting, patching, validating, tracking its fields, encoding)
+takes up to 40 microseconds for each of its values. The estimate counts values, because bytes alone
+say little: a map of 100,000 keys has as many bytes as one long text. Knows no kind.
+"""
+
+from __future__ import annotations
+
+LARGE = 1_000
+"""Work of this cost does not run on the event loop: it may take 40 ms."""
+SMALL_BYTES = 4 << 10
+"""Objects of fewer bytes cannot have LARGE values, and are not counted."""
+BYTES_PER_VALUE = 8
+"""Of binary formats, whose values cannot be counted without decoding them."""
+TEXT_BYTES_PER_VALUE = 256
+"""Of long texts."""
+
+
+def cost_of(data: bytes) -> int:
+    """Return about how many values an encoded object or patch has.
+
+    JSON        its commas and opening brackets, one of which stands before each value
+    YAML        at least LARGE, because an alias stands for many values
+    Protobuf and CBOR
+                an eighth of its bytes, and the empty values of Protobuf
+    """
+    if data[:1] in (b"{", b"["):
+        if len(data) < SMALL_BYTES:
+            return 0
+        marks = data.count(b",") + data.count(b"{") + data.count(b"[")
+        return marks + len(data) // TEXT_BYTES_PER_VALUE
+    if data[:4] == b"k8s\0" or data[:1] >= b"\x80":
+        if len(data) < SMALL_BYTES:
+            return 0
+        return len(data) // BYTES_PER_VALUE + data.count(b"\0")
+    return LARGE + len(data) // BYTES_PER_VALUE if data else 0

@@ -33,8 +33,11 @@ bench: $(VENV)/.tests-installed
 
 fuzz: $(VENV)/.tests-installed
 	$(BIN)/pip install -q --disable-pip-version-check "atheris>=2.3"
-	PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_decoders.py .data/fuzz \
-		-artifact_prefix=.data/ -max_total_time=$(FUZZ_SECONDS) $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_decoders.py .data/fuzz/decoders \
+		-artifact_prefix=.data/fuzz/ -max_total_time=$(FUZZ_SECONDS) $(ARGS)
+	PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_leaves.py .data/fuzz/leaves -timeout=10 \
+		-artifact_prefix=.data/fuzz/ -max_total_time=$(FUZZ_SECONDS) $(ARGS)
+	$(BIN)/python -m tests.fuzz.growth
 
 generate: install
 	$(BIN)/python -m kapiserver.api.generate

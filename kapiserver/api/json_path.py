@@ -21,18 +21,20 @@ Step: TypeAlias = Callable[[Value], Iterator[Value]]
 
 MAX_STEPS = 100
 """A path with more steps is refused."""
+MAX_RECURSIVE_STEPS = 4
+"""A path with more `..name` steps is refused: each searches the whole object."""
 
 _TOKEN = re.compile(
     r"""
       \.\.(?P<anywhere>(?:\\.|[^\s.\[\]\\'"()?@=<>!*,:])+)
     | \.(?P<every>\*)
     | \.(?P<name>(?:\\.|[^\s.\[\]\\'"()?@=<>!*,:])+)
-    | \[\s*(?:'(?P<single>[^'\]]*)'|"(?P<double>[^"\]]*)")\s*\]
-    | \[\s*(?P<index>-?\d+)\s*\]
-    | \[\s*(?P<star>\*)\s*\]
-    | \[\s*(?P<slice>-?\d*:-?\d*(?::-?\d*)?)\s*\]
-    | \[\?\(\s*@(?P<left>[^=<>!()]*?)\s*
-        (?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<right>[^()]*?))?\s*\)\]
+    | \[\s*+(?:'(?P<single>[^'\]]*+)'|"(?P<double>[^"\]]*+)")\s*+\]
+    | \[\s*+(?P<index>-?\d++)\s*+\]
+    | \[\s*+(?P<star>\*)\s*+\]
+    | \[\s*+(?P<slice>-?\d*+:-?\d*+(?::-?\d*+)?+)\s*+\]
+    | \[\?\(\s*+@(?P<left>[^=<>!()]*+)
+        (?:(?P<operator>==|!=|<=|>=|<|>)(?P<right>[^()]*+))?+\)\]
     | (?P<dot>\.)$
     """,
     re.VERBOSE,
@@ -48,26 +50,41 @@ _OPERATORS: dict[str, Callable[[Value, Value], bool]] = {
 
 
 def compile_path(text: str) -> Callable[[Value], list[Value]]:
-    """Return a function that returns all values at a path. Raises ValueError for a malformed
-    path."""
+    """Return a function that returns all values at a path, each object and list once. Raises
+    ValueError for a malformed path."""
     steps = _steps(text)
 
     def find(value: Value) -> list[Value]:
         values = [value]
         for step in steps:
-            values = [reached for current in values for reached in step(current)]
+            values = _without_repetition(reached for current in values for reached in step(current))
         return values
 
     return find
 
 
+def _without_repetition(values: Iterator[Value]) -> list[Value]:
+    # Two `..name` steps reach an object in many ways. Without this, each step could multiply them.
+    seen: set[int] = set()
+    unique = []
+    for value in values:
+        if isinstance(value, dict | list):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+        unique.append(value)
+    return unique
+
+
 def _steps(text: str) -> list[Step]:
     text = text.strip().removeprefix("$")
     steps: list[Step] = []
-    position = 0
+    position = recursive_steps = 0
     while position < len(text):
         token = _TOKEN.match(text, position)
-        if token is None or len(steps) >= MAX_STEPS:
+        recursive_steps += bool(token and token["anywhere"])
+        is_too_long = len(steps) >= MAX_STEPS or recursive_steps > MAX_RECURSIVE_STEPS
+        if token is None or is_too_long:
             raise ValueError(f"unrecognized path at {text[position : position + 30]!r}")
         position = token.end()
         if not token["dot"]:
@@ -138,7 +155,7 @@ def _filter(path: str, compare: str | None, literal_text: str | None) -> Step:
     if compare is None:
         return lambda value: (item for item in _items(value) if find(item))
     holds = _OPERATORS[compare]
-    literal = _literal(literal_text or "")
+    literal = _literal((literal_text or "").strip())
 
     def step(value: Value) -> Iterator[Value]:
         for item in _items(value):

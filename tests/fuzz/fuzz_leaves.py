@@ -1,6 +1,7 @@
 """A fuzz target for the parsers of leaves, which may raise only their own errors.
 
-`make fuzz` runs it with atheris. The first byte of an input selects the parser, the rest is its text.
+`make fuzz` runs it with atheris. The first byte of an input selects the parser; the rest is its
+text.
 """
 
 from __future__ import annotations

@@ -15,13 +15,11 @@ k8s.io/apimachinery/pkg/util/validation/field and api/errors.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import orjson
-
+from kapiserver.api.go_format import go_value, json_text, quote
 from kapiserver.api.group import GroupVersionKind
 
 ErrorType = Literal[
@@ -97,13 +95,9 @@ class RatchetedError(FieldError):
 
 
 def _shown(value: Any) -> str:
-    # Go prints strings quoted, scalars bare and everything else as JSON.
-    if value is None:
-        return "null"
-    try:
-        return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
-    except TypeError:  # strings from CBOR or Protobuf that are not UTF-8
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+    if isinstance(value, str):
+        return quote(value)
+    return go_value(value) if isinstance(value, bool | int | float) else json_text(value)
 
 
 def required(path: Path, detail: str = "") -> FieldError:

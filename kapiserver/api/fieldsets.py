@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from kapiserver.api.go_format import plain_text
+from kapiserver.api.go_format import replace_surrogates
 from kapiserver.api.types import Value
 
 Fields: TypeAlias = dict[str, Any]
@@ -56,7 +56,7 @@ def _json(value: Value) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:  # strings from CBOR that are not UTF-8
-        return plain_text(
+        return replace_surrogates(
             json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         )
 

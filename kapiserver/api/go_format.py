@@ -1,11 +1,17 @@
-"""Formatting of JSON-shaped values as Go's `%v` prints them in kube-apiserver's messages.
+"""Formats JSON-shaped values as Go does: `%v`, `%q` and JSON, in messages and in documents.
 
-Knows no type and no kind. Mirrors package fmt.
+Knows no type and no kind. Mirrors packages fmt, strconv and encoding/json.
 """
 
 from __future__ import annotations
 
-from kapiserver.api.types import Value
+import decimal
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+if TYPE_CHECKING:
+    from kapiserver.api.types import Value
 
 _LITERALS = {None: "<nil>", True: "true", False: "false"}
 
@@ -21,17 +27,100 @@ def go_value(value: Value) -> str:
     if isinstance(value, list):
         return f"[{' '.join(map(go_value, value))}]"
     if isinstance(value, float):
-        return f"{value:g}"
+        return _shortest_float(value)
     return str(value)
 
 
-def plain_text(text: str) -> str:
-    """Replace each byte that is not UTF-8 (possible in CBOR) by U+FFFD, as Go's JSON encoder
-    does."""
+def _shortest_float(value: float) -> str:
+    """Format a finite float as `%v` does: with an exponent below 1e-4 and from 1e6."""
+    number = decimal.Decimal(repr(value)).normalize()
+    if number and not -4 <= number.adjusted() < 6:
+        digits, _, exponent = f"{number:e}".partition("e")
+        return f"{digits}e{exponent[0]}{exponent[1:].rjust(2, '0')}"
+    return f"{number:f}"
+
+
+def quote(text: str) -> str:
+    """Format a text as `%q` does (strconv.Quote); lone surrogates stand for bytes that are not
+    UTF-8."""
+    return f'"{"".join(map(_quoted_character, text))}"'
+
+
+_ESCAPES = {
+    "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
+    "\\": "\\\\", '"': '\\"',
+}  # fmt: skip
+
+
+def _quoted_character(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def json_text(value: Any) -> str:
+    """Format a value as json.Marshal does: without spaces, with `<`, `>`, `&` and the line
+    separators of Unicode escaped."""
+    if isinstance(value, dict):
+        members = (f"{json_text(name)}:{json_text(item)}" for name, item in value.items())
+        return f"{{{','.join(members)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(json_text, value))}]"
+    if isinstance(value, str):
+        return orjson.dumps(replace_surrogates(value)).decode().translate(HTML_ESCAPES)
+    if isinstance(value, float):
+        return format_float(value)
+    return _JSON_LITERALS[value] if value is None or isinstance(value, bool) else str(value)
+
+
+_JSON_LITERALS = {None: "null", True: "true", False: "false"}
+
+
+HTML_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+"""What Go's JSON encoder escapes in a text, besides what JSON requires."""
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace each lone surrogate, which stands for a byte that is not UTF-8, by U+FFFD, as Go's
+    JSON encoder does."""
     return text if text.isascii() else text.translate(_SURROGATES)
 
 
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")
+
+
+def format_float(value: float) -> str:
+    """Format a finite float as Go does: without an exponent from 1e-6 to 1e21, without `.0`."""
+    if value == 0:
+        return "-0" if str(value).startswith("-") else "0"
+    if 1e-6 <= abs(value) < 1e21:
+        return _without_exponent(value)
+    digits, _, exponent = repr(value).partition("e")
+    digits = digits.removesuffix(".0")
+    if not exponent:
+        digits, _, exponent = f"{value:.17e}".partition("e")
+    sign = exponent[0] if exponent[0] in "+-" else "+"
+    return f"{digits}e{sign}{exponent.lstrip('+-').lstrip('0')}"
+
+
+def _without_exponent(value: float) -> str:
+    text = repr(value)
+    if "e" not in text:
+        return text.removesuffix(".0")
+    digits, _, exponent = text.partition("e")
+    sign = "-" if digits.startswith("-") else ""
+    whole, _, fraction = digits.lstrip("-").partition(".")
+    shift = int(exponent)
+    if shift < 0:
+        return f"{sign}0.{'0' * (-shift - len(whole))}{whole}{fraction}"
+    return f"{sign}{(whole + fraction).ljust(len(whole) + shift, '0')}"
 
 
 def go_type(value: Value) -> str:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from kapiserver.api.go_format import plain_text
+from kapiserver.api.go_format import replace_surrogates
 
 _MAX_MEMORY = 1 << 20
 """The memory limit of one compiled pattern and its automaton, in bytes."""
@@ -36,11 +36,11 @@ class Matcher:
         try:
             return self._pattern.search(text)
         except UnicodeError:
-            return self._pattern.search(plain_text(text))
+            return self._pattern.search(replace_surrogates(text))
 
     def finditer(self, text: str) -> Iterator[Any]:
         """Yield all matches."""
-        matches: Iterator[Any] = self._pattern.finditer(plain_text(text))
+        matches: Iterator[Any] = self._pattern.finditer(replace_surrogates(text))
         return matches
 
 

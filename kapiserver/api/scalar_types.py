@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import orjson
 
+from kapiserver.api.go_format import replace_surrogates
 from kapiserver.api.quantity import Quantity
 from kapiserver.api.types import ScalarType, Tree, Value, field, int32, int64
 
@@ -93,7 +94,14 @@ _LAYOUTS = {
 
 
 def _quoted(text: str) -> str:
-    return orjson.dumps(text.encode("utf-8", "replace").decode()).decode()  # may not be UTF-8
+    # As package time quotes: every byte of control characters and of what is not ASCII.
+    return f'"{"".join(map(_quoted_byte, replace_surrogates(text).encode()))}"'
+
+
+def _quoted_byte(byte: int) -> str:
+    if byte < 0x20 or byte >= 0x80:
+        return f"\\x{byte:02x}"
+    return f"\\{byte:c}" if byte in b'"\\' else chr(byte)
 
 
 def _parse_time(text: str, layout: str) -> datetime:

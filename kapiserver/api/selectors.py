@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from kapiserver.api import names
 from kapiserver.api.errors import BadObject
+from kapiserver.api.go_format import quote
 from kapiserver.api.group import Resource
 
 Operator: TypeAlias = Literal["in", "notin", "=", "==", "!=", "exists", "!", "gt", "lt"]
@@ -207,18 +208,18 @@ def parse_fields(text: str) -> tuple[FieldTerm, ...]:
 def requirement(key: str, operator: Operator, values: tuple[str, ...] = ()) -> Requirement:
     """Return a validated requirement. Raises BadObject worded as labels.NewRequirement words it."""
     errors = [
-        f"key: Invalid value: {_quoted(key)}: {text}"
+        f"key: Invalid value: {quote(key)}: {text}"
         for text in _join_messages(names.qualified_name(key))
     ]
     if operator in ("gt", "lt"):
         errors.extend(
-            f"values[{index}]: Invalid value: {_quoted(value)}: "
+            f"values[{index}]: Invalid value: {quote(value)}: "
             "for 'Gt', 'Lt' operators, the value must be an integer"
             for index, value in enumerate(values)
             if _int64(value) is None
         )
     errors.extend(
-        f"values[{index}][{key}]: Invalid value: {_quoted(value)}: {message}"
+        f"values[{index}][{key}]: Invalid value: {quote(value)}: {message}"
         for index, value in enumerate(values)
         for message in _join_messages(names.label_value(value))
     )
@@ -230,11 +231,6 @@ def requirement(key: str, operator: Operator, values: tuple[str, ...] = ()) -> R
 
 def _join_messages(messages: list[str]) -> list[str]:
     return ["; ".join(messages)] if messages else []
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _int64(text: str) -> int | None:
@@ -326,7 +322,7 @@ class _LabelParser:
             raise BadObject(f"found '{token.text}', expected: identifier")
         key = token.text
         for messages in _join_messages(names.qualified_name(key)):
-            raise BadObject(f"<nil>: Invalid value: {_quoted(key)}: {messages}")
+            raise BadObject(f"<nil>: Invalid value: {quote(key)}: {messages}")
         if absent:
             return requirement(key, "!")
         if self._next().kind == "end" or self._next().text == ",":
@@ -431,7 +427,7 @@ def _resolve_field(term: FieldTerm, resource: Resource) -> FieldTerm:
     if has_own_message:
         raise BadObject(resource.unsupported_field_message.format(term.name))
     allowed = ", ".join(f'"{field_name}"' for field_name in _ALWAYS_SELECTABLE)
-    raise BadObject(f"{_quoted(term.name)} is not a known field selector: only {allowed}")
+    raise BadObject(f"{quote(term.name)} is not a known field selector: only {allowed}")
 
 
 # Compilation.

@@ -23,13 +23,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from kapiserver.api.go_format import replace_surrogates
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.cbor_fields import map_untyped_values, with_decoded_bytes
 from kapiserver.codecs.cbor_scanner import ItemScanner
 from kapiserver.codecs.errors import Malformed, NotEncodable, WrongValue
-from kapiserver.codecs.go_json import replace_surrogates
 from kapiserver.codecs.limits import MAX_DEPTH, UNLIMITED
 from kapiserver.codecs.object_decoder import complete_kind, decode_object, kind_of_document
 from kapiserver.codecs.serializer import Decoded

@@ -15,11 +15,11 @@ from typing import Any
 
 import orjson
 
+from kapiserver.api.go_format import format_float, replace_surrogates
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge, WrongValue
-from kapiserver.codecs.go_json import format_float, replace_surrogates
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS, TOO_MANY_VALUES, UNLIMITED
 from kapiserver.codecs.object_decoder import decode_object, unknown_field_errors
 from kapiserver.codecs.serializer import Decoded

@@ -16,10 +16,10 @@ from collections.abc import Callable
 import orjson
 
 from kapiserver.api.embedded_type_meta import with_type_meta
+from kapiserver.api.go_format import format_float
 from kapiserver.api.types import Field, ListOf, MapOf, Message, Scalar, ScalarType, Shape, Type
 from kapiserver.codecs.codegen import FunctionSource, cached_per_type
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.go_json import format_float
 from kapiserver.codecs.json import encode_value, escape_html, trimmed_copy
 from kapiserver.codecs.limits import UNLIMITED
 from kapiserver.codecs.protobuf_decoder import (

@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kapiserver.api.go_format import format_float, replace_surrogates
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
 from kapiserver.codecs.errors import Malformed, NotEncodable, TooLarge
-from kapiserver.codecs.go_json import format_float, replace_surrogates
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS, MAX_VALUES, TOO_MANY_VALUES
 from kapiserver.codecs.object_decoder import decode_object, unknown_field_errors
 from kapiserver.codecs.serializer import Decoded

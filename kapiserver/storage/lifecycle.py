@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-import orjson
-
 from kapiserver.api.accessors import (
     finalizers_of,
     is_terminating,
@@ -139,7 +137,7 @@ def check_resource_version(new: Tree, old: Tree, resource: Resource, strategy: S
         reorder_keys(meta, ObjectMeta)
     elif requested == 0:
         path = Path("metadata") / "resourceVersion"
-        error = invalid(path, orjson.Fragment(b"0x0"), "must be specified for an update")
+        error = invalid(path, 0, "must be specified for an update")
         raise InvalidObject(group=resource.group, kind=resource.name, name=name, errors=[error])
     elif str(requested) != current:
         raise ObjectConflict(resource=resource.name, group=resource.group, name=name)

@@ -331,3 +331,47 @@ def test_signing_request(api):
         "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
     )
     api.delete(f"{path}/{name}")
+
+
+_WEBHOOK = {
+    "name": "a.example.com", "clientConfig": {"url": "https://example.com"},
+    "sideEffects": "None", "admissionReviewVersions": ["v1"],
+}  # fmt: skip
+_CONSTRAINTS = {
+    "resourceRules": [
+        {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
+    ]
+}
+_NOT_IN_FORCE = {
+    "mutatingwebhookconfigurations": {"webhooks": [_WEBHOOK]},
+    "validatingwebhookconfigurations": {"webhooks": [_WEBHOOK]},
+    "validatingadmissionpolicies": {
+        "spec": {"matchConstraints": _CONSTRAINTS, "validations": [{"expression": "true"}]}
+    },
+    "validatingadmissionpolicybindings": {
+        "spec": {"policyName": "p", "validationActions": ["Deny"]}
+    },
+    "mutatingadmissionpolicies": {
+        "spec": {
+            "matchConstraints": _CONSTRAINTS,
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+            "reinvocationPolicy": "Never",
+        }
+    },
+    "mutatingadmissionpolicybindings": {"spec": {"policyName": "p"}},
+}
+
+
+@pytest.mark.parametrize("resource", _NOT_IN_FORCE)
+def test_not_in_force(api, resource):
+    """Each write of a webhook configuration, a policy or a binding warns that it has no effect."""
+    path = f"/apis/admissionregistration.k8s.io/v1/{resource}"
+    created = api.post(path, {"metadata": {"name": "a"}, **_NOT_IN_FORCE[resource]})
+    patched = api.patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}})
+    replaced = api.put(f"{path}/a", patched.json)
+    subject = "call admission webhooks" if "webhook" in resource else "evaluate admission policies"
+    for response in (created, patched, replaced):
+        assert response.status in (200, 201), response.body
+        (warning,) = response.warnings
+        assert f"this server does not {subject} yet: " in warning
+    assert api.delete(f"{path}/a").warnings == []

@@ -262,7 +262,7 @@ def test_put_without_resource_version(api: Api) -> None:
     api.post(path, widget(crd, "a"))
     response = api.put(f"{path}/a", widget(crd, "a"))
     assert response.status == 422
-    expected = "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update"
+    expected = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
     assert response.message.endswith(expected)
 
 

@@ -154,7 +154,8 @@ REFUSED = [
     (b"{", 400, None),
     ({"gracePeriodSeconds": "x"}, 400, None),
     ({"dryRun": ["Some"]}, 422, 'Unsupported value: ["Some"]: supported values: "All"'),
-    ({"propagationPolicy": "Sideways"}, 422, 'Unsupported value: "Sideways"'),
+    ({"propagationPolicy": "Sideways"}, 422, 'Unsupported value: "Sideways": supported values: '
+     '"Foreground", "Background", "Orphan", "nil"'),
     ({"propagationPolicy": "Orphan", "orphanDependents": True}, 422,
      "orphanDependents and deletionPropagation cannot be both set"),
 ]  # fmt: skip

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kapiserver.api.go_format import format_float
 from kapiserver.codecs.errors import CodecError, Malformed, NotEncodable, WrongValue
-from kapiserver.codecs.go_json import format_float
 from kapiserver.codecs.json import decode_value, encode_value
 from kapiserver.codecs.json_scanner import find_keys
 

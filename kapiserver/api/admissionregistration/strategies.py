@@ -24,17 +24,27 @@ from kapiserver.api.strategy import (
 )
 from kapiserver.api.types import Tree
 
+NO_WEBHOOKS = "this server does not call admission webhooks yet: the configuration has no effect"
+NO_POLICIES = "this server does not evaluate admission policies yet: the object has no effect"
 
-class _ConditionalStrategy(GenerationStrategy):
-    """The base of strategies without unconditional update."""
+
+class _PolicyStrategy(GenerationStrategy):
+    """The base of strategies of policies and bindings."""
 
     allow_unconditional_update = False
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return [NO_POLICIES]
 
-class WebhookConfigurationStrategy(_ConditionalStrategy):
+
+class WebhookConfigurationStrategy(GenerationStrategy):
     """The strategy of webhook configurations of both kinds."""
 
+    allow_unconditional_update = False
     content = "webhooks"
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return [NO_WEBHOOKS]
 
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_webhooks(obj))
@@ -48,6 +58,9 @@ class ValidatingPolicyStrategy(SpecStrategy):
 
     allow_unconditional_update = False
 
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        return [NO_POLICIES]
+
     def validate(self, obj: Tree) -> list[FieldError]:
         return list(validate_validating_policy(obj))
 
@@ -55,7 +68,7 @@ class ValidatingPolicyStrategy(SpecStrategy):
         return list(validate_validating_policy(new, old))
 
 
-class MutatingPolicyStrategy(_ConditionalStrategy):
+class MutatingPolicyStrategy(_PolicyStrategy):
     """The strategy of mutating admission policies."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
@@ -65,7 +78,7 @@ class MutatingPolicyStrategy(_ConditionalStrategy):
         return list(validate_mutating_policy(new, old))
 
 
-class ValidatingBindingStrategy(_ConditionalStrategy):
+class ValidatingBindingStrategy(_PolicyStrategy):
     """The strategy of bindings of validating policies."""
 
     declarative_rules = VALIDATING_BINDING
@@ -77,7 +90,7 @@ class ValidatingBindingStrategy(_ConditionalStrategy):
         return list(validate_validating_binding(new))
 
 
-class MutatingBindingStrategy(_ConditionalStrategy):
+class MutatingBindingStrategy(_PolicyStrategy):
     """The strategy of bindings of mutating policies."""
 
     def validate(self, obj: Tree) -> list[FieldError]:

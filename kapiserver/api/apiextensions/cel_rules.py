@@ -7,7 +7,6 @@ k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
 from __future__ import annotations
 
 import heapq
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -18,7 +17,7 @@ from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.program import CompileError, compile_expression
 from kapiserver.api.cel.sizes import MAX_COST
-from kapiserver.api.errors import OMITTED, FieldError, Path, forbidden, invalid, required
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required
 from kapiserver.api.types import Tree
 
 EXPRESSION_LIMIT = 10_000_000
@@ -210,19 +209,17 @@ def _too_costly(name: str, cost: int, limit: int) -> str:
 
 
 def _expression_error(rule: Tree, path: Path, detail: str) -> FieldError:
-    # The rule as Go's %#v prints it.
-    def text(name: str) -> str:
-        return json.dumps(rule.get(name) or "", ensure_ascii=False)
-
-    reason, old = rule.get("reason"), rule.get("optionalOldSelf")
-    go_rule = (
-        f"apiextensions.ValidationRule{{Rule:{text('rule')}, Message:{text('message')}, "
-        f"MessageExpression:{text('messageExpression')}, "
-        f"Reason:(*apiextensions.FieldValueErrorReason)({_pointer(reason)}), "
-        f"FieldPath:{text('fieldPath')}, OptionalOldSelf:(*bool)({_pointer(old)})}}"
-    )
-    return FieldError("invalid", path, f"{go_rule}: {detail}", OMITTED)
+    # With all members of the internal type, which has no JSON names.
+    shown = {go_name: rule.get(name, default) for name, go_name, default in _RULE_MEMBERS}
+    return invalid(path, shown, detail)
 
 
-def _pointer(value: object) -> str:
-    return "nil" if value is None else "0xc000000000"
+_RULE_MEMBERS = (
+    ("rule", "Rule", ""),
+    ("message", "Message", ""),
+    ("messageExpression", "MessageExpression", ""),
+    ("reason", "Reason", None),
+    ("fieldPath", "FieldPath", ""),
+    ("optionalOldSelf", "OptionalOldSelf", None),
+)
+"""Name, name in Go and zero value of each member of ValidationRule, in order."""

@@ -7,8 +7,6 @@ k8s.io/kube-openapi/pkg/validation/validate and k8s.io/apiextensions-apiserver/p
 
 from __future__ import annotations
 
-import json
-
 from kapiserver.api import formats, linear_regex
 from kapiserver.api.apiextensions import (
     list_types,
@@ -19,6 +17,7 @@ from kapiserver.api.apiextensions.ratcheting import ABSENT, CorrelatedList, is_u
 from kapiserver.api.apiextensions.schema_plan import Finding, Plan, Step
 from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.errors import ErrorType, FieldError, Path, pluralize
+from kapiserver.api.go_format import json_text, quote
 from kapiserver.api.types import Tree, Value
 
 FORMS: dict[str, tuple[ErrorType, str]] = {
@@ -82,8 +81,7 @@ def plan_of(node: Structural) -> Plan:
 def _error(finding: Finding, path: Path | None) -> FieldError:
     name = finding.name.removeprefix(".")
     error_type, template = FORMS[finding.form]
-    quoted = json.dumps(name, ensure_ascii=False)
-    detail = template.format(name=name, words=finding.words, quoted=quoted)
+    detail = template.format(name=name, words=finding.words, quoted=quote(name))
     base = path.text if path is not None else ""
     if finding.form in _WITHOUT_PATH:
         return FieldError(error_type, Path(base or _ROOT_PATH), detail, finding.value)
@@ -200,8 +198,7 @@ def _format_step(node: Structural) -> Step | None:
     def step(value: str, _: Value) -> list[Finding] | None:
         if formats.has_format(name, value):
             return None
-        value_shown = json.dumps(value, ensure_ascii=False)
-        return [Finding("type", f"must be of type {name}: {value_shown}", value)]
+        return [Finding("type", f"must be of type {name}: {quote(value)}", value)]
 
     return step
 
@@ -211,10 +208,8 @@ def _enum_step(node: Structural) -> Step | None:
     if not allowed:
         return None
     names = {option for option in allowed if isinstance(option, str)}
-    option_texts = [option if isinstance(option, str) else json.dumps(option) for option in allowed]
-    message = "supported values: " + ", ".join(
-        json.dumps(option, ensure_ascii=False) for option in option_texts
-    )
+    options = [option if isinstance(option, str) else json_text(option) for option in allowed]
+    message = f"supported values: {', '.join(map(quote, options))}"
 
     def step(value: Value, _: Value) -> list[Finding] | None:
         if isinstance(value, str):

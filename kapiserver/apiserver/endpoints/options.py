@@ -17,6 +17,7 @@ from kapiserver.api.errors import (
     forbidden,
     invalid,
     not_supported,
+    not_supported_in_order,
     required,
     too_long,
 )
@@ -186,7 +187,7 @@ def _delete_rules(options: Tree) -> list[FieldError]:
             invalid(path, policy, "orphanDependents and deletionPropagation cannot be both set")
         )
     if policy is not None and policy not in _POLICIES:
-        errors.append(not_supported(path, policy, (*_POLICIES, "nil")))
+        errors.append(not_supported_in_order(path, policy, (*_POLICIES, "nil")))
     return [*errors, *_dry_run_rules(options)]
 
 

@@ -12,6 +12,7 @@ import json
 from typing import Any
 
 from kapiserver.api.core import v1
+from kapiserver.api.go_format import HTML_ESCAPES
 from kapiserver.api.meta import v1 as meta
 from kapiserver.api.types import (
     FlatField,
@@ -109,10 +110,7 @@ def as_go_struct(tree: Tree, type_: type[Type]) -> Tree:
 
 def _lines(tree: Tree, type_: type[Type]) -> list[str]:
     text = json.dumps(_go_struct(tree, type_), indent=1, ensure_ascii=False)
-    return text.translate(_ESCAPED).split("\n")
-
-
-_ESCAPED = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+    return text.translate(HTML_ESCAPES).split("\n")
 
 
 def _go_struct(tree: Tree, type_: type[Type]) -> Tree:

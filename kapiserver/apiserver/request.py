@@ -81,7 +81,8 @@ class Request:
     Set by filters, routes and handlers; outer filters read it when the response exists, or in a
     callback of `on_complete`:
 
-    user        set by authentication
+    user        set by authentication and impersonation
+    impersonator  the user who made the request as `user`, or None
     audit_id    identifies the request in the log and in the response
     target      the resource that the path names, once it is resolved
     decision    of the authorizer
@@ -104,6 +105,7 @@ class Request:
     open_sink: Callable[[], WatchSink] = _no_stream
     on_authenticated: Callable[[], None] = _ignore
     user: User = ANONYMOUS
+    impersonator: User | None = None
     audit_id: str = ""
     target: Target | None = None
     decision: Decision | None = None

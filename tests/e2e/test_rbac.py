@@ -92,6 +92,24 @@ def test_service_account(admin: Callable[..., str], user: Callable[..., str]) ->
     assert "Unauthorized" in user("jane", *call, "get", "pods", fails=True)
 
 
+def test_impersonation(admin: Callable[..., str], user: Callable[..., str]) -> None:
+    """An administrator acts as somebody else with that user's rights alone; others may not."""
+    assert "forbidden" in admin("delete", "namespace", "kube-public", "--as", "nobody", fails=True)
+    admin("create", "clusterrolebinding", "ops", "--clusterrole=view", "--group=ops")
+    as_ops = ("--as", "eve", "--as-group", "ops")
+    assert "kube-root-ca.crt" in admin("get", "configmaps", "-A", *as_ops)
+    assert admin("auth", "can-i", "delete", "pods", *as_ops, fails=True).startswith("no")
+    account = ("--as", "system:serviceaccount:default:default")
+    assert "system:serviceaccounts:default" in admin("auth", "whoami", *account)
+    refusal = user("jane", "get", "pods", "--as", "bob", fails=True)
+    assert 'User "jane" cannot impersonate resource "users" in API group "" at the' in refusal
+    admin("create", "clusterrole", "as-bob", "--verb=impersonate", "--resource=users",
+          "--resource-name=bob")  # fmt: skip
+    admin("create", "clusterrolebinding", "as-bob", "--clusterrole=as-bob", "--user=jane")
+    assert "bob" in user("jane", "auth", "whoami", "--as", "bob")
+    assert "groups" in user("jane", "get", "pods", "--as=bob", "--as-group=ops", fails=True)
+
+
 ESCALATION = """\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

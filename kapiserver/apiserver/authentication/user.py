@@ -31,6 +31,11 @@ APISERVER = User(name="system:apiserver", groups=(MASTERS, AUTHENTICATED))
 """The server itself."""
 
 
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """Return the groups of the service accounts of a namespace."""
+    return (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}")
+
+
 def service_account_user(
     namespace: str, name: str, *, uid: str = "", extra: Mapping[str, tuple[str, ...]] | None = None
 ) -> User:
@@ -38,6 +43,6 @@ def service_account_user(
     return User(
         name=f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}",
         uid=uid,
-        groups=(SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}", AUTHENTICATED),
+        groups=(*service_account_groups(namespace), AUTHENTICATED),
         extra=extra or {},
     )

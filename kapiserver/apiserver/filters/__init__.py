@@ -17,6 +17,7 @@ from kapiserver.apiserver.filters.deadline import apply_deadline
 from kapiserver.apiserver.filters.faults import inject_faults
 from kapiserver.apiserver.filters.flow_control import add_flow_headers
 from kapiserver.apiserver.filters.headers import add_headers
+from kapiserver.apiserver.filters.impersonation import impersonate
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.insecure_port import refuse_web_pages
 from kapiserver.apiserver.filters.metrics import record_metrics
@@ -34,8 +35,9 @@ FILTERS: tuple[Filter, ...] = (
     respond_to_errors,  # around every filter and handler that may raise
     apply_deadline,  # around every filter and handler that may take long
     refuse_web_pages,  # before authenticate: the insecure port has set the user
-    authenticate,  # before the filters that read the user
-    limit_in_flight,  # after authenticate: administrators are exempt
+    authenticate,  # before impersonate, which checks what the user may do
+    impersonate,  # before the filters that read the user
+    limit_in_flight,  # administrators are exempt
     authorize,  # a forbidden request counts as in flight, and does no other work
     inject_faults,  # last: a test's faults see the user and the decision
 )

@@ -43,6 +43,8 @@ def _log_request(request: Request) -> None:
         "agent": request.header("User-Agent"),
         "audit-id": request.audit_id,
     }
+    if request.impersonator is not None:
+        fields["impersonator"] = request.impersonator.name
     if not outcome.finished:
         fields["finished"] = False
     _log.info("request", extra={FIELDS: fields})

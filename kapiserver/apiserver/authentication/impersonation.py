@@ -1,0 +1,112 @@
+"""The user that a request asks to be made as, by its Impersonate-* headers.
+
+Knows no authorizer. Mirrors filters/impersonation of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.apiserver.authentication.user import (
+    ANONYMOUS,
+    AUTHENTICATED,
+    SERVICE_ACCOUNT_PREFIX,
+    UNAUTHENTICATED,
+    User,
+    service_account_groups,
+)
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request_info import RequestInfo
+
+_PREFIX = "impersonate-"
+_EXTRA = "impersonate-extra-"
+_AUTHENTICATION = GroupVersion("authentication.k8s.io", "v1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Impersonation:
+    """The values of a request's Impersonate-* headers."""
+
+    user: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]]
+
+    def checks(self) -> Iterator[RequestInfo]:
+        """Yield what the caller must be allowed to do: impersonate the user or service account,
+        each group, the uid and each value of the extra fields."""
+        account = self._service_account()
+        if account is None:
+            yield _check(CORE, "users", self.user)
+        else:
+            namespace, name = account
+            yield _check(CORE, "serviceaccounts", name, namespace=namespace)
+        for group in self.groups:
+            yield _check(CORE, "groups", group)
+        for key, values in self.extra.items():
+            for value in values:
+                yield _check(_AUTHENTICATION, "userextras", value, subresource=key)
+        if self.uid:
+            yield _check(_AUTHENTICATION, "uids", self.uid)
+
+    def impersonated_user(self) -> User:
+        """Return the user. A service account is in its groups unless groups are named; others
+        than system:anonymous are in system:authenticated."""
+        groups = self.groups
+        account = self._service_account()
+        if account is not None and not groups:
+            groups = service_account_groups(account[0])
+        if AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
+            is_anonymous = self.user == ANONYMOUS.name
+            groups = (*groups, UNAUTHENTICATED if is_anonymous else AUTHENTICATED)
+        return User(name=self.user, uid=self.uid, groups=groups, extra=self.extra)
+
+    def _service_account(self) -> tuple[str, str] | None:
+        """Return namespace and name if the user is a service account."""
+        if not self.user.startswith(SERVICE_ACCOUNT_PREFIX):
+            return None
+        namespace, colon, name = self.user.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
+        return (namespace, name) if colon and namespace and name and ":" not in name else None
+
+
+def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
+    """Return what the headers ask for; None if they ask for nothing. Raises BadRequest for groups,
+    a uid or extra fields without a user."""
+    values: dict[str, list[str]] = {}
+    for name, value in headers.items():
+        if name[:1] in "iI" and name.lower().startswith(_PREFIX):
+            values.setdefault(name.lower(), []).append(value)
+    if not values:
+        return None
+    user = values.get("impersonate-user", [""])[0]
+    if not user:
+        raise BadRequest(f"requested {', '.join(sorted(values))} without impersonating a user")
+    return Impersonation(
+        user=user,
+        uid=values.get("impersonate-uid", [""])[0],
+        groups=tuple(values.get("impersonate-group", ())),
+        extra={
+            unquote(name.removeprefix(_EXTRA)): tuple(texts)
+            for name, texts in values.items()
+            if name.startswith(_EXTRA)
+        },
+    )
+
+
+def _check(
+    version: GroupVersion, resource: str, name: str, *, namespace: str = "", subresource: str = ""
+) -> RequestInfo:
+    return RequestInfo(
+        path="",
+        verb="impersonate",
+        prefix="apis" if version.group else "api",
+        version=version,
+        namespace=namespace,
+        resource=resource,
+        subresource=subresource,
+        name=name,
+        is_item=True,
+    )

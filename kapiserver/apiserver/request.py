@@ -38,10 +38,12 @@ Reader: TypeAlias = Callable[[int], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """The subject of a verified client certificate."""
+    """The subject of a verified client certificate, and the hash of its DER form in
+    hexadecimal."""
 
     common_name: str
     organizations: tuple[str, ...] = ()
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,12 @@ def _flow_control(context: ControllerContext) -> Controller:
     return FlowControlBootstrap(context)
 
 
+def _flow_schema_status(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.flow_schema_status import FlowSchemaStatusController
+
+    return FlowSchemaStatusController(context)
+
+
 def _service_accounts(context: ControllerContext) -> Controller:
     from kapiserver.controllers.namespace_defaults import ServiceAccountsController
 
@@ -180,6 +186,14 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=_flow_control,
         user=APISERVER,
         manager="api-priority-and-fairness-config-producer-v1",
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="flow-schema-status-controller",
+        factory=_flow_schema_status,
+        user=APISERVER,
+        manager="api-priority-and-fairness-config-consumer-v1",
         scope=Scope.EVERY_SERVER,
         selectable=False,
     ),

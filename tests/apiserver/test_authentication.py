@@ -82,9 +82,13 @@ def test_token_audiences(union: UnionAuthenticator) -> None:
 
 def test_certificates(union: UnionAuthenticator) -> None:
     """The subject of a certificate is the user, and wins over a token."""
-    certificate = Certificate(common_name="eve", organizations=("system:masters",))
+    certificate = Certificate(
+        common_name="eve", organizations=("system:masters",), sha256="0f" * 32
+    )
     user = _user(union, _request(certificate=certificate, authorization="Bearer secret"))
-    assert user == User(name="eve", groups=("system:masters", "system:authenticated"))
+    extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={'0f' * 32}",)}
+    groups = ("system:masters", "system:authenticated")
+    assert user == User(name="eve", groups=groups, extra=extra)
 
 
 def test_certificates_without_name(union: UnionAuthenticator) -> None:

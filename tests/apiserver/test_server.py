@@ -1,6 +1,7 @@
 """A whole server over HTTPS: certificates, users, bootstrap and shutdown."""
 
 import asyncio
+import hashlib
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -77,6 +78,23 @@ def test_authentication(tmp_path: Path) -> None:
 
     config = Config(cert_dir=tmp_path, token_auth_file=tmp_path / "tokens", anonymous_auth=False)
     _run(config, check)
+
+
+def test_credential_id(tmp_path: Path) -> None:
+    """The user of a client certificate has the hash of the certificate as credential id."""
+
+    async def check(running: RunningServer) -> None:
+        assert running.credentials is not None
+        pem = running.credentials.admin.certificate.read_text()
+        digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+        async with _client(running) as fetch:
+            path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+            status, body = await fetch("POST", path, {})
+            assert status == 201
+            extra = json.loads(body)["status"]["userInfo"]["extra"]
+            assert extra == {"authentication.kubernetes.io/credential-id": [f"X509SHA256={digest}"]}
+
+    _run(Config(cert_dir=tmp_path), check)
 
 
 def test_anonymous(tmp_path: Path) -> None:

@@ -22,3 +22,49 @@ def test_defaults(api):
     assert schemas["exempt"]["spec"]["rules"][0]["subjects"] == [
         {"kind": "Group", "group": {"name": "system:masters"}}
     ]
+
+
+def missing_level(api, name):
+    """The cell of a FlowSchema in the column MISSINGPL."""
+    accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
+    table = api.get(f"{PATH}/flowschemas/{name}", accept=accept).json
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    return table["rows"][0]["cells"][columns.index("MissingPL")]
+
+
+def test_dangling(api):
+    """The condition Dangling says whether the priority level of a FlowSchema is missing."""
+
+    def wait_for(status):
+        def is_done(obj):
+            return obj is not None and any(
+                (each["type"], each["status"]) == ("Dangling", status)
+                for each in obj["status"].get("conditions") or ()
+            )
+
+        return wait_until(api, f"{PATH}/flowschemas", "some", is_done)
+
+    spec = {"priorityLevelConfiguration": {"name": "mine"}, "matchingPrecedence": 5000}
+    api.post(f"{PATH}/flowschemas", {"metadata": {"name": "some"}, "spec": spec})
+    schema = wait_for("True")
+    (condition,) = schema["status"]["conditions"]
+    assert condition["reason"] == "NotFound"
+    assert condition["message"] == (
+        'This FlowSchema references the PriorityLevelConfiguration object named "mine" but there '
+        "is no such object"
+    )
+    (entry,) = (each for each in schema["metadata"]["managedFields"] if "subresource" in each)
+    assert entry["manager"] == "api-priority-and-fairness-config-consumer-v1"
+    assert (entry["operation"], entry["subresource"]) == ("Apply", "status")
+    assert missing_level(api, "some") == "True"
+
+    level = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+    api.post(f"{PATH}/prioritylevelconfigurations", {"metadata": {"name": "mine"}, "spec": level})
+    (condition,) = wait_for("False")["status"]["conditions"]
+    assert (condition["reason"], condition["message"].rpartition('"')[2]) == (
+        "Found", " and it exists",
+    )  # fmt: skip
+    assert missing_level(api, "some") == "False"
+    api.delete(f"{PATH}/prioritylevelconfigurations/mine")
+    wait_for("True")
+    api.delete(f"{PATH}/flowschemas/some")

@@ -1,4 +1,5 @@
-"""Authenticates TLS client certificates: the common name is the user, organizations are groups.
+"""Authenticates TLS client certificates: the common name is the user, organizations are groups, and
+the hash of the certificate is the credential id.
 
 TLS has verified the certificate against the client CAs. Mirrors
 pkg/authentication/request/x509 of k8s.io/apiserver.
@@ -6,7 +7,7 @@ pkg/authentication/request/x509 of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
+from kapiserver.apiserver.authentication.user import AUTHENTICATED, CREDENTIAL_ID, User
 from kapiserver.apiserver.request import Request
 
 
@@ -19,4 +20,5 @@ class CertificateAuthenticator:
         if certificate is None or not certificate.common_name:
             return None
         groups = (*certificate.organizations, AUTHENTICATED)
-        return User(name=certificate.common_name, groups=groups)
+        extra = {CREDENTIAL_ID: (f"X509SHA256={certificate.sha256}",)}
+        return User(name=certificate.common_name, groups=groups, extra=extra)

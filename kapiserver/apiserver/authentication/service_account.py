@@ -18,6 +18,7 @@ from kapiserver.apiserver.authentication.service_account_tokens import (
     ServiceAccountTokens,
 )
 from kapiserver.apiserver.authentication.user import (
+    CREDENTIAL_ID,
     SERVICE_ACCOUNT_PREFIX,
     User,
     service_account_user,
@@ -76,9 +77,7 @@ class ServiceAccountAuthenticator:
             return None
         if not await self._exists("serviceaccounts", ObjectKey(namespace, name), uid):
             return None
-        extra: dict[str, tuple[str, ...]] = {
-            f"{_EXTRA}/credential-id": (f"JTI={claims.get('jti')}",)
-        }
+        extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID: (f"JTI={claims.get('jti')}",)}
         for kind, resource in _BOUND_RESOURCES:
             reference = private.get(kind)
             if not isinstance(reference, dict):

@@ -20,6 +20,9 @@ AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+"""The extra attribute that names the certificate or token of a user."""
+
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import hashlib
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol, cast
@@ -290,13 +291,15 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
 
 
 def _certificate(transport: asyncio.BaseTransport | None) -> Certificate | None:
-    """Return the subject of the client's certificate, which TLS has verified, or None."""
+    """Return the client's certificate, which TLS has verified, or None."""
     peer_certificate = transport.get_extra_info("peercert") if transport is not None else None
-    if not peer_certificate:
+    if transport is None or not peer_certificate:
         return None
+    der = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
     attributes = [part for relative in peer_certificate.get("subject", ()) for part in relative]
     names = [value for key, value in attributes if key == "commonName"]
     return Certificate(
         common_name=names[-1] if names else "",
         organizations=tuple(value for key, value in attributes if key == "organizationName"),
+        sha256=hashlib.sha256(der).hexdigest(),
     )

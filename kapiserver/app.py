@@ -52,6 +52,7 @@ from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
+from kapiserver.apiserver.version import NEWEST_MINOR, emulated_minor
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import ServerAddress
@@ -296,10 +297,15 @@ async def build_app(
     """Create every part of a server and open its store, but no socket.
 
     Raises BadTokenFile and OSError for an unusable file, StorageError and ValueError if the store
-    cannot be opened, ValueError for an invalid runtime config or admission configuration.
+    cannot be opened, ValueError for an invalid runtime config, emulated version or admission
+    configuration.
     """
     clock = clock or SystemClock()
-    scheme = Scheme(is_enabled=resource_filter(parse_runtime_config(config.runtime_config)))
+    minor = emulated_minor(config.emulated_version)
+    scheme = Scheme(
+        is_enabled=resource_filter(parse_runtime_config(config.runtime_config)),
+        release=minor if minor < NEWEST_MINOR else None,
+    )
     codecs = CodecFactory(scheme, _media_types(config))
     account_tokens = _service_account_tokens(config, clock)
     static_tokens = _static_tokens(config, account_tokens.audiences)

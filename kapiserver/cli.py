@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import enabled_controllers
 from kapiserver.flags import DEFAULTS, add_recode_flags, add_serve_flags
 from kapiserver.storage.backends import backend_of
@@ -105,6 +106,8 @@ def config_of(options: argparse.Namespace) -> Config:
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )
     enabled_controllers(options.controllers)
+    emulated_version = ",".join(options.emulated_version)
+    emulated_minor(emulated_version)
     data_dir: Path = options.data_dir
     storage = options.storage or f"sqlite:{data_dir / 'kapiserver.db'}"
     if options.etcd_servers is not None:
@@ -131,6 +134,7 @@ def config_of(options: argparse.Namespace) -> Config:
         service_account_key_file=tuple(options.service_account_key_file or ()),
         feature_gates=parse_feature_gates(",".join(options.feature_gates)),
         runtime_config=",".join(options.runtime_config),
+        emulated_version=emulated_version,
         verbosity=options.verbose,
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from kapiserver.apiserver.authorization.modes import MODES
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import feature_gates_help
+from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.storage.etcd.config import TRANSPORTS
 
@@ -121,6 +122,12 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--feature-gates", action="append", default=[], metavar="NAME=BOOL,...",
         help=f"Feature gates to turn on or off. May be repeated. Gates: {feature_gates_help()}.",
+    )  # fmt: skip
+    group.add_argument(
+        "--emulated-version", action="append", default=[], metavar="VERSION",
+        help="Kubernetes release to emulate, such as 1.34 or kube=1.34, from "
+        f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}: /version reports it, and resources and API "
+        f"versions of later releases are not served. Default: 1.{NEWEST_MINOR}.",
     )  # fmt: skip
 
 

@@ -131,20 +131,24 @@ class BuiltinKind(BuiltinObjects):
 
 
 class BuiltinKinds:
-    """The declared groups of one server; `is_enabled` as in Scheme."""
+    """The declared groups of one server; `is_enabled` and `release` as in Scheme."""
 
     def __init__(
-        self, groups: Sequence[Group], is_enabled: Callable[[GroupVersion, str], bool] | None
+        self,
+        groups: Sequence[Group],
+        is_enabled: Callable[[GroupVersion, str], bool] | None,
+        release: int | None = None,
     ) -> None:
         self._by_name = {group.name: group for group in groups}
         self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
         self._is_enabled = is_enabled
+        self._release = release
         self._defaults: dict[GroupVersionKind, Defaults] = {}
 
     @functools.cached_property
     def groups(self) -> tuple[Group, ...]:
         """The served groups with their enabled versions, in the order of discovery."""
-        if self._is_enabled is None:
+        if self._is_enabled is None and self._release is None:
             return tuple(self._by_name.values())
         groups = (self._enabled_part(group) for group in self._by_name.values())
         return tuple(group for group in groups if group.versions)
@@ -186,22 +190,21 @@ class BuiltinKinds:
         """
         if group not in self._by_name:
             return ()
-        declared = self._declared_resources(group)
-        is_enabled = self._is_enabled
-        if is_enabled is None:
-            return declared
-        restricted = (
-            replace(
-                resource,
-                versions=tuple(
-                    version
-                    for version in resource.versions
-                    if is_enabled(GroupVersion(group, version), resource.name)
-                ),
-            )
-            for resource in declared
+        resources = self._declared_resources(group)
+        if self._release is not None:
+            resources = tuple(resource.at_release(self._release) for resource in resources)
+        if self._is_enabled is not None:
+            resources = tuple(map(self._enabled_versions, resources))
+        return tuple(resource for resource in resources if resource.versions)
+
+    def _enabled_versions(self, resource: Resource) -> Resource:
+        assert self._is_enabled is not None
+        versions = tuple(
+            version
+            for version in resource.versions
+            if self._is_enabled(GroupVersion(resource.group, version), resource.name)
         )
-        return tuple(resource for resource in restricted if resource.versions)
+        return replace(resource, versions=versions)
 
     def kind_info(self, version: GroupVersion, name: str) -> BuiltinKind | None:
         """Return the KindInfo of a resource in a version; None if it is not served."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -130,6 +130,9 @@ class Resource:
     versions: tuple[str, ...]
     """The served versions, the preferred one first."""
     storage_version: str
+    introduced: tuple[tuple[str, int], ...] = ()
+    """Pairs of a version and the minor of the release 1.x that introduced the resource in that
+    version; none for releases up to 1.34, the oldest that a server emulates."""
     storage_prefix: str = ""
     """The key prefix below the root of all keys; empty for the resource's name."""
     stored_in_group: str | None = None
@@ -160,6 +163,16 @@ class Resource:
     resource of its own, whose objects are handled in that version, whatever the storage version."""
     spec_generation: str = ""
     """The uid and generation of the definition: changes when its spec does."""
+
+    def at_release(self, minor: int) -> Resource:
+        """Return the resource as the release 1.x of that minor served it; without versions if it
+        did not. Fields and validation stay those of the newest release."""
+        introduced = dict(self.introduced)
+        return replace(
+            self,
+            versions=tuple(v for v in self.versions if introduced.get(v, 0) <= minor),
+            deprecations=tuple(d for d in self.deprecations if d.since <= minor),
+        )
 
     @property
     def store_key(self) -> tuple[str, str, str]:

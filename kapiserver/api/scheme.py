@@ -31,7 +31,9 @@ class Scheme:
     """All groups of one server: every type is known, enabled versions are served.
 
     `is_enabled` reports whether a resource is served in a version; by default, all are. Objects of
-    disabled versions are read, converted and stored like others.
+    disabled versions are read, converted and stored like others. `release` is the minor of the
+    release 1.x to emulate: resources are served in the versions that it has. By default it is the
+    newest.
     """
 
     def __init__(
@@ -39,8 +41,9 @@ class Scheme:
         groups: Sequence[Group] = GROUPS,
         *,
         is_enabled: Callable[[GroupVersion, str], bool] | None = None,
+        release: int | None = None,
     ) -> None:
-        self._builtin = BuiltinKinds(groups, is_enabled)
+        self._builtin = BuiltinKinds(groups, is_enabled, release)
         self.custom: CustomKinds = NO_CUSTOM_KINDS
         """The current custom kinds."""
 

@@ -26,6 +26,7 @@ class Config:
     storage         `sqlite:PATH`, `sqlite::memory:` or `etcd:URL,...` (`storage/backends.py`)
     etcd_prefix     prefix of all keys, in every backend
     workers         processes that share the ports; limits apply to each
+    emulated_version    the Kubernetes release to emulate: `1.34` or `kube=1.34`; "" for the newest
     runtime_config  API versions and resources to turn on or off: `api/beta=true,...`
     """
 
@@ -54,6 +55,7 @@ class Config:
     encryption_provider_config_automatic_reload: bool = False
     feature_gates: FeatureGates = DEFAULT_GATES
     runtime_config: str = ""
+    emulated_version: str = ""
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
     service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)

@@ -1,12 +1,14 @@
 """Python clients, unmodified: create, list, watch and delete with each."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from tests.e2e.programs import Server
+from tests.e2e.programs import Server, start, stop
 
 # Some clients do not close their sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -139,25 +141,39 @@ def test_lightkube(kubeconfig: str, namespace: str) -> None:
 
 def test_kr8s(kubeconfig: str, namespace: str) -> None:
     """kr8s works."""
-
-    async def work() -> None:
-        import kr8s.asyncio
-        from kr8s.asyncio.objects import ConfigMap
-
-        api = await kr8s.asyncio.api(kubeconfig=kubeconfig)
-        body = {"metadata": {"name": "one", "namespace": namespace}, "data": {"a": "1"}}
-        created = await ConfigMap(body, api=api)
-        await created.create()
-        names = [item.name async for item in api.get("configmaps", namespace=namespace)]
-        assert "one" in names
-        async for event, item in api.watch("configmaps", namespace=namespace):
-            assert event == "ADDED"
-            assert item.namespace == namespace
-            break
-        await created.patch({"data": {"b": "2"}})
-        assert created.raw["data"] == {"a": "1", "b": "2"}
-        await created.delete()
-        assert not await created.exists()
-
     with _quiet():
-        asyncio.run(work())
+        asyncio.run(_use_kr8s(kubeconfig, namespace))
+
+
+def test_kr8s_without_warnings(tmp_path: Path) -> None:
+    """kr8s, which warns of servers that are newer than itself, does not warn of an emulated release
+    that it knows."""
+    with _quiet():  # warnings of the packages that it imports
+        import kr8s.asyncio.objects  # noqa: F401
+    server = start(tmp_path, "--emulated-version=1.34")
+    try:
+        asyncio.run(_use_kr8s(str(server.kubeconfig), "default"))
+    finally:
+        stop(server)
+        with _quiet():
+            gc.collect()  # the sockets that kr8s does not close
+
+
+async def _use_kr8s(kubeconfig: str, namespace: str) -> None:
+    import kr8s.asyncio
+    from kr8s.asyncio.objects import ConfigMap
+
+    api = await kr8s.asyncio.api(kubeconfig=kubeconfig)
+    body = {"metadata": {"name": "one", "namespace": namespace}, "data": {"a": "1"}}
+    created = await ConfigMap(body, api=api)
+    await created.create()
+    names = [item.name async for item in api.get("configmaps", namespace=namespace)]
+    assert "one" in names
+    async for event, item in api.watch("configmaps", namespace=namespace):
+        assert event == "ADDED"
+        assert item.namespace == namespace
+        break
+    await created.patch({"data": {"b": "2"}})
+    assert created.raw["data"] == {"a": "1", "b": "2"}
+    await created.delete()
+    assert not await created.exists()

@@ -31,6 +31,7 @@ RESOURCES = (
     _certificates(
         name="clustertrustbundles",
         kind="ClusterTrustBundle",
+        introduced=(("v1", 37),),
         deprecations=_beta_deprecations("ClusterTrustBundle"),
         namespaced=False,
         selectable_fields=("spec.signerName",),
@@ -38,6 +39,7 @@ RESOURCES = (
     _certificates(
         name="podcertificaterequests",
         kind="PodCertificateRequest",
+        introduced=(("v1", 37), ("v1beta1", 35)),
         deprecations=_beta_deprecations("PodCertificateRequest"),
         namespaced=True,
         subresources=(_STATUS,),

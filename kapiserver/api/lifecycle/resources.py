@@ -7,7 +7,11 @@ from functools import partial
 from kapiserver.api.group import Resource, Subresource
 
 _lifecycle = partial(
-    Resource, group="lifecycle.k8s.io", versions=("v1alpha1",), storage_version="v1alpha1"
+    Resource,
+    group="lifecycle.k8s.io",
+    versions=("v1alpha1",),
+    storage_version="v1alpha1",
+    introduced=(("v1alpha1", 37),),
 )
 _STATUS = Subresource(name="status")
 

@@ -7,7 +7,11 @@ from functools import partial
 from kapiserver.api.group import Resource, Subresource
 
 _scheduling = partial(
-    Resource, group="scheduling.k8s.io", versions=("v1beta1", "v1alpha3"), storage_version="v1beta1"
+    Resource,
+    group="scheduling.k8s.io",
+    versions=("v1beta1", "v1alpha3"),
+    storage_version="v1beta1",
+    introduced=(("v1beta1", 37), ("v1alpha3", 37)),
 )
 _STATUS = Subresource(name="status")
 
@@ -18,6 +22,7 @@ RESOURCES = (
         namespaced=True,
         versions=("v1alpha3",),
         storage_version="v1alpha3",
+        introduced=(("v1alpha3", 37),),
         subresources=(_STATUS,),
     ),
     _scheduling(name="podgroups", kind="PodGroup", namespaced=True, subresources=(_STATUS,)),

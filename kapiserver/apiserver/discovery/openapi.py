@@ -16,6 +16,7 @@ from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocument, Op
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Headers, Response, page_not_found
+from kapiserver.apiserver.version import emulated_minor, git_version
 from kapiserver.codecs.media_types import CBOR, MediaType
 from kapiserver.codecs.negotiation import parse_accept
 
@@ -27,10 +28,11 @@ _YEAR = 365 * 24 * 3600
 
 @functools.lru_cache(maxsize=8)
 def _documents_of(
-    scheme: Scheme, now: Callable[[], float], media_types: tuple[MediaType, ...]
+    scheme: Scheme, now: Callable[[], float], media_types: tuple[MediaType, ...], minor: int
 ) -> OpenAPIDocuments:
     """Return the documents of a scheme; cached for the schemes used last."""
-    return OpenAPIDocuments(scheme, now, excluded_types=() if CBOR in media_types else _CBOR_TYPES)
+    excluded_types = () if CBOR in media_types else _CBOR_TYPES
+    return OpenAPIDocuments(scheme, now, version=git_version(minor), excluded_types=excluded_types)
 
 
 async def serve_openapi(server: Server, request: Request) -> AnyResponse:
@@ -38,7 +40,8 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
-    documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types)
+    minor = emulated_minor(server.config.emulated_version)
+    documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types, minor)
     document = await _find_document(documents, version, path)
     if document is None:
         return page_not_found()

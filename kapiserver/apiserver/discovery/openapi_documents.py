@@ -43,7 +43,7 @@ from kapiserver.apiserver.discovery.openapi_schemas import (
 from kapiserver.apiserver.discovery.openapi_schemas import (
     VERSION_INFO as VERSION_INFO_NAME,
 )
-from kapiserver.apiserver.version import GIT_VERSION
+from kapiserver.apiserver.version import git_version
 
 _BEARER = {
     "description": "A token in the Authorization header.",
@@ -52,7 +52,6 @@ _BEARER = {
     "in": "header",
 }
 _NAMES = {PATCH: PATCH_NAME, VERSION_INFO: VERSION_INFO_NAME}
-_INFO = {"title": "Kubernetes", "version": GIT_VERSION}
 
 Encode: TypeAlias = Callable[[Tree], bytes]
 
@@ -105,13 +104,22 @@ class _CachedDocument:
 
 
 class OpenAPIDocuments:
-    """The documents of one scheme, without the media types of `excluded_types`."""
+    """The documents of one scheme, without the media types of `excluded_types`.
+
+    version     of the server, as in /version
+    """
 
     def __init__(
-        self, scheme: Scheme, now: Callable[[], float], *, excluded_types: Collection[str] = ()
+        self,
+        scheme: Scheme,
+        now: Callable[[], float],
+        *,
+        version: str = git_version(),
+        excluded_types: Collection[str] = (),
     ) -> None:
         self._scheme = scheme
         self._now = now
+        self._info = {"title": "Kubernetes", "version": version}
         self._excluded_types = frozenset(excluded_types)
         self._cache: dict[str, _CachedDocument] = {}
         self._index: tuple[Hashable, OpenAPIDocument] | None = None
@@ -178,7 +186,7 @@ class OpenAPIDocuments:
                     tuple(resources),
                     functools.partial(operations, type_of, version, resources),
                     type_of,
-                    _hash_of(resources),
+                    _hash_of(resources, self._info["version"]),
                 )
         return dict(sorted(sources.items()))
 
@@ -187,7 +195,7 @@ class OpenAPIDocuments:
         schemas = schemas_of(self._scheme, "v3")
         tree = {
             "openapi": "3.0.0",
-            "info": _INFO,
+            "info": self._info,
             "paths": paths_v3(all_operations, _ref(source.type_of, schemas)),
             "components": {
                 "schemas": _definitions(source.type_of, schemas, all_operations),
@@ -209,7 +217,7 @@ class OpenAPIDocuments:
         parameters = share_parameters(paths)
         tree = {
             "swagger": "2.0",
-            "info": _INFO,
+            "info": self._info,
             "paths": paths,
             "definitions": _definitions(type_of, schemas, all_operations),
             "parameters": parameters,
@@ -233,12 +241,12 @@ class OpenAPIDocuments:
         return OpenAPIDocument(body, hashlib.sha512(body).hexdigest().upper(), self._now(), encode)
 
 
-def _hash_of(resources: Iterable[Resource]) -> str:
+def _hash_of(resources: Iterable[Resource], server_version: str) -> str:
     """Return the hash of a document of custom kinds only; "" if there are other kinds."""
     spec_generations = [(resource.spec_generation, repr(resource)) for resource in resources]
     if not spec_generations or not all(spec_generation for spec_generation, _ in spec_generations):
         return ""
-    return hashlib.sha512(f"{GIT_VERSION} {spec_generations}".encode()).hexdigest().upper()
+    return hashlib.sha512(f"{server_version} {spec_generations}".encode()).hexdigest().upper()
 
 
 def _failed(task: asyncio.Task[OpenAPIDocument]) -> bool:

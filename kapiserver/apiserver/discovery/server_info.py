@@ -9,7 +9,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
-from kapiserver.apiserver.version import version_info
+from kapiserver.apiserver.version import emulated_minor, version_info
 
 
 def indented_json(tree: Tree) -> Response:
@@ -24,7 +24,7 @@ async def serve_version(server: Server, request: Request) -> AnyResponse:
         return page_not_found()
     if request.method != "GET":
         raise MethodNotAllowed
-    return indented_json(version_info())
+    return indented_json(version_info(emulated_minor(server.config.emulated_version)))
 
 
 async def serve_health(server: Server, request: Request) -> AnyResponse:

@@ -301,11 +301,7 @@ async def build_app(
     configuration.
     """
     clock = clock or SystemClock()
-    minor = emulated_minor(config.emulated_version)
-    scheme = Scheme(
-        is_enabled=resource_filter(parse_runtime_config(config.runtime_config)),
-        release=minor if minor < NEWEST_MINOR else None,
-    )
+    scheme = _scheme(config)
     codecs = CodecFactory(scheme, _media_types(config))
     account_tokens = _service_account_tokens(config, clock)
     static_tokens = _static_tokens(config, account_tokens.audiences)
@@ -402,6 +398,14 @@ def compose(server: Server, filters: Sequence[Filter] = FILTERS) -> Handler:
     for wrap in reversed(filters):
         handle = wrap(server, handle)
     return handle
+
+
+def _scheme(config: Config) -> Scheme:
+    minor = emulated_minor(config.emulated_version)
+    return Scheme(
+        is_enabled=resource_filter(parse_runtime_config(config.runtime_config)),
+        release=minor if minor < NEWEST_MINOR else None,
+    )
 
 
 def _media_types(config: Config) -> Sequence[MediaType]:

@@ -32,6 +32,7 @@ RESOURCES = (
         namespaced=False,
         versions=("v1",),
         storage_version="v1",
+        introduced=(),
         short_names=("pc",),
     ),
     _scheduling(name="workloads", kind="Workload", namespaced=True),

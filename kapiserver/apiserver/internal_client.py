@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -112,7 +113,7 @@ class InternalResource(ResourceClient):
         self._server = client.server
         self._own = own
 
-    @property
+    @functools.cached_property
     def shared(self) -> InternalResource:
         """The same objects, returned without copying. Never change them."""
         return InternalResource(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -49,7 +49,7 @@ class ControllerContext:
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
         """Return the controller's client of a resource."""
-        return self._client.resource(version, name, namespace=namespace)
+        return self._resource(version, name, namespace)
 
     def served_resource(self, resource: Resource, *, namespace: str = "") -> ResourceClient | None:
         """Return the controller's client of a resource in a served version, which is the stored
@@ -68,6 +68,14 @@ class ControllerContext:
             return []
         versions = (definition.stored_version, *definition.versions.values())
         return [version.group_version for version in versions if version.served]
+
+    @functools.cached_property
+    def _resource(self) -> Callable[[str, str, str], ResourceClient]:
+        @functools.lru_cache(maxsize=64)  # garbage collection deletes many objects of a resource
+        def resource(version: str, name: str, namespace: str) -> ResourceClient:
+            return self._client.resource(version, name, namespace=namespace)
+
+        return resource
 
     @functools.cached_property
     def _client(self) -> Client:

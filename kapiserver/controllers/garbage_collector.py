@@ -26,7 +26,7 @@ from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.lifecycle import FOREGROUND, ORPHAN
-from kapiserver.storage.metadata_informer import ObjectMetadata
+from kapiserver.storage.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import ListQuery
 
@@ -129,15 +129,17 @@ class GarbageCollector:
         if before is not None:
             self._add_waiting_owners(before)
 
-    def on_delete(self, observed: ObjectMetadata) -> None:
+    def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted: queue its dependents and the owners that wait for it."""
-        before = self._objects.get(observed.path)
-        self._forget(observed.path)
-        self._deleted_uids[observed.uid] = None
-        if len(self._deleted_uids) > MAX_DELETED_UIDS:
-            self._deleted_uids.popitem(last=False)
-        for path in self._dependents_by_owner.get(observed.uid, ()):
-            self._queue.add(path)
+        before = self._objects.get(deleted.path)
+        self._forget(deleted.path)
+        uid = deleted.uid if before is None else before.uid
+        if uid:
+            self._deleted_uids[uid] = None
+            if len(self._deleted_uids) > MAX_DELETED_UIDS:
+                self._deleted_uids.popitem(last=False)
+            for path in self._dependents_by_owner.get(uid, ()):
+                self._queue.add(path)
         if before is not None:
             self._add_waiting_owners(before)
 
@@ -374,12 +376,13 @@ class GarbageCollector:
 
     async def _delete(self, observed: ObjectMetadata, policy: str, revision: Revision) -> None:
         """Delete an object if it is still at that revision; if not, it is reconciled again."""
-        objects = self._context.served_resource(observed.resource, namespace=observed.key.namespace)
+        key = observed.key
+        objects = self._context.served_resource(observed.resource, namespace=key.namespace)
         preconditions = {"uid": observed.uid, "resourceVersion": str(revision)}
         options = {"propagationPolicy": policy, "preconditions": preconditions}
         if objects is not None:
             try:
-                await objects.shared.delete(observed.key.name, options)
+                await objects.shared.delete(key.name, options)
             except StatusError as error:
                 if error.reason == "Conflict":
                     self._queue.add(observed.path)

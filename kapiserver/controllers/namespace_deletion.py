@@ -19,7 +19,7 @@ from kapiserver.controllers.writing import update_object
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.metadata_informer import ObjectMetadata
+from kapiserver.storage.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.query import DeleteQuery, ListQuery
 
 NAME = "namespace-controller"
@@ -78,12 +78,12 @@ class NamespaceController:
             self._terminating.add(observed.key.name)
             self._queue.add(observed.key.name)
 
-    def on_delete(self, observed: ObjectMetadata) -> None:
+    def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted, perhaps the last of a terminating namespace."""
-        if observed.resource.name == "namespaces" and not observed.resource.group:
-            self._terminating.discard(observed.key.name)
-        elif observed.key.namespace in self._terminating:
-            self._queue.add(observed.key.namespace)
+        if deleted.resource.name == "namespaces" and not deleted.resource.group:
+            self._terminating.discard(deleted.key.name)
+        elif deleted.key.namespace in self._terminating:
+            self._queue.add(deleted.key.namespace)
 
     async def _reconcile(self, name: str) -> None:
         namespaces = self._server.stores.by_name(CORE, "namespaces")

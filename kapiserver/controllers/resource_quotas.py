@@ -27,7 +27,7 @@ from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.metadata_informer import ObjectMetadata
+from kapiserver.storage.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.query import ListQuery
 
 NAME = "resourcequota-controller"
@@ -85,14 +85,14 @@ class ResourceQuotaController:
         elif namespace in self._quotas and observed.resource.qualified_name in _MAY_SHRINK:
             self._schedule(namespace)
 
-    def on_delete(self, observed: ObjectMetadata) -> None:
+    def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted: the quotas of its namespace are queued."""
-        namespace = observed.key.namespace
+        namespace = deleted.key.namespace
         if namespace not in self._quotas:
             return
-        if _is_quota(observed.resource):
-            self._quotas[namespace].discard(observed.key)
-            self._dirty.discard(observed.key)
+        if _is_quota(deleted.resource):
+            self._quotas[namespace].discard(deleted.key)
+            self._dirty.discard(deleted.key)
             if not self._quotas[namespace]:
                 del self._quotas[namespace]
         self._add_quotas(namespace)

@@ -12,7 +12,12 @@ from collections.abc import Sequence
 
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.errors import StorageError
-from kapiserver.storage.metadata_informer import MetadataHandler, MetadataInformer, ObjectMetadata
+from kapiserver.storage.metadata_informer import (
+    DeletedObject,
+    MetadataHandler,
+    MetadataInformer,
+    ObjectMetadata,
+)
 
 RETRY_SECONDS = 1.0
 
@@ -102,7 +107,7 @@ class SharedMetadata:
         for handler in self._handlers:
             handler.on_upsert(observed)
 
-    def on_delete(self, observed: ObjectMetadata) -> None:
+    def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted."""
         for handler in self._handlers:
-            handler.on_delete(observed)
+            handler.on_delete(deleted)

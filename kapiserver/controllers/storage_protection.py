@@ -29,7 +29,7 @@ from kapiserver.controllers.writing import update_object
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.informer import Index, ObjectChange
-from kapiserver.storage.metadata_informer import ObjectMetadata
+from kapiserver.storage.metadata_informer import DeletedObject, ObjectMetadata
 
 WORKERS = 4
 _STORAGE = GroupVersion("storage.k8s.io", "v1")
@@ -110,10 +110,10 @@ class ProtectionController:
         ):
             self._queue.add(observed.key)
 
-    def on_delete(self, observed: ObjectMetadata) -> None:
+    def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted."""
-        if self._is_protected(observed.resource):
-            self._waiting.pop(_reference(*observed.key), None)
+        if self._is_protected(deleted.resource):
+            self._waiting.pop(_reference(*deleted.key), None)
 
     def _is_protected(self, resource: Resource) -> bool:
         kind = self._kind

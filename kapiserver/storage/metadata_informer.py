@@ -40,8 +40,33 @@ class ObjectMetadata:
     @property
     def key(self) -> ObjectKey:
         """Namespace and name."""
-        above, _, name = self.path.rpartition("/")
-        return ObjectKey(above.rpartition("/")[2] if self.resource.namespaced else "", name)
+        return _key_of(self.resource, self.path)
+
+
+class DeletedObject:
+    """An object that was deleted; its last state is decoded only for its uid."""
+
+    def __init__(self, codec: ObjectCodec, path: str, value: bytes) -> None:
+        self.resource = codec.resource
+        self.path = path
+        self.key = _key_of(codec.resource, path)
+        self._codec = codec
+        self._value = value
+
+    @functools.cached_property
+    def uid(self) -> str:
+        """The uid; "" if the object cannot be decoded."""
+        try:
+            uid: str = self._codec.ownership_metadata(self.path, self._value).get("uid") or ""
+        except (Corrupt, Undecryptable) as error:
+            _log.warning("ignoring an object that cannot be decoded: %s", error)
+            return ""
+        return uid
+
+
+def _key_of(resource: Resource, path: str) -> ObjectKey:
+    above, _, name = path.rpartition("/")
+    return ObjectKey(above.rpartition("/")[2] if resource.namespaced else "", name)
 
 
 class MetadataHandler(Protocol):
@@ -53,8 +78,8 @@ class MetadataHandler(Protocol):
     def on_upsert(self, metadata: ObjectMetadata) -> None:
         """An object was listed, created or updated."""
 
-    def on_delete(self, metadata: ObjectMetadata) -> None:
-        """An object was deleted; `metadata` is its last state."""
+    def on_delete(self, deleted: DeletedObject) -> None:
+        """An object was deleted."""
 
 
 CodecForKey: TypeAlias = Callable[[str], ObjectCodec | None]
@@ -114,9 +139,13 @@ class MetadataInformer:
         if metadata is not None:
             self._handler.on_upsert(metadata)
 
-    def _decode(self, path: str, value: bytes) -> ObjectMetadata | None:
+    def _codec_of(self, path: str) -> ObjectCodec | None:
         codec = self._codec_for_key(path)
-        if codec is None or not path.startswith(codec.prefix):
+        return codec if codec is not None and path.startswith(codec.prefix) else None
+
+    def _decode(self, path: str, value: bytes) -> ObjectMetadata | None:
+        codec = self._codec_of(path)
+        if codec is None:
             return None
         try:
             fields = codec.ownership_metadata(path, value)
@@ -140,9 +169,9 @@ class MetadataInformer:
             if event.value is not None:
                 self._upsert(event.key, event.value)
             elif event.previous is not None:
-                metadata = self._decode(event.key, event.previous)
-                if metadata is not None:
-                    self._handler.on_delete(metadata)
+                codec = self._codec_of(event.key)
+                if codec is not None:
+                    self._handler.on_delete(DeletedObject(codec, event.key, event.previous))
 
     def on_progress(self, revision: Revision) -> None:
         """Ignore progress."""

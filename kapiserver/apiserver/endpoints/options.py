@@ -133,7 +133,7 @@ def delete_query(options: Tree) -> DeleteQuery:
     preconditions = options.get("preconditions") or {}
     return DeleteQuery(
         grace_period_seconds=options.get("gracePeriodSeconds"),
-        propagation_policy=cast(Literal["Orphan", "Background", "Foreground"] | None, policy),
+        propagation_policy=cast("Literal['Orphan', 'Background', 'Foreground'] | None", policy),
         preconditions=Preconditions(
             uid=preconditions.get("uid"), resource_version=preconditions.get("resourceVersion")
         ),

@@ -6,6 +6,7 @@ rpc.proto and kv.proto; a comment beside a constant names its field there. Knows
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
@@ -13,6 +14,7 @@ from typing import TypeVar
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.protobuf_wire import (
     BYTES,
+    VARINT,
     encode_delimited,
     encode_varint,
     read_varint,
@@ -26,13 +28,16 @@ from kapiserver.storage.kv import KeyValue, KVEvent, Revision
 T = TypeVar("T")
 S = TypeVar("S")
 
-_TARGET_MOD = b"\x10\x02"  # Compare.target
+_COMPARE_MOD = b"\x10\x02\x1a"  # Compare.target, and the tag of Compare.key
 _MOD_REVISION = b"\x30"  # Compare.mod_revision
 _LEASE = b"\x18"  # PutRequest.lease
 _LIMIT, _REVISION = b"\x18", b"\x20"  # RangeRequest
 _KEYS_ONLY, _COUNT_ONLY = b"\x40\x01", b"\x48\x01"  # RangeRequest
 _START_REVISION = b"\x18"  # WatchCreateRequest
 _PREV_KV, _FRAGMENT = b"\x30\x01", b"\x40\x01"  # WatchCreateRequest
+
+_HEADER_START = re.compile(rb"\x08[\x80-\xff]*[\x00-\x7f]\x10[\x80-\xff]*[\x00-\x7f]\x18")
+"""A ResponseHeader as etcd writes it, up to its revision: cluster_id, member_id."""
 
 Fields = list[tuple[int, int | bytes]]
 
@@ -43,17 +48,23 @@ def _fields(data: bytes) -> Fields:
     fields: Fields = []
     at, size = 0, len(data)
     while at < size:
-        tag, at = read_varint(data, at)
+        tag = data[at]
+        at += 1
+        if tag > 127:
+            tag, at = read_varint(data, at - 1)
         value: int | bytes
         if tag & 7 == BYTES:
-            length, at = read_varint(data, at)
+            length = data[at]
+            at += 1
+            if length > 127:
+                length, at = read_varint(data, at - 1)
             value = data[at : at + length]
             at += length
-        elif tag & 7:
+        elif tag & 7 == VARINT:
+            value, at = read_varint(data, at)
+        else:
             at = skip_field(data, at, tag, {})
             continue
-        else:
-            value, at = read_varint(data, at)
         fields.append((tag >> 3, value))
     if at != size:
         raise Malformed("proto: a field exceeds its message")
@@ -79,7 +90,7 @@ def _bytes(value: int | bytes | None) -> bytes:
 
 def _pair(data: bytes) -> tuple[bytes, bytes, int]:
     """Return the key, value and mod_revision of a KeyValue. Raises like `_fields`, which reads it
-    at a third of the speed."""
+    more slowly."""
     key = value = b""
     revision = at = 0
     size = len(data)
@@ -111,7 +122,10 @@ def _pair(data: bytes) -> tuple[bytes, bytes, int]:
 
 
 def _header_revision(header: int | bytes | None) -> Revision:
-    return Revision(_number(_message(_bytes(header)).get(3)))
+    header = _bytes(header)
+    if match := _HEADER_START.match(header):  # spares reading the IDs, two varints of ten bytes
+        return Revision(read_varint(header, match.end())[0])
+    return Revision(_number(_message(header).get(3)))
 
 
 def _decoder(decode: Callable[[S, bytes], T]) -> Callable[[S, bytes], T]:
@@ -168,14 +182,14 @@ class WireCodec:
         return self._txn(key, expected, encode_delimited(3, encode_delimited(1, key)))
 
     def _txn(self, key: bytes, expected: int, operation: bytes) -> Call[TxnResponse]:
-        encoded_key = encode_delimited(1, key)
-        compare = _TARGET_MOD + encode_delimited(3, key) + _MOD_REVISION + encode_varint(expected)
-        failure = encode_delimited(1, encoded_key + _KEYS_ONLY)
+        sized_key = encode_varint(len(key)) + key
+        compare = b"%b%b%b%b" % (_COMPARE_MOD, sized_key, _MOD_REVISION, encode_varint(expected))
+        read = b"\x0a%b%b" % (sized_key, _KEYS_ONLY)
         message = b"".join(
             (
                 encode_delimited(1, compare),
                 encode_delimited(2, operation),
-                encode_delimited(3, failure),
+                encode_delimited(3, encode_delimited(1, read)),
             )
         )
         return Call("etcdserverpb.KV/Txn", message, self._txn_response)

@@ -55,12 +55,8 @@ class _ResponseStream(Stream, ABC):
         if not self._started:
             self._started = True
             if (status := headers.get(b":status")) != b"200":
-                text = (
-                    "no HTTP status"
-                    if status is None
-                    else f"HTTP status {status.decode('latin-1')}"
-                )
-                self.finish(ResponseLost(text))
+                text = (status or b"missing").decode("latin-1")
+                self.finish(ResponseLost(f"HTTP status {text}"))
                 return
             if not end:
                 return

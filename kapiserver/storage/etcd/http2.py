@@ -210,7 +210,8 @@ class Connection(asyncio.Protocol):
             if self.usable:
                 self._open(stream, headers, body, end)
             else:
-                self._lose(stream, "the server is going away", processed=False)
+                stream.ended = True
+                stream.on_lost("the server is going away", processed=False)
 
     def _close_if_drained(self) -> None:
         if not self.usable and not self._streams and self._transport is not None:

@@ -44,7 +44,13 @@ from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
-from kapiserver.apiserver.health import Health
+from kapiserver.apiserver.health import (
+    LOOP_HOOKS,
+    RBAC_HOOK,
+    REPAIR_HOOK,
+    SERVICE_HOOK,
+    server_health,
+)
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_filter
@@ -184,7 +190,6 @@ async def serve(
             )
         else:
             running = await _listen_secure(app, http, certificates, folder, insecure_url)
-        app.server.health.start()
         _start_kubernetes_service(app, stack, int(running.url.rpartition(":")[2]))
         yield running
 
@@ -247,12 +252,17 @@ async def _start_loops(
     manager = ControllerManager(app.server, ca_text=ca_text, registry=registry)
     await manager.start()
     stack.push_async_callback(manager.stop)
+    health = app.server.health
+    health.finish(*LOOP_HOOKS)
+    if app.server.rbac is not None:
+        health.finish(RBAC_HOOK)
 
 
 def _start_repair(app: App, stack: AsyncExitStack) -> None:
     repair = AllocationRepair(app.server)
     repair.start()
     stack.push_async_callback(repair.stop)
+    app.server.health.finish(REPAIR_HOOK)
 
 
 def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> None:
@@ -261,6 +271,7 @@ def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> Non
     service = KubernetesService(apiserver_context(app.server), server_address, port)
     service.start()
     stack.push_async_callback(service.stop)
+    app.server.health.finish(SERVICE_HOOK)
 
 
 def _reload_files(app: App, context: ReloadingContext | None = None) -> None:
@@ -320,15 +331,17 @@ async def build_app(
         hooks=functools.partial(_store_hooks, config, codecs),
     )
     authorization = make_authorization(config.authorization_mode, stores)
+    custom_resources = CustomResources(scheme, stores)
+    rbac = None if authorizer else authorization.rbac
     server = Server(
         config=config,
         scheme=scheme,
         codecs=codecs,
         stores=stores,
         clock=clock,
-        custom_resources=CustomResources(scheme, stores),
+        custom_resources=custom_resources,
         new_client=_new_client,
-        health=_health(kv),
+        health=server_health(kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
         admission=_admission(config),
         authenticator=_authenticator(
@@ -336,7 +349,7 @@ async def build_app(
         ),
         service_account_tokens=account_tokens,
         authorizer=authorizer or authorization.authorizer,
-        rbac=None if authorizer else authorization.rbac,
+        rbac=rbac,
         flow_classifier=FlowClassifier(stores),
         faults=faults,
         plugin_chain=AdmissionPlugins(
@@ -424,13 +437,6 @@ def _etcd_config(config: Config) -> EtcdConfig:
         password_file=config.etcd_password_file,
         transport=config.etcd_transport,
     )
-
-
-def _health(kv: KV) -> Health:
-    async def check_storage() -> None:
-        await kv.current_revision()
-
-    return Health(alive={"storage": check_storage}, ready={"storage-writes": kv.writable})
 
 
 def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountTokens:

@@ -1,21 +1,37 @@
 """Health checks, and the responses of /healthz, /livez and /readyz.
 
-The reason of a failed check is logged and never sent to the client. Mirrors
-apiserver/pkg/server/healthz of k8s.io/apiserver.
+The names of the checks are kube-apiserver's. The reason of a failed check is logged and never sent
+to the client. Mirrors apiserver/pkg/server/healthz of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.response import Response, page_not_found, text_response
+from kapiserver.storage.kv import KV
 
 _log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
+HOOK_PREFIX = "poststarthook/"
+LOOP_HOOKS = (
+    "start-system-namespaces-controller",
+    "start-apiextensions-controllers",
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-config-producer",
+    "kube-apiserver-autoregistration",
+)
+RBAC_HOOK = "rbac/bootstrap-roles"
+REPAIR_HOOK = "start-service-ip-repair-controllers"
+SERVICE_HOOK = "bootstrap-controller"
+"""Steps of the start, by the names of kube-apiserver's hooks; the last one ends the start."""
+
 HealthCheck: TypeAlias = Callable[[], Awaitable[None]]
 """Returns if the server is healthy, else raises an exception."""
 
@@ -28,11 +44,18 @@ async def _ping() -> None:
     pass
 
 
+async def check_log() -> None:
+    """Return if the log can be written. Raises OSError."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+
+
 class Health:
     """The health checks of one server, and whether it has started or is draining.
 
     alive       checks of all three paths, by name, beside `ping`
     ready       checks of /readyz alone, by name
+    hooks       steps of the start, each of them a check `poststarthook/NAME` of all three paths
     """
 
     def __init__(
@@ -40,17 +63,26 @@ class Health:
         *,
         alive: Mapping[str, HealthCheck] | None = None,
         ready: Mapping[str, HealthCheck] | None = None,
+        hooks: Sequence[str] = (),
     ) -> None:
         self.alive: Mapping[str, HealthCheck] = {"ping": _ping, **(alive or {})}
         self.ready: Mapping[str, HealthCheck] = ready or {}
-        self.started = False
-        """Whether the bootstrap objects exist."""
         self.draining = False
         """Whether shutdown has begun."""
+        self._hooks = {
+            f"{HOOK_PREFIX}{name}": functools.partial(self._check_hook, name) for name in hooks
+        }
+        self._unfinished = set(hooks)
 
-    def start(self) -> None:
-        """Report ready from now on."""
-        self.started = True
+    @property
+    def started(self) -> bool:
+        """Whether all hooks have finished."""
+        return not self._unfinished
+
+    def finish(self, *hooks: str) -> None:
+        """Report these steps of the start as done. Raises KeyError for one that there is not."""
+        for hook in hooks:
+            self._unfinished.remove(hook)
 
     def drain(self) -> None:
         """Report unready from now on."""
@@ -59,17 +91,12 @@ class Health:
     def checks(self, path: str) -> Mapping[str, HealthCheck]:
         """Return the checks of `healthz`, `livez` or `readyz`, by name."""
         if path != "readyz":
-            return self.alive
-        return {
-            **self.alive,
-            **self.ready,
-            "bootstrap": self._bootstrap,
-            "shutdown": self._shutdown,
-        }
+            return {**self.alive, **self._hooks}
+        return {**self.alive, **self.ready, **self._hooks, "shutdown": self._shutdown}
 
-    async def _bootstrap(self) -> None:
-        if not self.started:
-            raise Unhealthy("bootstrap objects are missing")
+    async def _check_hook(self, name: str) -> None:
+        if name in self._unfinished:
+            raise Unhealthy("not finished")
 
     async def _shutdown(self) -> None:
         if self.draining:
@@ -95,6 +122,23 @@ class Health:
         if "verbose" in query:
             return text_response(f"{''.join(lines)}{path} check passed\n")
         return text_response("ok")
+
+
+def server_health(kv: KV, custom_resources: CustomResources, *, rbac: bool) -> Health:
+    """Return the checks of a server, none of whose hooks has finished."""
+
+    async def check_store() -> None:
+        await kv.current_revision()
+
+    async def check_definitions() -> None:
+        if not custom_resources.synced:
+            raise Unhealthy("the definitions of custom resources are not loaded")
+
+    return Health(
+        alive={"log": check_log, "etcd": check_store},
+        ready={"etcd-readiness": kv.writable, "informer-sync": check_definitions},
+        hooks=(*LOOP_HOOKS, *((RBAC_HOOK,) if rbac else ()), REPAIR_HOOK, SERVICE_HOOK),
+    )
 
 
 async def _check_line(name: str, check: HealthCheck, excluded: Mapping[str, None]) -> str:

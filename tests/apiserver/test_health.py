@@ -1,11 +1,15 @@
 """/healthz, /livez and /readyz."""
 
 import asyncio
+import contextlib
+import logging
+import re
 
 import pytest
 
-from kapiserver.apiserver.health import Health, HealthCheck
+from kapiserver.apiserver.health import Health, HealthCheck, check_log
 from kapiserver.apiserver.request import parse_query
+from tests.apiserver.conftest import Api
 
 
 async def _unhealthy() -> None:
@@ -16,29 +20,45 @@ async def _healthy() -> None:
     pass
 
 
-def _health(*states: str, storage: HealthCheck = _healthy) -> Health:
-    health = Health(alive={"storage": storage})
-    for state in states:
-        getattr(health, state)()
+def _health(
+    *, finished: bool = True, draining: bool = False, etcd: HealthCheck = _healthy
+) -> Health:
+    health = Health(
+        alive={"etcd": etcd}, ready={"informer-sync": _healthy}, hooks=("first", "rbac/second")
+    )
+    health.finish("first")
+    if finished:
+        health.finish("rbac/second")
+    if draining:
+        health.drain()
     return health
 
 
-READY = ("start",)
-DRAINING = ("start", "drain")
+STARTING = {"finished": False}
+DRAINING = {"draining": True}
+_HOOKS = "[+]poststarthook/first ok\n[+]poststarthook/rbac/second ok\n"
 CASES = [
     # state, path, status, body
-    (READY, "/healthz", 200, "ok"),
-    (READY, "/livez?verbose", 200, "[+]ping ok\n[+]storage ok\nlivez check passed\n"),
-    (READY, "/readyz?verbose", 200,
-     "[+]ping ok\n[+]storage ok\n[+]bootstrap ok\n[+]shutdown ok\nreadyz check passed\n"),
-    (READY, "/readyz/ping", 200, "ok"),
-    (READY, "/readyz/nothing", 404, "404 page not found\n"),
-    (READY, "/livez?verbose&exclude=storage&exclude=x", 200,
-     '[+]ping ok\n[+]storage excluded: ok\n'
+    ({}, "/healthz", 200, "ok"),
+    ({}, "/livez?verbose", 200, f"[+]ping ok\n[+]etcd ok\n{_HOOKS}livez check passed\n"),
+    ({}, "/readyz?verbose", 200,
+     f"[+]ping ok\n[+]etcd ok\n[+]informer-sync ok\n{_HOOKS}[+]shutdown ok\n"
+     "readyz check passed\n"),
+    ({}, "/readyz/ping", 200, "ok"),
+    ({}, "/livez/poststarthook/rbac/second", 200, "ok"),
+    ({}, "/livez/informer-sync", 404, "404 page not found\n"),
+    ({}, "/readyz/nothing", 404, "404 page not found\n"),
+    ({}, "/livez?verbose&exclude=etcd&exclude=x", 200,
+     f"[+]ping ok\n[+]etcd excluded: ok\n{_HOOKS}"
      'warn: some health checks cannot be excluded: no matches for "x"\nlivez check passed\n'),
-    ((), "/readyz", 500,
-     "[+]ping ok\n[+]storage ok\n[-]bootstrap failed: reason withheld\n[+]shutdown ok\n"
+    (STARTING, "/readyz", 500,
+     "[+]ping ok\n[+]etcd ok\n[+]informer-sync ok\n[+]poststarthook/first ok\n"
+     "[-]poststarthook/rbac/second failed: reason withheld\n[+]shutdown ok\n"
      "readyz check failed\n"),
+    (STARTING, "/livez", 500,
+     "[+]ping ok\n[+]etcd ok\n[+]poststarthook/first ok\n"
+     "[-]poststarthook/rbac/second failed: reason withheld\nlivez check failed\n"),
+    (STARTING, "/livez/poststarthook/first", 200, "ok"),
     (DRAINING, "/readyz/shutdown", 500,
      "internal server error: reason withheld\n"),
     (DRAINING, "/readyz?exclude=shutdown", 200, "ok"),
@@ -54,14 +74,41 @@ def _get(health: Health, target: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("state", "target", "status", "body"), CASES)
-def test_responses(state: tuple[str, ...], target: str, status: int, body: str) -> None:
+def test_responses(state: dict[str, bool], target: str, status: int, body: str) -> None:
     """The response bodies equal those of kube-apiserver."""
-    assert _get(_health(*state), target) == (status, body)
+    assert _get(_health(**state), target) == (status, body)
 
 
 def test_reasons_are_withheld() -> None:
     """The response does not tell clients why a check failed."""
-    health = _health(*READY, storage=_unhealthy)
-    status, body = _get(health, "/livez")
+    status, body = _get(_health(etcd=_unhealthy), "/livez")
     assert status == 500
-    assert body == "[+]ping ok\n[-]storage failed: reason withheld\nlivez check failed\n"
+    assert body == f"[+]ping ok\n[-]etcd failed: reason withheld\n{_HOOKS}livez check failed\n"
+
+
+def test_checks_of_a_server(api: Api) -> None:
+    """A server has the checks of kube-apiserver that are true of it, and each passes alone."""
+    names = {}
+    for path in ("healthz", "livez", "readyz"):
+        text = api.get(f"/{path}?verbose").body.decode()
+        names[path] = re.findall(r"^\[\+\](\S+) ok$", text, re.MULTILINE)
+        assert all(api.get(f"/{path}/{name}").body == b"ok" for name in names[path])
+    hooks = [name for name in names["livez"] if name.startswith("poststarthook/")]
+    assert "poststarthook/bootstrap-controller" in hooks
+    assert names["healthz"] == names["livez"] == ["ping", "log", "etcd", *hooks]
+    ready = ["ping", "log", "etcd", "etcd-readiness", "informer-sync", *hooks, "shutdown"]
+    assert names["readyz"] == ready
+
+
+def test_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check `log` fails when the log cannot be written."""
+    health = Health(alive={"log": check_log})
+    assert _get(health, "/livez/log") == (200, "ok")
+    with open("/dev/full", "w") as full:
+        handler = logging.StreamHandler(full)
+        full.write("x")
+        monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+        assert _get(health, "/livez/log")[0] == 500
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()

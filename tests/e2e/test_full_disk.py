@@ -46,7 +46,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         call(server, "GET", f"{CONFIGMAPS}/before")
         with open_response(server, "GET", "/readyz") as response:
             assert response.status == 500
-            assert "[-]storage-writes failed" in response.read().decode()
+            assert "[-]etcd-readiness failed" in response.read().decode()
         with open_response(server, "GET", "/livez") as response:
             assert response.status == 200
         limit_files(server.process.pid, resource.RLIM_INFINITY)

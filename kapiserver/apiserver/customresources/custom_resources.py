@@ -72,6 +72,11 @@ class CustomResources:
         except StorageError as error:
             _log.warning("custom resources: %s; retrying", error)
 
+    @property
+    def synced(self) -> bool:
+        """Whether all definitions are loaded and their changes are followed."""
+        return self._subscription is not None and self._subscription.synced
+
     def stop(self) -> None:
         """Stop following changes."""
         if self._subscription is not None:

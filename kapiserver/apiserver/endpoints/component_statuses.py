@@ -89,7 +89,7 @@ def _object_response(
 
 async def _store_status(server: Server) -> Tree:
     try:
-        await server.health.alive["storage"]()
+        await server.health.alive["etcd"]()
         condition = {"type": "Healthy", "status": "True", "message": "ok"}
     except Exception as error:  # the status reports any error of the check
         condition = {"type": "Healthy", "status": "Unknown", "error": str(error)}

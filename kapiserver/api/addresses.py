@@ -7,6 +7,7 @@ no kind. Mirrors pkg/util/validation/ip.go of k8s.io/apimachinery.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -127,6 +128,7 @@ def cidr_warnings(text: str, path: Path) -> Iterator[str]:
         yield f'{path}: {subject} ("{network}")'
 
 
+@functools.lru_cache(maxsize=1024)  # each check of a text parses it again
 def address_of(text: str) -> Address | None:
     """Parse an address, leading zeros allowed. Returns None if the text is not an address."""
     if len(text) > _TEXT_MAX or "%" in text or not text.isascii():
@@ -137,6 +139,7 @@ def address_of(text: str) -> Address | None:
         return None
 
 
+@functools.lru_cache(maxsize=1024)
 def network_of(text: str) -> Network | None:
     """Parse a network and clear the bits beyond its prefix. Returns None if the text is not one."""
     address, slash, prefix = text.rpartition("/")

@@ -161,10 +161,16 @@ class APIError(Exception):
     """Base class of all errors about objects."""
 
 
+MAX_ERRORS = 1_000
+MAX_ERROR_CHARACTERS = 1 << 20
+
+
 class InvalidObject(APIError):
-    """An object breaks rules; `errors` is never empty."""
+    """An object breaks rules; `errors` is never empty. It has at most MAX_ERRORS of the errors,
+    whose texts have about MAX_ERROR_CHARACTERS, so that the client gets a short answer."""
 
     def __init__(self, *, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> None:
+        errors = _first_errors(errors)
         texts = list(dict.fromkeys(str(error) for error in errors))
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         qualified = f"{kind}.{group}" if group else kind
@@ -173,6 +179,15 @@ class InvalidObject(APIError):
         self.kind = kind
         self.name = name
         self.errors = tuple(errors)
+
+
+def _first_errors(errors: Sequence[FieldError]) -> Sequence[FieldError]:
+    characters = 0
+    for count, error in enumerate(errors):
+        characters += len(str(error))
+        if count + 1 >= MAX_ERRORS or characters > MAX_ERROR_CHARACTERS:
+            return errors[: count + 1]
+    return errors
 
 
 class BadObject(APIError):

@@ -159,10 +159,15 @@ CompletionCallback: TypeAlias = Callable[[Request], None]
 """Called with a request whose `outcome` is known."""
 
 
+MAX_PARAMETERS = 10_000
+"""Parameters of a query string, as in Go's url.ParseQuery."""
+
+
 def parse_query(text: str) -> dict[str, list[str]]:
-    """Parse a query string as Go's url.ParseQuery does; pairs with a semicolon are dropped."""
+    """Parse a query string as Go's url.ParseQuery does; pairs with a semicolon are dropped, and a
+    query of more than MAX_PARAMETERS is empty."""
     query: dict[str, list[str]] = {}
-    if not text:
+    if not text or text.count("&") >= MAX_PARAMETERS:
         return query
     for pair in text.split("&"):
         if not pair or ";" in pair:

@@ -11,6 +11,7 @@ VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 = range(6)
 """The wire types: the low three bits of a tag."""
 
 _UINT64 = (1 << 64) - 1
+_METADATA_TAG = b"\x0a"
 _MAX_VARINT_BYTES = 10
 _MAX_FIELD_NUMBER = (1 << 29) - 1
 _MAX_GROUPS = 32
@@ -60,6 +61,18 @@ def read_varint(data: bytes, offset: int) -> tuple[int, int]:
         shift += 7
         if shift == 7 * _MAX_VARINT_BYTES:
             raise Malformed("proto: integer overflow")
+
+
+def metadata_of_message(message: bytes) -> bytes:
+    """Return the part of an object's message that holds its metadata, or the whole message.
+
+    Metadata is the first field of every object, and written once. Raises IndexError if the message
+    is truncated.
+    """
+    if message[:1] != _METADATA_TAG:
+        return message
+    length, start = read_varint(message, 1)
+    return message[: start + length]
 
 
 def skip_field(data: bytes, offset: int, tag: int, known: dict[int, str]) -> int:

@@ -93,6 +93,11 @@ class ListItemSplice(NamedTuple):
     size: int
 
 
+LARGE_OBJECT_BYTES = 32 << 10
+"""Larger stored objects are decoded and encoded in a thread, which takes up to a microsecond for
+each byte."""
+
+
 class Entry:
     """One revision of one object.
 
@@ -140,6 +145,11 @@ class Entry:
         return self.codec.key(self.path)
 
     @property
+    def is_large(self) -> bool:
+        """Whether the object is decoded and encoded in a thread (`storage/offload.py`)."""
+        return len(self.value) >= LARGE_OBJECT_BYTES
+
+    @property
     def labels(self) -> Mapping[str, str]:
         """`metadata.labels`."""
         return self.selectable.labels
@@ -156,6 +166,15 @@ class Entry:
         if selectable is None:
             selectable = self._selectable = self.codec.selectable(self)
         return selectable
+
+    @property
+    def has_selectable(self) -> bool:
+        """Whether `selectable` need not decode the object."""
+        return self._selectable is not None
+
+    def cache_selectable(self, selectable: Selectable) -> None:
+        """Cache labels and selectable fields."""
+        self._selectable = selectable
 
     def is_selected(self, selection: Selection) -> bool:
         """Whether a selection matches the object. Objects of another name than the selected one

@@ -23,7 +23,7 @@ from kapiserver.storage.entry import Encoding, Entry
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_codec import CBOR_ITEM, ObjectCodec
-from kapiserver.storage.offload import Offloader, is_large
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import EventType, ListResult
 from kapiserver.storage.time_slice import TimeSlice
 
@@ -113,7 +113,7 @@ class ListEncoder:
         return self._cbor_list(listing, encoding)
 
     async def _item(self, entry: Entry, encoding: Encoding) -> bytes:
-        if not is_large(entry):
+        if not entry.is_large:
             return entry.encode_for_list(encoding)
         if entry.is_encoded(encoding):
             return entry.encode(encoding)

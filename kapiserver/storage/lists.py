@@ -31,6 +31,7 @@ from kapiserver.storage.errors import (
 )
 from kapiserver.storage.kv import KV, KeyValue, Revision
 from kapiserver.storage.object_codec import ObjectCodec
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import ListQuery, ListResult, WatchQuery
 from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_cache import WatchCache
@@ -123,8 +124,14 @@ class ListReader:
     """Reads the lists of one resource."""
 
     def __init__(
-        self, kv: KV, codec: ObjectCodec, cache: WatchCache, tokens: LoadContinueTokenCodec
+        self,
+        kv: KV,
+        codec: ObjectCodec,
+        cache: WatchCache,
+        tokens: LoadContinueTokenCodec,
+        offloader: Offloader,
     ) -> None:
+        self._offloader = offloader
         self._kv = kv
         self._codec = codec
         self._cache = cache
@@ -241,7 +248,12 @@ class ListReader:
         selected: list[Entry] = []
         scanned, time_slice = entries, TimeSlice()
         for number, entry in enumerate(entries, 1):
-            if entry.is_selected(selection):
+            is_selected = (
+                await self._offloader.is_selected(entry, selection)
+                if entry.is_large
+                else entry.is_selected(selection)
+            )
+            if is_selected:
                 selected.append(entry)
                 if len(selected) == limit:
                     scanned = entries[:number]
@@ -262,7 +274,7 @@ class ListReader:
             entries = [self._cached_entry(item) for item in page.items]
             for number, entry in enumerate(entries, 1):
                 in_scope = scope.endswith("/") or entry.path == scope
-                if in_scope and entry.is_selected(selection):
+                if in_scope and await self._offloader.is_selected(entry, selection):
                     selected.append(entry)
                     if len(selected) == limit:
                         remaining = len(entries) - number + page.remaining

@@ -6,18 +6,22 @@ objects (garbage collection, namespace deletion) need no other fields. Knows no 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from kapiserver.api.group import Resource
 from kapiserver.api.types import Tree
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.entry import LARGE_OBJECT_BYTES, ObjectKey
 from kapiserver.storage.errors import Compacted, Corrupt, Unavailable, Undecryptable
 from kapiserver.storage.kv import KV, KVEvent, Revision, Watch
 from kapiserver.storage.object_codec import ObjectCodec
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.time_slice import TimeSlice
 
 PAGE = 250
@@ -99,18 +103,28 @@ class MetadataInformer:
     """Lists and watches all objects from `start` to `stop`."""
 
     def __init__(
-        self, kv: KV, prefix: str, codec_for_key: CodecForKey, handler: MetadataHandler
+        self,
+        kv: KV,
+        prefix: str,
+        codec_for_key: CodecForKey,
+        handler: MetadataHandler,
+        offloader: Offloader,
     ) -> None:
         self._kv = kv
         self._prefix = prefix
         self._codec_for_key = codec_for_key
         self._handler = handler
+        self._offloader = offloader
+        self._pending: deque[KVEvent] = deque()
+        """Events from the first one with a large object on."""
+        self._pump: asyncio.Task[None] | None = None
         self._watch: Watch | None = None
         self._on_break: Callable[[], None] = lambda: None
 
     async def start(self, on_break: Callable[[], None]) -> None:
         """List all objects, then watch them. Calls `on_break` if the watch breaks. Raises
         StorageError."""
+        self._drop_pending()
         self._handler.on_reset()
         start = ""
         revision: Revision | None = None
@@ -120,7 +134,7 @@ class MetadataInformer:
             revision = page.revision
             for item in page.items:
                 await time_slice.yield_if_expired()
-                self._upsert(item.key, item.value)
+                self._upsert(await self._decode_item(item.key, item.value))
             if not page.remaining:
                 break
             start = page.items[-1].key + "\0"
@@ -130,14 +144,16 @@ class MetadataInformer:
     def stop(self) -> None:
         """Stop. Idempotent."""
         self._on_break = lambda: None
+        self._drop_pending()
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
 
-    def _upsert(self, path: str, value: bytes) -> None:
-        metadata = self._decode(path, value)
-        if metadata is not None:
-            self._handler.on_upsert(metadata)
+    async def _decode_item(self, path: str, value: bytes) -> ObjectMetadata | None:
+        """Return the metadata of an object; a large object is decoded in a thread."""
+        if len(value) < LARGE_OBJECT_BYTES:
+            return self._decode(path, value)
+        return await self._offloader.run_in_thread(self._decode, path, value)
 
     def _codec_of(self, path: str) -> ObjectCodec | None:
         codec = self._codec_for_key(path)
@@ -164,14 +180,44 @@ class MetadataInformer:
     # The sink of the watch.
 
     def on_events(self, batch: Sequence[KVEvent]) -> None:
-        """Pass events on to the handler."""
+        """Pass events on to the handler, in order; large objects are decoded in a thread."""
         for event in batch:
+            if self._pending or (event.value and len(event.value) >= LARGE_OBJECT_BYTES):
+                self._pending.append(event)
+            elif event.value is not None:
+                self._upsert(self._decode(event.key, event.value))
+            else:
+                self._delete(event)
+        if self._pending and self._pump is None:
+            # Outside the context of the request whose write is delivered.
+            self._pump = asyncio.create_task(self._handle_pending(), context=Context())
+
+    async def _handle_pending(self) -> None:
+        time_slice = TimeSlice()
+        while self._pending:
+            event = self._pending[0]
             if event.value is not None:
-                self._upsert(event.key, event.value)
-            elif event.previous is not None:
-                codec = self._codec_of(event.key)
-                if codec is not None:
-                    self._handler.on_delete(DeletedObject(codec, event.key, event.previous))
+                self._upsert(await self._decode_item(event.key, event.value))
+            else:
+                self._delete(event)
+            self._pending.popleft()
+            await time_slice.yield_if_expired()
+        self._pump = None
+
+    def _drop_pending(self) -> None:
+        self._pending.clear()
+        if self._pump is not None:
+            self._pump.cancel()
+            self._pump = None
+
+    def _upsert(self, metadata: ObjectMetadata | None) -> None:
+        if metadata is not None:
+            self._handler.on_upsert(metadata)
+
+    def _delete(self, event: KVEvent) -> None:
+        codec = self._codec_of(event.key)
+        if codec is not None and event.previous is not None:
+            self._handler.on_delete(DeletedObject(codec, event.key, event.previous))
 
     def on_progress(self, revision: Revision) -> None:
         """Ignore progress."""

@@ -32,7 +32,7 @@ from kapiserver.codecs.protobuf import (
 )
 from kapiserver.codecs.protobuf_messages import message_decoder
 from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
-from kapiserver.codecs.protobuf_wire import encode_varint
+from kapiserver.codecs.protobuf_wire import encode_varint, metadata_of_message
 from kapiserver.codecs.storage_codec import (
     decode_from_storage,
     encode_for_storage,
@@ -101,9 +101,11 @@ class ObjectCodec:
         if not self._as_stored:
             return None
         type_ = self._scheme.type_of(self._stored_kind)
-        return message_decoder(
-            partial_type(type_, (*SELECTABLE_METADATA, *self.resource.selectable_fields))
-        )
+        fields = (*SELECTABLE_METADATA, *self.resource.selectable_fields)
+        decode = message_decoder(partial_type(type_, fields))
+        if all(field.startswith("metadata.") for field in fields):
+            return lambda message: decode(metadata_of_message(message))
+        return decode
 
     @functools.cached_property
     def _transcode(self) -> Callable[[bytes], bytes] | None:
@@ -190,7 +192,8 @@ class ObjectCodec:
         if tree is None and not self.is_typed and not self.resource.selectable_fields:
             tree = self._parse(entry)
         if tree is None:
-            tree = entry.tree()
+            # That of a large object is made in a thread, which must not change the cache.
+            tree = self.tree(entry) if entry.is_large else entry.tree()
         return Selectable(labels_of(tree), self._fields(tree))
 
     def _parse(self, entry: Entry) -> Tree:
@@ -219,7 +222,7 @@ class ObjectCodec:
             message = self._message(value)
             if message is None:
                 return metadata_of(decode_from_storage(self._codecs, value))
-            return metadata_of(self._metadata(message))
+            return metadata_of(self._metadata(metadata_of_message(message)))
         except DecryptionError as error:
             raise Undecryptable(str(error), key=path) from error
         except CodecError as error:

@@ -68,7 +68,9 @@ class CachedResource:
         self.encoder = encoder
         self.context = context
         self.cache = WatchCache(context.kv, codec.prefix, codec, context.clock)
-        self.lists = ListReader(context.kv, codec, self.cache, context.load_token_codec)
+        self.lists = ListReader(
+            context.kv, codec, self.cache, context.load_token_codec, context.offloader
+        )
         self.informer = Informer(self.cache, codec, context.clock)
         self.fanout = WatchFanout(self.cache, context.clock)
 
@@ -92,6 +94,7 @@ class ResourceReader:
         self.informer = cached.informer
         """Objects and their changes for code in this process."""
         self._fanout = cached.fanout
+        self._offloader = cached.context.offloader
         self._retirement: asyncio.Future[None] | None = None
 
     async def get(self, key: ObjectKey, *, resource_version: str = "") -> Entry:
@@ -115,7 +118,7 @@ class ResourceReader:
         """
         start = await self._start_watch(query)
         watcher = Watcher(
-            group=WatcherGroup(start.scope, query.selection, framer),
+            group=WatcherGroup(start.scope, query.selection, framer, self._offloader),
             framer=framer,
             sink=sink,
             sent_revision=start.revision,

@@ -76,7 +76,6 @@ class ResourceStore(ResourceReader):
         """For kinds that hold something outside of their objects."""
         self._kind_info = kind_info
         self._identifiers = cached.context.identifiers
-        self._offloader = cached.context.offloader
         self._ttl = ttl
 
     def with_strategy(self, kind_info: KindInfo) -> ResourceStore:

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from kapiserver.api.accessors import copy_tree
+from kapiserver.api.selectors import Selection
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE, cost_of
@@ -27,9 +28,6 @@ from kapiserver.storage.query import FetchRequired, UpdateFunc
 
 Result = TypeVar("Result")
 
-LARGE_OBJECT_BYTES = 32 << 10
-"""Larger stored objects are decoded and encoded in a thread, which takes up to a microsecond for
-each byte."""
 WORKERS = 2
 """More threads would share the same GIL, and each delays the event loop by another switch."""
 RUNNING_PER_USER = 1
@@ -38,13 +36,6 @@ QUEUED_PER_USER = 32
 SWITCH_SECONDS = 0.001
 """With the interpreter's 5 ms, two threads at work delay the event loop by 80 ms in the worst 1 %
 of its turns; with 1 ms by 26 ms."""
-
-
-def is_large(entry: Entry) -> bool:
-    """Whether a stored object is decoded and encoded in a thread."""
-    return len(entry.value) >= LARGE_OBJECT_BYTES
-
-
 USER: ContextVar[str] = ContextVar("USER", default=SYSTEM)
 """The name of the user whose request the running task works on; SYSTEM for the server's own."""
 
@@ -102,7 +93,7 @@ class Offloader:
 
     async def tree(self, entry: Entry) -> Tree:
         """Return `Entry.tree`; a large object is decoded in a thread. Raises TooMuchWork."""
-        if entry.cached_tree is None and is_large(entry):
+        if entry.cached_tree is None and entry.is_large:
             tree = await self.run_in_thread(entry.codec.tree, entry)
             entry.cache_tree(tree)
             return tree
@@ -113,17 +104,25 @@ class Offloader:
     ) -> Result:
         """Return `work(*args)`, run in a thread if the stored object is large. Raises TooMuchWork
         if the work is `limited`."""
-        if not is_large(entry):
+        if not entry.is_large:
             return work(*args)
         return await self.run_in_thread(work, *args, limited=limited)
 
     async def prepare_encoding(self, entry: Entry, encoding: Encoding) -> None:
         """Encode a large object in a thread, so that `Entry.encode` has its encoding. Raises
         TooMuchWork."""
-        if is_large(entry) and not entry.is_encoded(encoding):
+        if entry.is_large and not entry.is_encoded(encoding):
             entry.cache_encoding(
                 encoding, await self.run_in_thread(entry.codec.encode, entry, encoding)
             )
+
+    async def is_selected(self, entry: Entry, selection: Selection) -> bool:
+        """Return `Entry.is_selected`; labels and fields of a large object are decoded in a
+        thread."""
+        if entry.is_large and not (selection.selects_everything or entry.has_selectable):
+            run = self.run_in_thread
+            entry.cache_selectable(await run(entry.codec.selectable, entry, limited=False))
+        return entry.is_selected(selection)
 
     async def run_in_thread(
         self, work: Callable[..., Result], *args: Any, limited: bool = True

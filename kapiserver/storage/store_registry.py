@@ -171,7 +171,9 @@ class StoreRegistry:
 
     def metadata_informer(self, handler: MetadataHandler) -> MetadataInformer:
         """Return an informer that reports the metadata of all objects to the handler."""
-        return MetadataInformer(self.kv, f"{self._root}/", self._codec_for_key, handler)
+        return MetadataInformer(
+            self.kv, f"{self._root}/", self._codec_for_key, handler, self.offloader
+        )
 
     def _codec_for_key(self, path: str) -> ObjectCodec | None:
         """Return the codec for a key of the store, or None if it belongs to no known resource."""

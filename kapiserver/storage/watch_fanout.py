@@ -19,7 +19,7 @@ from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.offload import is_large
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import EventType, Framer, WatchSink
 from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_cache import CachedEvent, WatchCache
@@ -120,9 +120,12 @@ class Watcher:
 class WatcherGroup:
     """Watchers with the same scope (a prefix, or one key), selection and frames."""
 
-    __slots__ = ("framer", "identity", "scope", "selection", "watchers")
+    __slots__ = ("framer", "identity", "offloader", "scope", "selection", "watchers")
 
-    def __init__(self, scope: str, selection: Selection, framer: Framer) -> None:
+    def __init__(
+        self, scope: str, selection: Selection, framer: Framer, offloader: Offloader
+    ) -> None:
+        self.offloader = offloader
         self.scope = scope
         self.selection = selection
         self.framer = framer
@@ -137,11 +140,14 @@ class WatcherGroup:
         """Yield the frame of each event, b"" for an event that the selection does not match."""
         selection, framer = self.selection, self.framer
         for event in events:
+            for entry in (event.entry, event.previous):
+                if entry is not None and entry.is_large:
+                    await self.offloader.is_selected(entry, selection)
             visible = visible_event(event, selection)
             if visible is None:
                 yield b""
                 continue
-            if is_large(visible.entry):
+            if visible.entry.is_large:
                 await framer.prepare(visible.entry)
             yield framer.event(visible.kind, visible.entry)
 
@@ -400,10 +406,12 @@ async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIt
     """Yield the frame of each object, b"" for one that the selection does not match."""
     selection, framer = watcher.group.selection, watcher.framer
     for entry in initial:
+        if entry.is_large:
+            await watcher.group.offloader.is_selected(entry, selection)
         if not entry.is_selected(selection):
             yield b""
             continue
-        if is_large(entry):
+        if entry.is_large:
             await framer.prepare(entry)
         yield framer.event("ADDED", entry)
 

@@ -39,7 +39,8 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
             dry_run=dry_run,
         )
         if new is not None:
-            _drop_duplicate_owners(attributes, new)
+            owners = metadata_of(new).get("ownerReferences") or ()
+            await server.stores.offloader.run(len(owners), _drop_duplicate_owners, attributes, new)
         plugins = server.plugin_chain(resource, operation)
         for name, hook in plugins.admit:
             await _run(server, "admit", name, hook, attributes, new, old)

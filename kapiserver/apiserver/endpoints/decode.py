@@ -120,6 +120,15 @@ def decode_object(
     return to_hub(server.scheme, target, decoded.object)
 
 
+async def decode_body(
+    server: Server, target: Target, body: Body, validation: FieldValidation, warnings: Warnings
+) -> Tree:
+    """Return `decode_object` of a body; a costly body is decoded in a thread. Raises BadRequest,
+    InvalidObject, TooMuchWork."""
+    run = server.stores.offloader.run
+    return await run(body.cost, decode_object, server, target, body, validation, warnings)
+
+
 def kind_mismatch_error(target: Target, kind: GroupVersionKind, name: str) -> Exception:
     """Return the error for a custom object whose kind or version is not that of the target."""
     if not kind.kind:

@@ -34,7 +34,7 @@ from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
 from kapiserver.storage.entry import Entry, encoding_of
-from kapiserver.storage.offload import Offloader, is_large
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import ListResult
 from kapiserver.storage.time_slice import TimeSlice
 
@@ -235,7 +235,7 @@ class ListItems:
     def __iter__(self) -> Iterator[Tree]:
         for entry in self.entries:
             # The tree of a large object is made in a thread, which must not change the cache.
-            large = is_large(entry)
+            large = entry.is_large
             tree = (entry.cached_tree or entry.codec.tree(entry)) if large else entry.tree()
             yield self.make(tree)
 
@@ -288,7 +288,7 @@ async def _whole_document(
     for entry in items.entries:
         members.append(await offloader.run_for_entry(entry, next, items_left))
         await time_slice.yield_if_expired()
-    is_long = len(members) >= OFFLOAD_COUNT or any(map(is_large, items.entries))
+    is_long = len(members) >= OFFLOAD_COUNT or any(entry.is_large for entry in items.entries)
     return await offloader.run(
         LARGE if is_long else 0, plain_response, server, response_format, head
     )

@@ -100,6 +100,12 @@ def selection_of(info: RequestInfo, options: Tree, resource: Resource) -> Select
     return selectors.parse(options.get("labelSelector") or "", f"metadata.name={name}", resource)
 
 
+def selector_cost(options: Tree) -> int:
+    """Return the cost of parsing the selectors: the number of their terms and values."""
+    selectors_text = (options.get("labelSelector") or "", options.get("fieldSelector") or "")
+    return sum(text.count(",") for text in selectors_text)
+
+
 def list_query(info: RequestInfo, target: Target, options: Tree) -> ListQuery:
     """Return ListOptions as a query of the store. Raises BadObject."""
     return ListQuery(

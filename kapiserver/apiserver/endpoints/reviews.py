@@ -61,9 +61,14 @@ async def create_review(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
 ) -> Tree:
     """Return the review in the body with its status."""
-    review = decode_object(server, target, body, field_validation(options), caller.warnings)
-    check_namespace(target, review)
-    track_ownership(server, caller, target, options, live=None, new=review)
+
+    def new_review() -> Tree:
+        review = decode_object(server, target, body, field_validation(options), caller.warnings)
+        check_namespace(target, review)
+        track_ownership(server, caller, target, options, live=None, new=review)
+        return review
+
+    review = await server.stores.offloader.run(body.cost, new_review)
     return await REVIEWS[target.resource.kind](server, caller.user, review)
 
 

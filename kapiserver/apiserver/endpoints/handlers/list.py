@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import negotiate_response
 from kapiserver.apiserver.endpoints.object_responses import list_response, prepare_listing
-from kapiserver.apiserver.endpoints.options import list_query, read_options
+from kapiserver.apiserver.endpoints.options import list_query, read_options, selector_cost
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
@@ -15,6 +15,8 @@ async def list_(server: Server, request: Request, target: Target) -> AnyResponse
     """Return the list, or a page of it."""
     response_format = negotiate_response(server, request, target)
     options = read_options(server, request, "ListOptions")
-    listing = await target.store.list(list_query(request.info, target, options))
+    run = server.stores.offloader.run
+    query = await run(selector_cost(options), list_query, request.info, target, options)
+    listing = await target.store.list(query)
     await prepare_listing(response_format, target, listing)
     return await list_response(server, request, response_format, target, listing)

@@ -8,7 +8,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat, negotiate_stream
 from kapiserver.apiserver.endpoints.object_responses import current_time, table_builder
-from kapiserver.apiserver.endpoints.options import read_options, watch_query
+from kapiserver.apiserver.endpoints.options import read_options, selector_cost, watch_query
 from kapiserver.apiserver.endpoints.watch_frames import MetadataFramer, TableFramer
 from kapiserver.apiserver.errors import status_of
 from kapiserver.apiserver.request import Request
@@ -24,7 +24,8 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     response_format = negotiate_stream(server, request, target)
     options = read_options(server, request, "ListOptions")
     framer = _framer(server, request, response_format, target)
-    query = watch_query(request.info, target, options)
+    run = server.stores.offloader.run
+    query = await run(selector_cost(options), watch_query, request.info, target, options)
     sink = request.open_sink()
     if response_format.convert is None:
         await _compile_encoder(target, encoding_of(target.version, response_format.media.extension))

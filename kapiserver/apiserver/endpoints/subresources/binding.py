@@ -25,7 +25,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
     check_namespace,
-    decode_object,
+    decode_body,
     field_validation,
     read_body,
 )
@@ -55,7 +55,7 @@ async def bind_pod(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
 ) -> Tree:
     """Assign the pod of a Binding to its node and return a Status."""
-    binding = decode_object(server, target, body, field_validation(options), caller.warnings)
+    binding = await decode_body(server, target, body, field_validation(options), caller.warnings)
     check_namespace(target, binding)
     name = name_of(binding)
     if target.key.name and name != target.key.name:
@@ -77,6 +77,7 @@ async def bind_pod(
             uid=uid_of(binding) or None, resource_version=resource_version_of(binding) or None
         ),
         dry_run=dry_run,
+        cost=body.cost,
     )
     return status(code=201, message="", outcome=SUCCESS)
 

@@ -29,7 +29,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
     check_namespace,
-    decode_object,
+    decode_body,
     field_validation,
     read_body,
 )
@@ -69,7 +69,7 @@ async def evict_pod(
 ) -> Tree:
     """Delete the pod of an Eviction and return a Status, a failure if its budgets overlap. Raises
     TooManyRequests if a budget does not allow it now."""
-    eviction = decode_object(server, target, body, field_validation(options), caller.warnings)
+    eviction = await decode_body(server, target, body, field_validation(options), caller.warnings)
     check_namespace(target, eviction)
     if name_of(eviction) != target.key.name:
         raise BadRequest("name in URL does not match name in Eviction object")

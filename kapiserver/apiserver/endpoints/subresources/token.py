@@ -15,7 +15,12 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.endpoints.decode import Body, decode_object, field_validation, read_body
+from kapiserver.apiserver.endpoints.decode import (
+    Body,
+    decode_body,
+    field_validation,
+    read_body,
+)
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
 from kapiserver.apiserver.endpoints.responses import tree_response
@@ -49,7 +54,9 @@ async def create_token(
     tokens = server.service_account_tokens
     if tokens is None:
         raise UnknownResource
-    token_request = decode_object(server, target, body, field_validation(options), caller.warnings)
+    token_request = await decode_body(
+        server, target, body, field_validation(options), caller.warnings
+    )
     _check_metadata(target, token_request)
     account = (await target.store.get(target.key)).tree()
     spec = token_request.setdefault("spec", {})

@@ -80,9 +80,9 @@ class _Source:
     """The source of one v3 document.
 
     version_key changes when the content of the document does
-    type_of     types of the kinds that were served at that time; a custom kind may be removed
-    etag        for a document of custom kinds only: known without building it, so that the index of
-                many custom groups builds no document; otherwise ""
+    type_of     returns the types of the kinds served now, even if a custom kind is removed later
+    etag        of a document of custom kinds only, known without building it, so that the index
+                of many custom groups builds no document; "" for other documents
     """
 
     version_key: Hashable
@@ -93,7 +93,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _CachedDocument:
-    """A document of some version key, being built or finished."""
+    """A document, built or being built, and the version key of its source."""
 
     version_key: Hashable
     document: asyncio.Task[OpenAPIDocument]

@@ -1,9 +1,9 @@
 """Encodes OpenAPI documents as Protobuf messages.
 
 Each message is a table: the key in JSON, the number of the field, the function that encodes it.
-Keys without a row are left out; keys that begin with `x-` are extensions. Knows no particular
-document. Mirrors OpenAPIv2.proto and OpenAPIv3.proto of google/gnostic-models, which encode values
-of any type as YAML text; JSON is YAML.
+Other keys are left out, except extensions, which begin with `x-`. Knows no particular document.
+Mirrors OpenAPIv2.proto and OpenAPIv3.proto of google/gnostic-models, which encode values of any
+type as YAML text; JSON is YAML.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _bounds(first: int) -> dict[str, tuple[int, WriteField]]:
 
 
 def _v2(name: str) -> Write:
-    return lambda tree: _encode_message(_V2, name, tree)  # late: the table refers to itself
+    return lambda tree: _encode_message(_V2, name, tree)  # read later: the table refers to itself
 
 
 def _parameter_v2(value: Mapping[str, Any]) -> bytes:
@@ -277,9 +277,9 @@ _schema_v3 = _or_reference(_v3("Schema"))
 
 
 def _default_v3(number: int, value: Value) -> bytes:
-    """Numbers, booleans and strings; there is no room for anything else."""
+    """Encode a number, boolean or string; the message has no field for other defaults."""
     if isinstance(value, bool):
-        # Inside a choice a zero is written, too.
+        # A field of a oneof is written even if it is false.
         return _length_delimited(number, encode_varint(2 << 3) + bytes([value]))
     if isinstance(value, int | float):
         return _length_delimited(number, encode_varint(1 << 3 | 1) + struct.pack("<d", value))
@@ -290,7 +290,7 @@ def _default_v3(number: int, value: Value) -> bytes:
     )
 
 
-_MANY_SCHEMAS: WriteField = _repeated_field(_schema_v3)
+_SCHEMAS: WriteField = _repeated_field(_schema_v3)
 
 _V3: _Tables = {
     "Document": (
@@ -372,9 +372,9 @@ _V3: _Tables = {
             "required": (23, _texts),
             "enum": (24, _repeated_any_field),
             "type": (25, _text),
-            "allOf": (26, _MANY_SCHEMAS),
-            "oneOf": (27, _MANY_SCHEMAS),
-            "anyOf": (28, _MANY_SCHEMAS),
+            "allOf": (26, _SCHEMAS),
+            "oneOf": (27, _SCHEMAS),
+            "anyOf": (28, _SCHEMAS),
             "not": (29, _message_field(_v3("Schema"))),
             "items": (30, _message_field(lambda value: _length_delimited(1, _schema_v3(value)))),
             "properties": (31, _message_field(_map_message(_schema_v3))),

@@ -368,9 +368,8 @@ def _response(resource: Resource, verb: str, kind: GroupVersionKind) -> GroupVer
 def _patch_types(version_paths: _VersionPaths, kind: GroupVersionKind) -> tuple[str, ...]:
     if version_paths.type_of(kind).wire:
         return PATCH_TYPES
-    return tuple(
-        name for name in PATCH_TYPES if name != _STRATEGIC
-    )  # custom kinds have no merge keys
+    # Fields of custom kinds have no merge keys.
+    return tuple(name for name in PATCH_TYPES if name != _STRATEGIC)
 
 
 def _watch_operations(version_paths: _VersionPaths, resource: Resource) -> Iterator[Operation]:
@@ -378,28 +377,26 @@ def _watch_operations(version_paths: _VersionPaths, resource: Resource) -> Itera
     root = f"{version_paths.root}/watch"
     kind = resource.kind
     scope = "Namespaced" if resource.namespaced else ""
-    list_text, object_text = (
-        f"changes to a list of {kind}{_DEPRECATION}",
-        f"changes to an object of kind {kind}",
-    )
+    list_text = f"watch changes to a list of {kind}{_DEPRECATION}"
+    object_text = f"watch changes to an object of kind {kind}{_DEPRECATION} and a 'fieldSelector'"
     collection = _collection(root, resource)
     watches = [
         (
             collection,
             f"watch{version_paths.name}{scope}{kind}List",
             "watchlist",
-            f"watch {list_text}",
+            list_text,
         ),
         (
             f"{collection}/{{name}}",
             f"watch{version_paths.name}{scope}{kind}",
             "watch",
-            f"watch {object_text}{_DEPRECATION} and a 'fieldSelector'",
+            object_text,
         ),
     ]
     if resource.namespaced:
         id_ = f"watch{version_paths.name}{kind}ListForAllNamespaces"
-        watches.append((f"{root}/{resource.name}", id_, "watchlist", f"watch {list_text}"))
+        watches.append((f"{root}/{resource.name}", id_, "watchlist", list_text))
     for path, id_, action, description in watches:
         query = _option_parameters(
             version_paths.type_of, GroupVersionKind(META, "v1", "ListOptions")

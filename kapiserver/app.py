@@ -6,6 +6,7 @@ Parts that a test may replace (clock, identifiers, filters, authorizer, faults) 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import tempfile
@@ -68,6 +69,7 @@ from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.compaction import Compactor
+from kapiserver.storage.errors import StorageError
 from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.metered_store import MeteredStore
@@ -249,6 +251,8 @@ async def _start_loops(
     if classifier is not None:
         classifier.start()
         stack.callback(classifier.stop)
+    with contextlib.suppress(StorageError):  # a paged list tries again
+        await app.server.stores.load_token_codec()  # saves the key before the disk may be full
     manager = ControllerManager(app.server, ca_text=ca_text, registry=registry)
     await manager.start()
     stack.push_async_callback(manager.stop)

@@ -192,14 +192,22 @@ async def _run_server(config: Config, channel: WorkerChannel | None = None) -> N
     server = serve(config) if channel is None else serve(config, barrier=channel.wait_all_ready)
     async with server as running:
         if channel is None or channel.prints_greeting:
-            sys.stdout.write(_greeting(running))
-            sys.stdout.flush()
+            _print_greeting(running)
         if channel is not None:
             channel.on_supervisor_exit(signals.stop.set)
         manage_memory()
         set_switch_interval()
         signals.serve(reload=running.reload, status=running.status)
         await signals.stop.wait()
+
+
+def _print_greeting(running: RunningServer) -> None:
+    try:
+        sys.stdout.write(_greeting(running))
+        sys.stdout.flush()
+    except OSError:  # a file on a full disk, or a pipe without a reader
+        with open(os.devnull, "wb") as null:  # takes the buffered text when the process ends
+            os.dup2(null.fileno(), sys.stdout.fileno())
 
 
 def _greeting(running: RunningServer) -> str:

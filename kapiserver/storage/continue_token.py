@@ -20,7 +20,7 @@ from kapiserver.storage.kv import KV, Revision
 SECRET = "/kapiserver/continue-token-secret"
 """The key in the store, below its root, of the encryption key."""
 
-_KEY_BYTES = 32
+SECRET_BYTES = 32
 _NONCE_BYTES = 12
 _MAX_TOKEN_LENGTH = 8192
 """Longer tokens are rejected."""
@@ -101,18 +101,17 @@ def _associated_data(prefix: str, selectors: str) -> bytes:
     return f"{prefix}\0{selectors}".encode()
 
 
-async def load_continue_token_codec(kv: KV, *, root: str = "") -> ContinueTokenCodec:
-    """Return the codec of a store, and create its encryption key below `root` if it has none.
-    Raises Unavailable, Corrupt."""
+async def load_continue_token_codec(kv: KV, secret: bytes, *, root: str = "") -> ContinueTokenCodec:
+    """Return the codec of a store, and save `secret` as its encryption key below `root` if it has
+    none. Raises Refused if it cannot be saved, Unavailable, Corrupt."""
     key = root + SECRET
     item = (await kv.get(key)).item
     if item is None:
-        secret = os.urandom(_KEY_BYTES)
         try:
             await kv.create(key, secret)
         except KeyExists:  # another server created it first
             item = (await kv.get(key)).item
     value = secret if item is None else item.value
-    if len(value) != _KEY_BYTES:
-        raise Corrupt(f"{key} holds {len(value)} bytes, not {_KEY_BYTES}")
+    if len(value) != SECRET_BYTES:
+        raise Corrupt(f"{key} holds {len(value)} bytes, not {SECRET_BYTES}")
     return ContinueTokenCodec(value)

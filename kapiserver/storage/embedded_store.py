@@ -22,11 +22,19 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from kapiserver.storage.clock import Clock, SystemClock, Timer
-from kapiserver.storage.errors import Conflict, Corrupt, FutureRevision, StorageError, Unavailable
+from kapiserver.storage.errors import (
+    Conflict,
+    Corrupt,
+    FutureRevision,
+    Refused,
+    StorageError,
+    Unavailable,
+)
 from kapiserver.storage.kv import KV, EventSink, GetResult, KVEvent, RangeResult, Revision, Watch
 from kapiserver.storage.kv_watch import HistoryPage, KVWatch, WatchIndex
 from kapiserver.storage.remaining_count import RemainingCounts
-from kapiserver.storage.sqlite import Database, FileLock, Write, lock_file
+from kapiserver.storage.sqlite import Database, Write
+from kapiserver.storage.sqlite_lock import FileLock, lock_file
 
 T = TypeVar("T")
 ReadResult = TypeVar("ReadResult", GetResult, RangeResult)
@@ -308,7 +316,7 @@ class EmbeddedStore(KV):
         database: Database | None = None
         try:
             lock = lock_file(self._path) if self._path is not None else None
-            database = Database(self._path)
+            database = self._open_database()
             self._report(
                 [_JobResult(self._open_job, (database.revision(), database.next_expiry()))]
             )
@@ -326,6 +334,17 @@ class EmbeddedStore(KV):
             if lock is not None:
                 lock.release()
             self._call_on_loop(self._on_writer_end)
+
+    def _open_database(self) -> Database:
+        """Open the file; on a full disk without a file for the index of SQLite's write-ahead log,
+        and so without reader threads."""
+        try:
+            return Database(self._path)
+        except Refused as error:
+            database = Database(self._path, exclusive=True)
+            self._readers = None
+            _log.warning("%s; until the next start one thread reads and writes", error)
+            return database
 
     def _batches(self) -> Iterator[list[_Job]]:
         """Yield batches of all waiting jobs, until the store is closed."""

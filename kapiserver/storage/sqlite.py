@@ -31,7 +31,6 @@ from kapiserver.storage.errors import (
     KeyExists,
     Refused,
     StorageError,
-    StoreLocked,
     Unavailable,
 )
 from kapiserver.storage.kv import GetResult, KeyValue, KVEvent, RangeResult, Revision
@@ -144,48 +143,24 @@ def check_layout(sql: sqlite3.Connection, path: Path | None) -> int:
     return layout
 
 
-class FileLock:
-    """An exclusive lock on a file; released when the process ends."""
-
-    def __init__(self, path: Path) -> None:
-        """Take the lock. Raises StoreLocked."""
-        # An open exclusive transaction on an empty database: SQLite's locks are portable.
-        self._connection = sqlite3.connect(
-            f"{path}.lock", timeout=0, isolation_level=None, check_same_thread=False
-        )
-        try:
-            self._connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            self._connection.close()
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-            raise StoreLocked(
-                f"{path} is in use by another kapiserver: stop it, or choose another --storage"
-            ) from error
-
-    def release(self) -> None:
-        """Release the lock. Idempotent."""
-        self._connection.close()
-
-
-def lock_file(path: Path) -> FileLock:
-    """Create the file if it is missing, readable by its owner only, and return its lock. Raises
-    StoreLocked, Unavailable."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        return FileLock(path)
-    except (OSError, sqlite3.Error) as error:
-        raise Unavailable(f"cannot open {path}: {error}") from error
-
-
 class Database:
     """One connection to a store, and the SQL that runs on it."""
 
-    def __init__(self, path: Path | None, counts: RemainingCounts | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | None,
+        counts: RemainingCounts | None = None,
+        *,
+        exclusive: bool = False,
+    ) -> None:
         """Open the file, or a new store in memory, and create missing tables. Raises Corrupt,
-        Unavailable."""
+        Unavailable.
+
+        exclusive   no other connection can be opened, and SQLite needs no file for the index of
+                    its write-ahead log
+        """
         self._path = path
+        self._exclusive = exclusive
         self._counts = counts or RemainingCounts()
         self._wal = f"{path}-wal"
         self._truncate_at = 0
@@ -205,6 +180,8 @@ class Database:
 
     def _set_up(self) -> None:
         run = self._sql.execute
+        if self._exclusive:
+            run("PRAGMA locking_mode = EXCLUSIVE")
         layout = check_layout(self._sql, self._path)
         if self._path is not None:
             if not layout:

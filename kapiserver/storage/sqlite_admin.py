@@ -16,7 +16,8 @@ from pathlib import Path
 
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.sqlite import Database, FileLock, check_layout, translate_errors
+from kapiserver.storage.sqlite import Database, check_layout, translate_errors
+from kapiserver.storage.sqlite_lock import FileLock
 
 Progress = Callable[[str, int, int], None]
 """Receives the current step, how much of it is done, and its total."""

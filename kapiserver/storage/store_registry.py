@@ -19,12 +19,16 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.clock import Clock
-from kapiserver.storage.continue_token import ContinueTokenCodec, load_continue_token_codec
+from kapiserver.storage.continue_token import (
+    SECRET_BYTES,
+    ContinueTokenCodec,
+    load_continue_token_codec,
+)
 from kapiserver.storage.converting_store import ConvertingStore
 from kapiserver.storage.encoding_cache import DEFAULT_BYTES, EncodingCache
 from kapiserver.storage.encryption import IDENTITY, EncryptionRules
 from kapiserver.storage.encryption_store import EncryptedStore
-from kapiserver.storage.errors import ConversionRefused
+from kapiserver.storage.errors import ConversionRefused, Refused
 from kapiserver.storage.kv import KV
 from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
 from kapiserver.storage.list_encoder import ListEncoder
@@ -114,10 +118,11 @@ class StoreRegistry:
             scheme=scheme,
             clock=clock,
             identifiers=identifiers or RandomIdentifiers(),
-            load_token_codec=self._load_token_codec,
+            load_token_codec=self.load_token_codec,
             offloader=self.offloader,
         )
         self._token_codec: ContinueTokenCodec | None = None
+        self._unsaved_token_secret = os.urandom(SECRET_BYTES)
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
         """By `Resource.store_key`."""
         self._stores_by_name: dict[tuple[GroupVersion, str], ResourceStore] = {}
@@ -189,9 +194,17 @@ class StoreRegistry:
         for store in self._stores.values():
             store.stop()
 
-    async def _load_token_codec(self) -> ContinueTokenCodec:
+    async def load_token_codec(self) -> ContinueTokenCodec:
+        """Return the codec of continue tokens; the first call saves its key in the store. Raises
+        Unavailable, Corrupt."""
         if self._token_codec is None:
-            self._token_codec = await load_continue_token_codec(self.kv, root=self._root)
+            secret = self._unsaved_token_secret
+            try:
+                self._token_codec = await load_continue_token_codec(
+                    self.kv, secret, root=self._root
+                )
+            except Refused:  # the disk is full: these tokens are for this server alone
+                return ContinueTokenCodec(secret)
         return self._token_codec
 
     def _converting_store(self, kv: KV, kind_info: KindInfo, definition: Definition) -> KV:

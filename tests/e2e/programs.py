@@ -33,10 +33,16 @@ class Server:
     folder: Path
 
 
-def start(folder: Path, *arguments: str) -> Server:
-    """Run `kapiserver serve` in a process of its own, and wait until it is ready."""
+def start(folder: Path, *arguments: str, before_exec: Callable[[], None] | None = None) -> Server:
+    """Run `kapiserver serve` in a process of its own, and wait until it is ready.
+
+    before_exec     called in that process, which need not be able to write: the kubeconfig of an
+                    earlier start stays where it is, and the server need only be alive
+    """
+    health = "/readyz" if before_exec is None else "/livez"
     kubeconfig = folder / "kubeconfig"
-    kubeconfig.unlink(missing_ok=True)
+    if before_exec is None:
+        kubeconfig.unlink(missing_ok=True)
     command = [
         sys.executable, "-m", "kapiserver.cli", "serve",
         "--bind-address", "127.0.0.1", "--secure-port", "0",
@@ -44,14 +50,16 @@ def start(folder: Path, *arguments: str) -> Server:
         "--kubeconfig-out", str(kubeconfig), *arguments,
     ]  # fmt: skip
     with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=log, stderr=log, preexec_fn=before_exec
+        )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if process.poll() is not None:
             break
         if kubeconfig.exists():
             running_server = _described(process, kubeconfig, folder)
-            if _is_ready(running_server):
+            if _is_healthy(running_server, health):
                 return running_server
         time.sleep(0.01)
     process.kill()
@@ -80,12 +88,12 @@ def _described(process: subprocess.Popen[bytes], kubeconfig: Path, folder: Path)
     )
 
 
-def _is_ready(server: Server) -> bool:
+def _is_healthy(server: Server, path: str) -> bool:
     host = server.url.removeprefix("https://")
     context = ssl.create_default_context(cafile=str(server.ca_file))
     connection = http.client.HTTPSConnection(host, timeout=5, context=context)
     try:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     except OSError:
         return False

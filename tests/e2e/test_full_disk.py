@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
+import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from kapiserver.storage.backends import open_store
+from kapiserver.storage.continue_token import SECRET
 from tests.e2e.cluster import CONFIGMAPS, call, create, names, open_response
-from tests.e2e.programs import start, stop
+from tests.e2e.programs import Server, start, stop
+from tests.storage.etcd_server import free_port
 
 if sys.platform == "linux":
     import resource
@@ -62,3 +70,107 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert set(names(call(server, "GET", CONFIGMAPS))) >= set(acknowledged)
     finally:
         stop(server)
+
+
+class Disk(Protocol):
+    """The disk of a server's files."""
+
+    folder: Path
+
+    def fill(self) -> Callable[[], None]:
+        """Leave no byte free; the result is called in the server's process before it starts."""
+
+    def free(self, server: Server) -> None:
+        """Make space."""
+
+
+class LimitedFiles:
+    """A disk on which a process may write no file at all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def fill(self) -> Callable[[], None]:
+        return functools.partial(
+            resource.setrlimit, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY)
+        )
+
+    def free(self, server: Server) -> None:
+        limit_files(server.process.pid, resource.RLIM_INFINITY)
+
+
+class SmallFileSystem:
+    """A file system of 4 MB."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
+        if subprocess.run(mount, check=False, capture_output=True).returncode:
+            pytest.skip("this user may not mount a file system")
+
+    def fill(self) -> Callable[[], None]:
+        with (self.folder / "filler").open("ab", 0) as filler:
+            for size in (4096, 1):
+                try:
+                    while True:
+                        filler.write(bytes(size))
+                except OSError:
+                    pass
+        return int
+
+    def free(self, server: Server) -> None:
+        (self.folder / "filler").unlink()
+
+
+@pytest.fixture(params=[LimitedFiles, SmallFileSystem])
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disk]:
+    """A disk that a test can fill."""
+    made: Disk = request.param(tmp_path)
+    yield made
+    if isinstance(made, SmallFileSystem):
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+async def _forget_token_secret(path: Path) -> None:
+    store = await open_store(f"sqlite:{path}")
+    item = (await store.get(f"/registry{SECRET}")).item
+    assert item is not None
+    await store.delete(item.key, expected=item.revision)
+    await store.close()
+
+
+@pytest.mark.parametrize("after", ["stop", "kill", "no-secret"])
+def test_start_on_a_full_disk(disk: Disk, after: str) -> None:
+    """A server starts on a disk without a free byte, after a stop and after a kill. Lists are
+    complete, in pages too, even if the store has no secret for continue tokens; writes are 500.
+    With space again everything works."""
+    folder, port = disk.folder, f"--secure-port={free_port()}"
+    server = start(folder, port)
+    created = [f"c{number}" for number in range(5)]
+    for name in created:
+        create(server, name)
+    if after == "kill":
+        server.process.kill()
+        server.process.wait()
+    else:
+        assert stop(server) == 0
+    if after == "no-secret":
+        asyncio.run(_forget_token_secret(folder / "data" / "kapiserver.db"))
+    server = start(folder, port, before_exec=disk.fill())
+    try:
+        listed = []
+        token = ""
+        while token is not None:
+            page = call(server, "GET", f"{CONFIGMAPS}?limit=2&continue={token}")
+            listed += names(page)
+            token = page["metadata"].get("continue")
+        assert set(listed) >= set(created)
+        assert listed == names(call(server, "GET", CONFIGMAPS))
+        body = {"metadata": {"name": "refused"}, "data": {"x": "x" * 10_000}}
+        call(server, "POST", CONFIGMAPS, body, status=500)
+        disk.free(server)
+        with open_response(server, "GET", "/readyz") as response:
+            assert response.status == 200, response.read()
+        create(server, "later")
+    finally:
+        assert stop(server) == 0

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.continue_token import (
     SECRET,
+    SECRET_BYTES,
     BadToken,
     ContinueToken,
     ContinueTokenCodec,
@@ -115,8 +116,10 @@ def test_all_servers_of_a_store_share_the_secret() -> None:
 
     async def scenario() -> None:
         store = await open_store("sqlite::memory:")
-        first, *tokens = await asyncio.gather(*(load_continue_token_codec(store) for _ in range(8)))
-        tokens.append(await load_continue_token_codec(store))
+        first, *tokens = await asyncio.gather(
+            *(load_continue_token_codec(store, os.urandom(SECRET_BYTES)) for _ in range(8))
+        )
+        tokens.append(await load_continue_token_codec(store, os.urandom(SECRET_BYTES)))
         assert all(token.decode(first.encode(TOKEN, PREFIX), PREFIX) == TOKEN for token in tokens)
         await store.close()
 
@@ -130,7 +133,7 @@ def test_a_damaged_secret_is_corrupt() -> None:
         store = await open_store("sqlite::memory:")
         await store.create(SECRET, b"short")
         with pytest.raises(Corrupt):
-            await load_continue_token_codec(store)
+            await load_continue_token_codec(store, os.urandom(SECRET_BYTES))
         await store.close()
 
     asyncio.run(scenario())

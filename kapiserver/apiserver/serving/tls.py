@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.private_files import write_private
+from kapiserver.apiserver.private_files import PUBLIC, write_private
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -259,7 +259,8 @@ def _write(
         serialization.NoEncryption(),
     )
     write_private(pair.key, key_text)
-    pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    certificate_text = certificate.public_bytes(serialization.Encoding.PEM)
+    write_private(pair.certificate, certificate_text, mode=PUBLIC)
 
 
 def pem_base64(path: Path) -> str:

@@ -22,9 +22,10 @@ apimachinery/pkg/api/errors. Knows no HTTP library and no handler.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kapiserver.api import errors as api
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.status import cause, details, status
@@ -251,6 +252,11 @@ def _named_object(code: int, reason: str) -> ToStatus:
     return to_status
 
 
+def _own_status(error: Any, _info: RequestInfo) -> Tree:
+    own_status: Tree = error.status
+    return own_status
+
+
 def _expired(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, storage.Expired)
     tree = status(code=410, reason="Expired", message=str(error))
@@ -307,6 +313,8 @@ TABLE: dict[type[Exception], ToStatus] = {
     api.FieldConflicts: _field_conflicts,
     api.PatchFailed: _patch_failed,
     api.PatchTooLong: _with_message(413, "RequestEntityTooLarge"),
+    # calls of the internal client
+    StatusError: _own_status,
     # codecs
     codecs.Malformed: _BAD_REQUEST,
     codecs.MissingKind: _BAD_REQUEST,

@@ -229,6 +229,32 @@ class InternalResource(ResourceClient):
             )
             return self._tree(target, written.entry)
 
+    async def update_with_retry(
+        self,
+        name: str,
+        change: Callable[[Tree], Tree],
+        *,
+        subresource: str = "",
+        **parameters: str | int,
+    ) -> Tree:
+        """Update an object to `change(current)` as one guaranteed update of its store. `change`
+        may be called more than once; its errors that have a Status are raised as StatusError."""
+        from kapiserver.apiserver.endpoints.operations import patch as operations
+
+        info = self._info("update", name, subresource)
+        with _as_status_error(info):
+            target = await self._target(info)
+            _check_is_object(target)
+            options = parse_options(self._server, _query(parameters), "UpdateOptions")
+            written = await operations.patch_object(
+                self._server,
+                target,
+                self._caller(),
+                options,
+                operations.function_patch(change, field_validation(options)),
+            )
+            return self._tree(target, written.entry)
+
     async def apply(
         self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
     ) -> Tree:

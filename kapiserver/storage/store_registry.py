@@ -105,6 +105,7 @@ class StoreRegistry:
         hooks: Callable[[StoreRegistry], StoreHooks] = lambda _: StoreHooks(),
     ) -> None:
         self.kv = kv
+        self.clock = clock
         self._codecs = codecs
         self._root = root
         self._event_ttl = event_ttl

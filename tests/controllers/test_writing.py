@@ -56,6 +56,64 @@ def test_system_namespaces() -> None:
     assert first == second
 
 
+def test_addresses(api, core, namespace):
+    """The managedFields of the IPAddress of a Service are those that a write as kube-apiserver
+    would give it."""
+    spec = {"ports": [{"port": 80}]}
+    service = api.post(f"{core}/services", {"metadata": {"name": "s"}, "spec": spec}).json
+    addresses = "/apis/networking.k8s.io/v1/ipaddresses"
+    created = api.get(f"{addresses}/{service['spec']['clusterIP']}").json
+    (entry,) = created["metadata"]["managedFields"]
+    reference = {"resource": "services", "namespace": namespace, "name": "s"}
+    other = {
+        "metadata": {"name": "192.0.2.7", "labels": created["metadata"]["labels"]},
+        "spec": {"parentRef": reference},
+    }
+    (expected,) = api.post(f"{addresses}?fieldManager=kube-apiserver", other).json["metadata"][
+        "managedFields"
+    ]
+    api.delete(f"{addresses}/192.0.2.7")
+    assert entry | {"time": ""} == expected | {"time": ""}
+
+
+def test_charged_quota(api, core):
+    """A quota that is charged has a manager of its status."""
+    quotas = f"{core}/resourcequotas"
+    api.post(quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "5"}}})
+    wait_until(api, quotas, "q", lambda obj: "used" in (obj.get("status") or {}))
+    assert api.post(f"{core}/configmaps", {"metadata": {"name": "c"}}).status == 201
+    quota = api.get(f"{quotas}/q").json
+    owned = {
+        entry["manager"]: entry["fieldsV1"]
+        for entry in quota["metadata"]["managedFields"]
+        if entry.get("subresource") == "status"
+    }
+    assert owned["kube-apiserver"] == {"f:status": {"f:used": {"f:configmaps": {}}}}
+
+
+def test_evicting_budget(api, core, namespace):
+    """A budget that an eviction decrements has a manager of its status."""
+    pod = {
+        "metadata": {"name": "p", "labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    api.post(f"{core}/pods", pod)
+    condition = {"type": "Ready", "status": "True"}
+    status = {"phase": "Running", "conditions": [condition]}
+    api.patch(f"{core}/pods/p/status", {"status": status})
+    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    spec = {"minAvailable": 0, "selector": {"matchLabels": {"a": "b"}}}
+    api.post(budgets, {"metadata": {"name": "b"}, "spec": spec})
+    wait_until(
+        api, budgets, "b", lambda obj: (obj.get("status") or {}).get("disruptionsAllowed") == 1
+    )
+    assert api.post(f"{core}/pods/p/eviction", {"metadata": {"name": "p"}}).status == 201
+    entries = api.get(f"{budgets}/b").json["metadata"]["managedFields"]
+    owned = {entry.get("manager"): entry for entry in entries}
+    assert owned["kube-apiserver"]["subresource"] == "status"
+    assert "f:disruptedPods" in owned["kube-apiserver"]["fieldsV1"]["f:status"]
+
+
 def test_admission_sees_service_accounts() -> None:
     """Writes of controllers pass admission as the users of their service accounts."""
     users: set[tuple[str, str]] = set()

@@ -283,7 +283,7 @@ def test_unconditional_update() -> None:
             await leases.update(key("a"), lambda _: json.loads(json.dumps(lease)))
         assert str(caught.value) == (
             'leases.coordination.k8s.io "a" is invalid: metadata.resourceVersion: '
-            "Invalid value: 0x0: must be specified for an update"
+            "Invalid value: 0: must be specified for an update"
         )
 
     run(test)

@@ -17,6 +17,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
+from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
 from kapiserver.storage.store_registry import StoreRegistry
@@ -25,6 +26,13 @@ NETWORKING = GroupVersion("networking.k8s.io", "v1")
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"
 MANAGER_LABEL = "ipaddress.kubernetes.io/managed-by"
 MANAGER = "ipallocator.k8s.io"
+
+_MANAGED_FIELDS: Tree = {
+    "f:metadata": {"f:labels": {".": {}, f"f:{FAMILY_LABEL}": {}, f"f:{MANAGER_LABEL}": {}}},
+    "f:spec": {"f:parentRef": {".": {}, "f:name": {}, "f:namespace": {}, "f:resource": {}}},
+}
+"""The fields that kube-apiserver manages of an IPAddress that it created. A literal, because the
+allocator writes to the store, below the code that computes it."""
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -109,6 +117,16 @@ class AddressAllocator:
             "metadata": {
                 "name": str(address),
                 "labels": {FAMILY_LABEL: f"IPv{address.version}", MANAGER_LABEL: MANAGER},
+                "managedFields": [
+                    {
+                        "manager": "kube-apiserver",
+                        "operation": "Update",
+                        "apiVersion": str(NETWORKING),
+                        "time": timestamp(self._stores.clock.now()),
+                        "fieldsType": "FieldsV1",
+                        "fieldsV1": _MANAGED_FIELDS,
+                    }
+                ],
             },
             "spec": {"parentRef": parent_of(service)},
         }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
+from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.core.pod_requests import Amounts, add_amounts, amounts_of
 from kapiserver.api.core.quota_usage import (
     added_usage,
@@ -20,12 +20,12 @@ from kapiserver.api.core.quota_usage import (
     usage_of,
 )
 from kapiserver.api.group import CORE, Resource
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import NotFound
-from kapiserver.storage.query import ListQuery, Preconditions
+from kapiserver.storage.query import ListQuery
 
 
 async def validate(
@@ -62,24 +62,21 @@ async def validate(
 async def _charge(
     server: Server, attributes: Attributes, usage: Amounts, quotas: Sequence[Tree]
 ) -> None:
-    store = server.stores.by_name(CORE, "resourcequotas")
+    client = server.client(APISERVER, user_agent="kube-apiserver", authorize=False)
+    objects = client.resource("v1", "resourcequotas", namespace=attributes.target.key.namespace)
     for quota in quotas:
         if not _limited_usage(usage, quota):
             continue
-        key = ObjectKey(namespace_of(quota), name_of(quota))
         try:
-            await store.update(
-                key,
-                partial(_charge_quota, attributes, usage),
-                subresource="status",
-                preconditions=Preconditions(uid=uid_of(quota)),
+            await objects.update_with_retry(
+                name_of(quota), partial(_charge_quota, attributes, usage), subresource="status"
             )
-        except NotFound:  # the quota was deleted meanwhile
-            continue
+        except StatusError as error:
+            if error.reason != "NotFound":  # the quota was deleted meanwhile
+                raise
 
 
-def _charge_quota(attributes: Attributes, usage: Amounts, quota: Tree | None) -> Tree:
-    assert quota is not None
+def _charge_quota(attributes: Attributes, usage: Amounts, quota: Tree) -> Tree:
     total = _check_fits(attributes, usage, quota)
     quota["status"]["used"] = {name: str(total[name]) for name in sorted(total)}
     return quota

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kapiserver.api import patch_json, patch_merge, patch_strategic
+from kapiserver.api.accessors import copy_tree
 from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
 from kapiserver.api.go_format import go_value
 from kapiserver.api.group import GroupVersion
@@ -115,6 +116,10 @@ PATCH_TYPES: dict[str, PatchType] = {
 }
 """By the body's media type; messages list them in this order, CBOR last."""
 
+_FUNCTION = PatchType(
+    read=lambda change: change, apply=lambda obj, change, _: change(copy_tree(obj)), shows=_result
+)
+
 
 _CBOR_GATE = "CBORServingAndStorage"
 
@@ -193,6 +198,12 @@ def patch_of(type_: PatchType, document: Document, validation: FieldValidation) 
         type_.strict + error for error in (*type_.unknown(content), *document.repeated)
     )
     return Patch(type=type_, content=content, strict_errors=strict_errors, validation=validation)
+
+
+def function_patch(change: Callable[[Tree], Tree], validation: FieldValidation) -> Patch:
+    """Return a patch for calls within the server: a function of the object that returns the new
+    one, and may change the one that it gets."""
+    return Patch(type=_FUNCTION, content=change, strict_errors=(), validation=validation)
 
 
 def _apply_patch(

@@ -24,6 +24,7 @@ from kapiserver.api.label_selectors import selection_of, selects_everything
 from kapiserver.api.policy import v1 as policy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
@@ -41,7 +42,6 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.status import SUCCESS, cause, status
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import DeleteQuery, ListQuery
@@ -170,11 +170,12 @@ def _ignores_budget(pod: Tree, budget: Tree) -> bool:
 
 async def _decrement_budget(server: Server, target: Target, budget: Tree, *, dry_run: bool) -> None:
     """Decrement the allowed disruptions of the budget. Raises TooManyRequests, Forbidden."""
-    store = server.stores.by_name(POLICY, "poddisruptionbudgets")
+    client = server.client(APISERVER, user_agent="kube-apiserver", authorize=False)
+    namespace = target.key.namespace
+    budgets = client.resource(str(POLICY), "poddisruptionbudgets", namespace=namespace)
     now = timestamp(server.clock.now())
 
-    def decrement(current: Tree | None) -> Tree:
-        assert current is not None
+    def decrement(current: Tree) -> Tree:
         budget_status = current.setdefault("status", {})
         _check_budget(current, budget_status)
         allowed = budget_status["disruptionsAllowed"] = budget_status["disruptionsAllowed"] - 1
@@ -185,8 +186,8 @@ async def _decrement_budget(server: Server, target: Target, budget: Tree, *, dry
         reorder_keys(budget_status, policy.PodDisruptionBudgetStatus)
         return current
 
-    key = ObjectKey(target.key.namespace, name_of(budget))
-    await store.update(key, decrement, subresource="status", dry_run=dry_run)
+    options = {"dryRun": "All"} if dry_run else {}
+    await budgets.update_with_retry(name_of(budget), decrement, subresource="status", **options)
 
 
 def _check_budget(budget: Tree, budget_status: Tree) -> None:

@@ -81,7 +81,13 @@ def kind_of(obj: Tree) -> GroupVersionKind:
 
     Raises ValueError for an `apiVersion` with two slashes.
     """
-    return _kind(obj.get("apiVersion") or "", obj.get("kind") or "")
+    api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
+    if len(api_version) + len(kind) > _MAX_CACHED_LENGTH:
+        return GroupVersion.parse(api_version).with_kind(kind)
+    return _kind(api_version, kind)
+
+
+_MAX_CACHED_LENGTH = 512
 
 
 @functools.lru_cache(maxsize=1024)

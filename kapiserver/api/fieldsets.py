@@ -36,9 +36,18 @@ def field_step(name: str) -> Step:
     return f"f:{name}"
 
 
-@functools.lru_cache(maxsize=16_384, typed=True)
+_MAX_CACHED_NAME = 256
+
+
 def name_step(key: str, value: str | int | bool) -> Step:
     """Return the step to a list item that has a single key."""
+    if isinstance(value, str) and len(value) > _MAX_CACHED_NAME:
+        return key_step({key: value})
+    return _name_step_cached(key, value)
+
+
+@functools.lru_cache(maxsize=16_384, typed=True)
+def _name_step_cached(key: str, value: str | int | bool) -> Step:
     return key_step({key: value})
 
 

@@ -29,6 +29,9 @@ LATENCY: ContextVar[dict[str, float] | None] = ContextVar("LATENCY", default=Non
 if TYPE_CHECKING:
     from kapiserver.apiserver.target import Target
 
+_MAX_CACHED_PATH = 512
+_unquote_cached = functools.lru_cache(maxsize=1024)(unquote)
+
 Query: TypeAlias = Mapping[str, Sequence[str]]
 """Query parameters; each has a list of values."""
 
@@ -177,7 +180,8 @@ def parse_query(text: str) -> dict[str, list[str]]:
     return query
 
 
-@functools.lru_cache(maxsize=1024)
 def unquote_path(text: str) -> str:
     """Return a path with its percent-encoding decoded."""
-    return unquote(text) if "%" in text else text
+    if "%" not in text:
+        return text
+    return _unquote_cached(text) if len(text) <= _MAX_CACHED_PATH else unquote(text)

@@ -109,6 +109,7 @@ class Entry:
     """
 
     __slots__ = (
+        "__weakref__",
         "_encodings",
         "_selectable",
         "_tree",
@@ -133,11 +134,13 @@ class Entry:
         self.path = path
         self.value = value
         self.revision = revision
-        self._tree = tree
+        self._tree: Tree | None = None
         self._selectable: Selectable | None = None
         self._encodings: tuple[Encoding, bytes] | dict[Encoding, bytes] | None = None
         self.list_splice: ListItemSplice | None = None
         self.used = False
+        if tree is not None:
+            self.cache_tree(tree)
 
     @property
     def key(self) -> ObjectKey:

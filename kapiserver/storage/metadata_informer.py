@@ -91,7 +91,14 @@ CodecForKey: TypeAlias = Callable[[str], ObjectCodec | None]
 
 def _interned(owners: Sequence[Tree]) -> tuple[Tree, ...]:
     """Return the owners as an interned tuple, because many objects have the same owners."""
-    return _intern_owners(tuple(tuple(owner.items()) for owner in owners)) if owners else ()
+    if not owners:
+        return ()
+    if len(owners) > _MAX_INTERNED_OWNERS:
+        return tuple(owners)
+    return _intern_owners(tuple(tuple(owner.items()) for owner in owners))
+
+
+_MAX_INTERNED_OWNERS = 4
 
 
 @functools.lru_cache(maxsize=1024)

@@ -317,7 +317,6 @@ class ResourceStore(ResourceReader):
             entry.set_revision(await write)
         finally:
             self._cache.end_write(entry)
-        self._codec.on_tree_cached(entry)
 
     # Deleting.
 

@@ -106,6 +106,25 @@ def test_classification() -> None:
     assert asyncio.run(run()) == [expected for _, _, expected in CASES]
 
 
+def test_long_paths_are_not_cached() -> None:
+    """The classifier keeps no path that fills memory."""
+
+    async def run() -> int:
+        app = await build_app(Config())
+        classifier = app.server.flow_classifier
+        assert classifier is not None
+        try:
+            for length in (100, 100_000):
+                path = "/" + "a" * length
+                classifier.classify(_person("ann"), parse_request_info("GET", path, {}))
+            return classifier._cached.cache_info().currsize
+        finally:
+            app.server.stores.stop()
+            await app.kv.close()
+
+    assert asyncio.run(run()) == 1
+
+
 @pytest.mark.parametrize("path", ["/api/v1/namespaces/default", "/api/v1/namespaces/none"])
 def test_headers(make_server: Any, path: str) -> None:
     """Responses and errors name the flow; a change of the flow schemas counts at once."""

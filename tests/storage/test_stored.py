@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kapiserver.storage.query import ListQuery
+import pytest
+
+from kapiserver.storage import watch_cache
+from kapiserver.storage.query import DeleteQuery, ListQuery
 from tests.storage.objectkit import (
     CBOR,
     JSON,
@@ -135,6 +138,55 @@ def test_superseded_revisions_are_forgotten() -> None:
         assert harness.stores.encoding_cache.size < 2 * cached
 
     run(test)
+
+
+def test_nothing_stays_of_entries_that_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run and a deleted object leave nothing in the caches, whatever was made of them."""
+    monkeypatch.setattr(watch_cache, "MIN_RECENT_EVENTS", 0)
+    monkeypatch.setattr(watch_cache, "RECENT_SECONDS", -1.0)
+
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+
+        async def replace_and_measure(text: str) -> int:
+            await put(store, "stays", "data", to={"n": text})
+            store.encoder.encode_object(await store.get(key("stays")), JSON)
+            await store.wait_delivered()
+            return harness.stores.encoding_cache.size
+
+        await store.create(config_map("stays"))
+        await replace_and_measure("1")
+        before = await replace_and_measure("2")
+        for number in range(10):
+            dry_run = await store.create(config_map(f"dry{number}"), dry_run=True)
+            await store.create(config_map(f"c{number}"))
+            entry = await store.get(key(f"c{number}"))
+            deleted = await store.delete(key(f"c{number}"), DeleteQuery())
+            for each in (dry_run.entry, entry, deleted.entry):
+                store.encoder.encode_object(each, JSON)
+        assert harness.stores.encoding_cache.size > before
+        del dry_run, entry, deleted, each
+        assert await replace_and_measure("3") < before + 10  # the revision has more digits
+
+    run(test)
+
+
+def test_trees_of_new_entries_are_counted() -> None:
+    """The cache limits the trees of entries that no store has yet, too."""
+
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        dry_runs = [
+            await store.create(config_map(f"c{n}", data={"k": "v" * 500}), dry_run=True)
+            for n in range(100)
+        ]
+        assert sum(result.entry.cached_tree is not None for result in dry_runs) < 20
+        assert all(result.entry.tree()["data"] == {"k": "v" * 500} for result in dry_runs)
+        harness.stores.encoding_cache.clear()
+        assert harness.stores.encoding_cache.size == 0
+        assert all(result.entry.cached_tree is None for result in dry_runs)
+
+    run(test, encoding_cache_bytes=64_000)
 
 
 def test_encodings_do_not_depend_on_how_they_are_made() -> None:

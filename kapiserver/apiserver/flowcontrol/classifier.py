@@ -23,6 +23,8 @@ _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")
 _SCHEMAS, _LEVELS = "flowschemas", "prioritylevelconfigurations"
 _ALL = "*"
 _ACCOUNT_PREFIX = "system:serviceaccount:"
+_MAX_CACHED_LENGTH = 512
+"""Letters of group, resource, namespace and path of a request whose flow is cached."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +61,9 @@ class FlowClassifier:
         group = info.version.group
         resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
         path = "" if info.is_resource_request else info.path
-        return self._cached(
-            user.name, user.groups, info.verb, group, resource, info.namespace, path
-        )
+        is_long = len(group) + len(resource) + len(info.namespace) + len(path) > _MAX_CACHED_LENGTH
+        classify = self._classify if is_long else self._cached
+        return classify(user.name, user.groups, info.verb, group, resource, info.namespace, path)
 
     def _changed(self, _change: ObjectChange) -> None:
         self._sorted = None

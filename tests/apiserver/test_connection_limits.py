@@ -299,8 +299,18 @@ def test_incomplete_handshakes_count(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+class _LoopWithoutReaders(asyncio.SelectorEventLoop):
+    """An event loop that lacks what that of Windows lacks."""
+
+    def add_reader(self, *_: object) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, _LoopWithoutReaders])
 def test_out_of_file_descriptors(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     """Without file descriptors the server pauses, closes an unauthenticated connection, and then
     accepts again."""
@@ -326,4 +336,5 @@ def test_out_of_file_descriptors(
                 assert b"200 OK" in answer
             idle_writer.close()
 
-    asyncio.run(check())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(check())

@@ -59,6 +59,8 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._handshakes: set[asyncio.Task[None]] = set()
+        self._accepting: list[asyncio.Task[None]] = []
+        """A task for each socket, on event loops without readers."""
         self._is_stopped = False
 
     @property
@@ -93,11 +95,19 @@ class Acceptor:
     def _start(self) -> None:
         if not self._is_stopped:
             for listening in self._sockets:
-                self._loop.add_reader(listening, self._accept, listening)
+                try:
+                    self._loop.add_reader(listening, self._accept, listening)
+                except NotImplementedError:  # Windows: asyncio's loop has no readers there
+                    accepting = self._loop.create_task(self._accept_each(listening))
+                    self._accepting.append(accepting)
 
     def _pause(self) -> None:
         for listening in self._sockets:
-            self._loop.remove_reader(listening)
+            with contextlib.suppress(NotImplementedError):
+                self._loop.remove_reader(listening)
+        for accepting in self._accepting:
+            accepting.cancel()
+        self._accepting.clear()
 
     def stop(self) -> None:
         """Close the listening sockets. Handshakes go on."""
@@ -123,14 +133,26 @@ class Acceptor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in _NO_RESOURCES:
-                    raise
                 self._pause_without_resources(error)
                 return
             accepted.setblocking(False)
             self._begin_handshake(accepted, address[0])
 
+    async def _accept_each(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                accepted, address = await self._loop.sock_accept(listening)
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                self._pause_without_resources(error)
+                return
+            self._begin_handshake(accepted, address[0])
+
     def _pause_without_resources(self, error: OSError) -> None:
+        """Accept nothing for a while. Raises other errors than those of exhausted resources."""
+        if error.errno not in _NO_RESOURCES:
+            raise error
         _log.warning("cannot accept a connection: %s", error.strerror)
         self._unauthenticated.close_oldest()
         self._pause()

@@ -13,7 +13,24 @@ from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
 from kapiserver.api.label_selectors import selector_text
 from kapiserver.api.types import Tree
 
-_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion")
+_METADATA = (*_IDENTITY, "creationTimestamp")
+
+
+def scale_metadata(obj: Tree) -> Tree:
+    """Return the metadata of the Scale of an object."""
+    metadata = obj.get("metadata", {})
+    return {name: metadata[name] for name in _METADATA if name in metadata}
+
+
+def configuration_without_replicas(obj: Tree, body: Tree) -> Tree:
+    """Return kind and identity of the apply configuration of an object for that of its Scale."""
+    metadata = body.get("metadata") or {}
+    return {
+        "apiVersion": obj.get("apiVersion"),
+        "kind": obj.get("kind"),
+        "metadata": {name: value for name, value in metadata.items() if name in _IDENTITY},
+    }
 
 
 class Scale:
@@ -21,11 +38,10 @@ class Scale:
 
     def read(self, obj: Tree) -> Tree:
         """Return the Scale of an object."""
-        metadata = obj.get("metadata", {})
         scale: Tree = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
-            "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+            "metadata": scale_metadata(obj),
             "spec": {},
             "status": {"replicas": value_at(obj, "status", "replicas") or 0},
         }
@@ -53,15 +69,7 @@ class Scale:
     def configuration(self, obj: Tree, body: Tree) -> Tree:
         """Return the apply configuration of the object for that of a Scale: the object's name and
         its replicas. Raises InvalidObject."""
-        config: Tree = {
-            "apiVersion": obj.get("apiVersion"),
-            "kind": obj.get("kind"),
-            "metadata": {
-                name: value
-                for name, value in (body.get("metadata") or {}).items()
-                if name in ("name", "namespace", "uid", "resourceVersion")
-            },
-        }
+        config = configuration_without_replicas(obj, body)
         replicas = value_at(body, "spec", "replicas")
         if replicas is not None:
             if replicas < 0:

@@ -73,9 +73,7 @@ class APIServiceRegistration:
         self._context = context
         self._server = server = context.server
         self._custom = server.custom_resources
-        self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile, server.clock, workers=1, name=NAME, metrics=server.metrics.workqueues
-        )
+        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
         self._served_versions: dict[str, frozenset[GroupVersion]] = {}
         """Group-versions by definition."""
         self._definition_counts: Counter[GroupVersion] = Counter()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +16,7 @@ from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.context import Server
+from kapiserver.controllers.workqueue import Item, WorkQueue
 
 if TYPE_CHECKING:
     from kapiserver.controllers.shared_metadata import SharedMetadata
@@ -68,6 +69,15 @@ class ControllerContext:
             return []
         versions = (definition.stored_version, *definition.versions.values())
         return [version.group_version for version in versions if version.served]
+
+    def work_queue(
+        self, reconcile: Callable[[Item], Awaitable[None]], *, workers: int, name: str
+    ) -> WorkQueue[Item]:
+        """Return a work queue with the server's clock and metrics."""
+        server = self.server
+        return WorkQueue(
+            reconcile, server.clock, workers=workers, name=name, metrics=server.metrics.workqueues
+        )
 
     @functools.cached_property
     def _resource(self) -> Callable[[str, str, str], ResourceClient]:

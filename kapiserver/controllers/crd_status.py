@@ -44,19 +44,11 @@ class CRDStatusController:
         self._context = context
         self._server = server = context.server
         self._custom = server.custom_resources
-        self._naming_queue: WorkQueue[str] = WorkQueue(
-            self._reconcile_names,
-            server.clock,
-            workers=1,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._naming_queue: WorkQueue[str] = context.work_queue(
+            self._reconcile_names, workers=1, name=NAME
         )
-        self._finalizing_queue: WorkQueue[str] = WorkQueue(
-            self._finalize,
-            server.clock,
-            workers=FINALIZER_WORKERS,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._finalizing_queue: WorkQueue[str] = context.work_queue(
+            self._finalize, workers=FINALIZER_WORKERS, name=NAME
         )
 
         self._deletion_watches: dict[str, Subscription] = {}

@@ -58,12 +58,8 @@ class DisruptionController:
         self._scheduled: set[str] = set()
         """Namespaces whose budgets are about to be queued."""
         self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile,
-            server.clock,
-            workers=WORKERS,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._queue: WorkQueue[ObjectKey] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
         )
 
     async def start(self) -> None:

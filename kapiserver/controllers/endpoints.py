@@ -76,12 +76,8 @@ class ServiceEndpointsController:
         self._durations: dict[str, float] = {}
         """Seconds that the last reconcile took, by namespace."""
         self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile,
-            context.server.clock,
-            workers=WORKERS,
-            name=variant.name,
-            metrics=context.server.metrics.workqueues,
+        self._queue: WorkQueue[str] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=variant.name
         )
 
     async def start(self) -> None:

@@ -27,13 +27,7 @@ class FlowSchemaStatusController:
         self._context = context
         self._server = server = context.server
         self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile,
-            server.clock,
-            workers=1,
-            name=NAME,
-            metrics=server.metrics.workqueues,
-        )
+        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
 
     async def start(self) -> None:
         """Subscribe to flow schemas and priority levels, if their version is served."""

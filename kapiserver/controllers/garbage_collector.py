@@ -54,7 +54,7 @@ class GarbageCollector:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._server = server = context.server
+        self._server = context.server
         self._metadata = context.metadata
         self._recorder = EventRecorder(context, "garbage-collector-controller")
         self._unresolved: dict[str, None] = {}
@@ -68,12 +68,8 @@ class GarbageCollector:
         self._dependents_queued: set[str] = set()
         """Uids of those whose dependents have all been queued."""
         self._deleted_uids: OrderedDict[str, None] = OrderedDict()
-        self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile,
-            server.clock,
-            workers=WORKERS,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._queue: WorkQueue[str] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
         )
 
     async def start(self) -> None:

@@ -41,12 +41,8 @@ class _NamespaceObjectController:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._server = context.server
-        self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile,
-            context.server.clock,
-            workers=1,
-            name=self.controller,
-            metrics=context.server.metrics.workqueues,
+        self._queue: WorkQueue[str] = context.work_queue(
+            self._reconcile, workers=1, name=self.controller
         )
         self._subscriptions = Subscriptions(context.server)
 

@@ -44,15 +44,11 @@ class NamespaceController:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._server = server = context.server
+        self._server = context.server
         self._metadata = context.metadata
         self._terminating: set[str] = set()
-        self._queue: WorkQueue[str] = WorkQueue(
-            self._reconcile,
-            server.clock,
-            workers=WORKERS,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._queue: WorkQueue[str] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
         )
 
     async def start(self) -> None:

@@ -42,7 +42,7 @@ class ResourceQuotaController:
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
-        self._server = server = context.server
+        self._server = context.server
         self._metadata = context.metadata
         self._quotas: dict[str, set[ObjectKey]] = {}
         """By namespace."""
@@ -50,12 +50,8 @@ class ResourceQuotaController:
         """Quotas whose usage must be calculated anew."""
         self._scheduled: set[str] = set()
         """Namespaces whose quotas are about to be queued."""
-        self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile,
-            server.clock,
-            workers=WORKERS,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._queue: WorkQueue[ObjectKey] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
         )
 
     async def start(self) -> None:

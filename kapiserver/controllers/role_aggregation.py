@@ -31,12 +31,8 @@ class ClusterRoleAggregationController:
         server = context.server
         self._aggregated: set[ObjectKey] = set()
         self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile,
-            server.clock,
-            workers=WORKERS,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._queue: WorkQueue[ObjectKey] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
         )
 
     async def start(self) -> None:

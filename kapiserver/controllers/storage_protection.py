@@ -78,12 +78,8 @@ class ProtectionController:
         self._indices: dict[_User, Index] = {}
         """Users by what they refer to."""
         self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[ObjectKey] = WorkQueue(
-            self._reconcile,
-            context.server.clock,
-            workers=WORKERS,
-            name=kind.controller,
-            metrics=context.server.metrics.workqueues,
+        self._queue: WorkQueue[ObjectKey] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=kind.controller
         )
 
     async def start(self) -> None:

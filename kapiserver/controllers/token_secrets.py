@@ -54,12 +54,8 @@ class TokenSecretsController:
         self._ca = base64.b64encode(context.ca_text.encode()).decode()
         self._server = server = context.server
         self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[Account | TokenSecret] = WorkQueue(
-            self._reconcile,
-            server.clock,
-            workers=WORKERS,
-            name=NAME,
-            metrics=server.metrics.workqueues,
+        self._queue: WorkQueue[Account | TokenSecret] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
         )
         self._by_account: Index
 

@@ -30,6 +30,7 @@ from kapiserver.storage.kv import (
     Revision,
     Watch,
 )
+from kapiserver.storage.wrapped_store import WrappedStore
 
 MAX_PENDING_EVENTS = 10_000
 """Limit of the events that wait for conversion; beyond it the watch ends."""
@@ -38,7 +39,7 @@ Convert: TypeAlias = Callable[[Sequence[Tree], GroupVersion], Awaitable[Sequence
 """Converts objects to a version, in order. Raises ConversionRefused."""
 
 
-class ConvertingStore(KV):
+class ConvertingStore(WrappedStore):
     """A view of a store for the objects of one resource in one version. `close` leaves the store
     open.
 
@@ -55,17 +56,11 @@ class ConvertingStore(KV):
         version: GroupVersion,
         stored: GroupVersion,
     ) -> None:
-        self.shared = kv.shared
-        self.durable = kv.durable
-        self._kv = kv
+        super().__init__(kv)
         self._codecs = codecs
         self._convert = convert
         self._version = version
         self._stored = stored
-
-    @property
-    def compacted(self) -> Revision:
-        return self._kv.compacted
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         read = await self._kv.get(key, revision=revision)
@@ -87,25 +82,10 @@ class ConvertingStore(KV):
         stored = await self._to_stored(value)
         return await self._kv.update(key, stored, expected=expected, ttl=ttl)
 
-    async def delete(self, key: str, *, expected: Revision) -> Revision:
-        return await self._kv.delete(key, expected=expected)
-
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         converting = _ConvertingSink(sink, self)
         converting.watch = self._kv.watch(prefix, after=after, sink=converting)
         return converting
-
-    async def current_revision(self) -> Revision:
-        return await self._kv.current_revision()
-
-    async def writable(self) -> None:
-        await self._kv.writable()
-
-    async def compact(self, revision: Revision) -> None:
-        await self._kv.compact(revision)
-
-    async def close(self) -> None:
-        pass
 
     async def convert_values(
         self, values: Sequence[bytes | None], version: GroupVersion

@@ -21,20 +21,15 @@ from kapiserver.storage.kv import (
     Revision,
     Watch,
 )
+from kapiserver.storage.wrapped_store import WrappedStore
 
 
-class EncryptedStore(KV):
+class EncryptedStore(WrappedStore):
     """A view of a store for the objects of one resource. `close` leaves the store open."""
 
     def __init__(self, kv: KV, transformer: Transformer) -> None:
-        self.shared = kv.shared
-        self.durable = kv.durable
-        self._kv = kv
+        super().__init__(kv)
         self._transformer = transformer
-
-    @property
-    def compacted(self) -> Revision:
-        return self._kv.compacted
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         read = await self._kv.get(key, revision=revision)
@@ -55,23 +50,8 @@ class EncryptedStore(KV):
         encrypted = self._transformer.encrypt(value, key)
         return await self._kv.update(key, encrypted, expected=expected, ttl=ttl)
 
-    async def delete(self, key: str, *, expected: Revision) -> Revision:
-        return await self._kv.delete(key, expected=expected)
-
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         return self._kv.watch(prefix, after=after, sink=_DecryptingSink(sink, self))
-
-    async def current_revision(self) -> Revision:
-        return await self._kv.current_revision()
-
-    async def writable(self) -> None:
-        await self._kv.writable()
-
-    async def compact(self, revision: Revision) -> None:
-        await self._kv.compact(revision)
-
-    async def close(self) -> None:
-        pass
 
     def decrypt_event(self, event: KVEvent) -> KVEvent:
         """Return the event with its values decrypted."""

@@ -9,7 +9,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias, TypeVar
 
-from kapiserver.storage.kv import KV, EventSink, GetResult, RangeResult, Revision, Watch
+from kapiserver.storage.kv import KV, GetResult, RangeResult, Revision
+from kapiserver.storage.wrapped_store import WrappedStore
 
 Observe: TypeAlias = Callable[[str, str, float], None]
 """Takes an operation (get, list, create, update, delete), the first segment of the key below the
@@ -17,22 +18,16 @@ root (`pods`, or the group of a resource) and seconds."""
 Result = TypeVar("Result")
 
 
-class MeteredStore(KV):
-    """Passes every call on to another store and reports its duration.
+class MeteredStore(WrappedStore):
+    """Passes every call on to another store and reports its duration. `close` closes that store.
 
     root    prefix of the keys of objects
     """
 
     def __init__(self, kv: KV, observe: Observe, *, root: str) -> None:
-        self.shared = kv.shared
-        self.durable = kv.durable
-        self._kv = kv
+        super().__init__(kv)
         self._observe = observe
         self._start = len(root) + 1
-
-    @property
-    def compacted(self) -> Revision:
-        return self._kv.compacted
 
     async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
         return await self._timed("get", key, self._kv.get(key, revision=revision))
@@ -52,18 +47,6 @@ class MeteredStore(KV):
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         return await self._timed("delete", key, self._kv.delete(key, expected=expected))
-
-    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
-        return self._kv.watch(prefix, after=after, sink=sink)
-
-    async def current_revision(self) -> Revision:
-        return await self._kv.current_revision()
-
-    async def writable(self) -> None:
-        await self._kv.writable()
-
-    async def compact(self, revision: Revision) -> None:
-        await self._kv.compact(revision)
 
     async def close(self) -> None:
         await self._kv.close()

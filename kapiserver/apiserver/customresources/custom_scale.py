@@ -16,9 +16,8 @@ from kapiserver.api.accessors import (
 from kapiserver.api.errors import InvalidObject, Path, invalid
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.errors import BadRequest, InternalError
+from kapiserver.apiserver.scale import configuration_without_replicas, scale_metadata
 from kapiserver.storage.errors import ObjectConflict
-
-_METADATA = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 class CustomScale:
@@ -36,11 +35,10 @@ class CustomScale:
         replicas = _integer(value_at(obj, *self._spec))
         if replicas is None:
             raise InternalError(f'the spec replicas field "{self._spec_text}" does not exist')
-        metadata = obj.get("metadata", {})
         scale: Tree = {
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
-            "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+            "metadata": scale_metadata(obj),
             "spec": {"replicas": replicas} if replicas else {},
             "status": {"replicas": _integer(value_at(obj, *self._status)) or 0},
         }
@@ -69,15 +67,7 @@ class CustomScale:
     def configuration(self, obj: Tree, body: Tree) -> Tree:
         """Return the apply configuration of the object for that of a Scale: the object's name and
         its replicas. Raises InvalidObject."""
-        config: Tree = {
-            "apiVersion": obj.get("apiVersion"),
-            "kind": obj.get("kind"),
-            "metadata": {
-                name: value
-                for name, value in (body.get("metadata") or {}).items()
-                if name in ("name", "namespace", "uid", "resourceVersion")
-            },
-        }
+        config = configuration_without_replicas(obj, body)
         replicas = _integer(value_at(body, "spec", "replicas"))
         if replicas is not None:
             _check(body, replicas)

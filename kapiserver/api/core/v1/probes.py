@@ -5,6 +5,22 @@ from __future__ import annotations
 from kapiserver.api.scalar_types import IntOrString
 from kapiserver.api.types import Type, field, int32, int64
 
+# fmt: off
+STOP_SIGNALS = (
+    "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL",
+    "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT",
+    "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN",
+    "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ",
+    "SIGRTMIN", "SIGRTMIN+1", "SIGRTMIN+2", "SIGRTMIN+3", "SIGRTMIN+4", "SIGRTMIN+5",
+    "SIGRTMIN+6", "SIGRTMIN+7", "SIGRTMIN+8", "SIGRTMIN+9", "SIGRTMIN+10", "SIGRTMIN+11",
+    "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14", "SIGRTMIN+15", "SIGRTMAX-14", "SIGRTMAX-13",
+    "SIGRTMAX-12", "SIGRTMAX-11", "SIGRTMAX-10", "SIGRTMAX-9", "SIGRTMAX-8", "SIGRTMAX-7",
+    "SIGRTMAX-6", "SIGRTMAX-5", "SIGRTMAX-4", "SIGRTMAX-3", "SIGRTMAX-2", "SIGRTMAX-1",
+    "SIGRTMAX",
+)
+# fmt: on
+"""Signals that may stop a container."""
+
 
 class Probe(Type):
     """A check that the kubelet repeats while a container runs."""
@@ -76,73 +92,7 @@ class Lifecycle(Type):
     )
     stopSignal: str | None = field(
         3,
-        enum=(
-            "SIGABRT",
-            "SIGALRM",
-            "SIGBUS",
-            "SIGCHLD",
-            "SIGCLD",
-            "SIGCONT",
-            "SIGFPE",
-            "SIGHUP",
-            "SIGILL",
-            "SIGINT",
-            "SIGIO",
-            "SIGIOT",
-            "SIGKILL",
-            "SIGPIPE",
-            "SIGPOLL",
-            "SIGPROF",
-            "SIGPWR",
-            "SIGQUIT",
-            "SIGSEGV",
-            "SIGSTKFLT",
-            "SIGSTOP",
-            "SIGSYS",
-            "SIGTERM",
-            "SIGTRAP",
-            "SIGTSTP",
-            "SIGTTIN",
-            "SIGTTOU",
-            "SIGURG",
-            "SIGUSR1",
-            "SIGUSR2",
-            "SIGVTALRM",
-            "SIGWINCH",
-            "SIGXCPU",
-            "SIGXFSZ",
-            "SIGRTMIN",
-            "SIGRTMIN+1",
-            "SIGRTMIN+2",
-            "SIGRTMIN+3",
-            "SIGRTMIN+4",
-            "SIGRTMIN+5",
-            "SIGRTMIN+6",
-            "SIGRTMIN+7",
-            "SIGRTMIN+8",
-            "SIGRTMIN+9",
-            "SIGRTMIN+10",
-            "SIGRTMIN+11",
-            "SIGRTMIN+12",
-            "SIGRTMIN+13",
-            "SIGRTMIN+14",
-            "SIGRTMIN+15",
-            "SIGRTMAX-14",
-            "SIGRTMAX-13",
-            "SIGRTMAX-12",
-            "SIGRTMAX-11",
-            "SIGRTMAX-10",
-            "SIGRTMAX-9",
-            "SIGRTMAX-8",
-            "SIGRTMAX-7",
-            "SIGRTMAX-6",
-            "SIGRTMAX-5",
-            "SIGRTMAX-4",
-            "SIGRTMAX-3",
-            "SIGRTMAX-2",
-            "SIGRTMAX-1",
-            "SIGRTMAX",
-        ),
+        enum=STOP_SIGNALS,
         doc=(
             "Signal that stops the container, for example SIGQUIT. Needs spec.os.name. When "
             "absent: the image's signal, or SIGTERM. Alpha: the server drops this field from new "

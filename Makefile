@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 FUZZ_SECONDS ?= 60
 
-.PHONY: install run test test-all lint fmt bench fuzz generate clean
+.PHONY: install run test test-all lint fmt bench fuzz fuzz-server generate clean
 
 install: $(VENV)/.installed
 
@@ -38,6 +38,9 @@ fuzz: $(VENV)/.tests-installed
 	PYTHONPATH=. $(BIN)/python tests/fuzz/fuzz_leaves.py .data/fuzz/leaves -timeout=10 \
 		-artifact_prefix=.data/fuzz/ -max_total_time=$(FUZZ_SECONDS) $(ARGS)
 	$(BIN)/python -m tests.fuzz.growth
+
+fuzz-server: $(VENV)/.tests-installed
+	$(BIN)/python -m tests.fuzz.fuzz_server --seconds $(FUZZ_SECONDS) $(ARGS)
 
 generate: install
 	$(BIN)/python -m kapiserver.api.generate

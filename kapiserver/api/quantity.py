@@ -26,6 +26,7 @@ _BINARY_SUFFIX = {exponent: suffix for suffix, exponent in _BINARY.items()} | {0
 
 _SCANNER = re.compile(r"([+-]?)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)")
 _NANO = -9
+_MAX_BINARY_EXPONENT = 60
 _MAX_INT64 = 2**63 - 1
 _INT64_DIGITS = 18
 _MAX_DIGITS = 4000
@@ -212,7 +213,7 @@ def _format_binary(amount: Amount) -> str | None:
     if rest or -1024 < whole < 1024:
         return None
     exponent = 0
-    while whole % 1024 == 0:
+    while whole % 1024 == 0 and exponent < _MAX_BINARY_EXPONENT:
         whole, exponent = whole // 1024, exponent + 10
     return f"{whole}{_BINARY_SUFFIX[exponent]}"
 

@@ -165,7 +165,7 @@ def _hint_of_field(term: FieldTerm) -> _Hint:
 
 
 def _texts(*texts: str) -> tuple[bytes, ...]:
-    return tuple(text.encode() for text in texts if text)
+    return tuple(text.encode(errors="surrogateescape") for text in texts if text)
 
 
 def parse(label_text: str, field_text: str, resource: Resource | None = None) -> Selection:

@@ -33,8 +33,9 @@ def route(server: Server) -> Handler:
             target = await resolve_target(server, info)
         except UnknownGroup:
             return page_not_found()
-        # Authorization treats HEAD as get, but kube-apiserver has no route for it.
-        if request.method == "HEAD":
+        # Authorization treats HEAD as get and each method of a /watch/ path as watch, but
+        # kube-apiserver has no routes for them.
+        if request.method == "HEAD" or (info.verb == "watch" and request.method != "GET"):
             raise MethodNotAllowed
         target.check_verb(info.verb)
         request.target = target

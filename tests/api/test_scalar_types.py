@@ -265,6 +265,8 @@ def test_sums_can_be_parsed() -> None:
     for left, right in itertools.product((largest, smallest), repeat=2):
         for amount in (quantity.add(left, right), quantity.subtract(left, right)):
             quantity.parse(str(amount))
+    sum_ = quantity.add(quantity.parse("1Ki"), quantity.parse(str(2**80 - 1024)))
+    assert str(sum_) == "1048576Ei"
 
 
 @settings(max_examples=200)

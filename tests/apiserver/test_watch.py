@@ -85,6 +85,12 @@ def test_one_object(api, maps):
         assert types_and_names([stream.event()]) == [("ADDED", "b")]
 
 
+@pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "PATCH", "DELETE"])
+def test_watch_paths_are_only_read(api, method):
+    """A path below /watch/ has no other method than GET."""
+    assert api(method, "/api/v1/watch/pods", {}).status == 405
+
+
 def test_timeout(api, maps):
     """timeoutSeconds ends the stream with the last chunk."""
     with api.watch(f"{maps}?watch=1&timeoutSeconds=1") as stream:

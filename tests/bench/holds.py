@@ -31,6 +31,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from tests.bench import measures
 from tests.bench.client import JSON, PROTOBUF, Target, connections
@@ -158,9 +159,9 @@ async def _serve(arguments: list[str], over: float) -> None:
 
 @contextlib.contextmanager
 def blocked_turns(
-    folder: Path, below: Store, over: float
+    folder: Path, below: Store, over: float, *, stderr: IO[bytes] | None = None
 ) -> Iterator[tuple[Target, Callable[[], dict]]]:
-    """A server that measures its turns, and a function that returns them."""
+    """A server that measures its turns, and a function that returns them. `stderr` gets its log."""
     port = free_port()
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     command = [
@@ -170,7 +171,9 @@ def blocked_turns(
         "--token-auth-file", str(folder / "tokens.csv"),
         "--kubeconfig-out", str(folder / "kubeconfig"), *below.flags,
     ]  # fmt: skip
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True
+    )
     assert process.stdin is not None
     assert process.stdout is not None
 

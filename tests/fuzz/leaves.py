@@ -52,7 +52,7 @@ from kapiserver.codecs import negotiation
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.parameter_codec import ParameterCodec
 from kapiserver.storage.clock import SystemClock
-from kapiserver.storage.continue_token import BadToken, ContinueToken, ContinueTokenCodec
+from kapiserver.storage.continue_token import BadToken, ContinueTokenCodec
 from tests.fuzz.certificates import CERTIFICATE, KEY, REQUEST
 
 SCHEME = Scheme()
@@ -84,7 +84,7 @@ def _every_name(text: str) -> None:
         names.dns1123_label, names.dns1123_subdomain, names.caseless_subdomain, names.search_domain,
         names.wildcard_subdomain, names.dns1035_label, names.qualified_name, names.label_value,
         names.c_identifier, names.env_name, names.config_key, names.http_header_name, names.percent,
-        names.port_name, names.is_ip, names.ip, names.uuid, names.path_segment,
+        names.port_name, names.uuid, names.path_segment,
     ):  # fmt: skip
         check(text)
 
@@ -177,7 +177,7 @@ _CEL_FUNCTIONS = (
 
 
 def _regular_expression(text: str) -> None:
-    linear_regex.compile_pattern(text).search(text)
+    linear_regex.compile_pattern(text).search("text")
     linear_regex.matches(text, "text")
 
 
@@ -387,7 +387,7 @@ LEAVES: dict[str, Leaf] = {
     "Content-Type": Leaf(parse=negotiation.negotiate_input, seeds=_HEADERS, errors=(CodecError,)),
     "continue token": Leaf(
         parse=lambda text: _CONTINUE.decode(text, "/pods/"),
-        seeds=(_CONTINUE.encode(ContinueToken(5, "/pods/a"), "/pods/"), "eyJ2", "=", "é"),
+        seeds=("Ca3dXpCmEv8HOUNF7C86frPYbt2TglYGwlvel9FI8_uTL7oQNWO6z_GLU6Y", "eyJ2", "=", "é"),
         errors=(BadToken,),
     ),
     "bearer token": Leaf(

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from tests.fuzz.leaves import LEAVES, Leaf, parse_leaf
 
-_TOKENS = ["\0", "\n", " ", "\u00b2", "\u0663", "\u00e9", "\u2028", "\U0001f600", "-", "+", ".",
-           "e", "E", "1" * 20, "0" * 40, "9" * 5000, "[", "(", "{", '"', "'", "\\", "%", "/", ":",
-           ",", "=", "@", "[" * 1100, "null", "NaN", "Infinity"]  # fmt: skip
+_TOKENS = (
+    "\0", "\n", " ", "\u00b2", "\u0663", "\u00e9", "\u2028", "\U0001f600", "\udc8b", "-", "+", ".",
+    "e", "E", "1" * 20, "0" * 40, "9" * 5000, "[", "(", "{", '"', "'", "\\", "%", "/", ":", ",", "=",
+    "@", "[" * 1100, "null", "NaN", "Infinity",
+)  # fmt: skip
 
 
 @st.composite
@@ -34,7 +36,10 @@ def mutated(draw: st.DrawFn, leaf: Leaf) -> str:
 def test_seeds(name: str) -> None:
     """The texts to begin with, whole and cut, are parsed or raise the parser's errors."""
     for seed in LEAVES[name].seeds:
-        for text in (seed, seed[: len(seed) // 2], seed + seed, seed[1:]):
+        for text in (
+            seed, seed[: len(seed) // 2], seed + seed, seed[1:],
+            f"{seed}\udc8b", f"\udc8b{seed}", f"{seed[:3]}\udc8b{seed[3:]}",
+        ):  # fmt: skip
             parse_leaf(LEAVES[name], text)
 
 

@@ -136,7 +136,7 @@ class ServiceAccountTokens:
     def _decode(
         self, token: str, issuers: Sequence[str], audiences: Sequence[str] | None
     ) -> dict[str, Any] | None:
-        if token.count(".") != 2:
+        if token.count(".") != 2 or not token.isascii():
             return None
         import jwt
 

@@ -415,3 +415,23 @@ def parse_leaf(leaf: Leaf, text: str) -> None:
         leaf.parse(text)
     except leaf.errors:
         return
+
+
+_LEAVES = tuple(LEAVES.values())
+
+
+def parse_any(data: bytes) -> None:
+    """Parse the text after the first byte, which selects the parser. Raises what the parser must
+    not raise."""
+    if data:
+        text = data[1:].decode("utf-8", "surrogateescape")
+        parse_leaf(_LEAVES[data[0] % len(_LEAVES)], text)
+
+
+def corpus() -> list[bytes]:
+    """Return inputs of `parse_any`: each text to begin with."""
+    return [
+        bytes((number,)) + seed.encode()
+        for number, leaf in enumerate(_LEAVES)
+        for seed in leaf.seeds
+    ]

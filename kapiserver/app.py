@@ -192,7 +192,7 @@ async def serve(
             )
         else:
             running = await _listen_secure(app, http, certificates, folder, insecure_url)
-        _start_kubernetes_service(app, stack, int(running.url.rpartition(":")[2]))
+        _start_kubernetes_service(app, stack, int(running.url.rpartition(":")[2] or 0))
         yield running
 
 

@@ -1,10 +1,14 @@
 """Binding, eviction, resize, log and proxy subresources of pods, nodes and services."""
 
+import asyncio
 import copy
 
 import pytest
 
-from tests.apiserver.conftest import Server
+from kapiserver.apiserver.authentication.user import APISERVER
+from kapiserver.apiserver.config import Config
+from kapiserver.app import serve
+from tests.apiserver.conftest import Api, Server
 
 BINDING = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
 EVICTION = {"metadata": {"name": "p"}}
@@ -237,6 +241,30 @@ def test_connections_of_running_pod(api, running, core):
     assert response.message == 'no endpoints available for service "s:http"'
     response = api.put(f"{core}/services/s:other/proxy/x", {})
     assert response.message == 'no service port "other" found for service "s"'
+
+
+def test_proxy_to_the_server():
+    """A proxy request to the Service `kubernetes` is a 503, whose message says that the server does
+    not proxy to itself."""
+
+    async def run() -> None:
+        async with serve(Config(secure_port=0, insecure_port=0)) as running:
+            client = running.app.server.client(APISERVER)
+            endpoints = client.resource("v1", "endpoints", namespace="default")
+            async with asyncio.timeout(60):
+                async for event in endpoints.watch(fieldSelector="metadata.name=kubernetes"):
+                    if event.object.get("subsets"):
+                        break
+            api = Api(int(running.insecure_url.rpartition(":")[2]))
+            path = "/api/v1/namespaces/default/services/https:kubernetes:https/proxy/version"
+            response = await asyncio.to_thread(api.get, path)
+            assert response.status == 503
+            assert response.message == (
+                "error trying to reach service kubernetes: it is this API server, which does not "
+                "proxy to itself; send the request to it directly"
+            )
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(

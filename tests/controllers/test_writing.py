@@ -37,6 +37,33 @@ def test_field_managers(api, collection, name, manager):
     assert managers(obj)[0] == manager
 
 
+UNOWNED = {"serviceaccounts/default"}
+"""Objects of which the server sets only name and namespace, which nobody manages."""
+
+
+def test_everything_has_managers(own_server):
+    """Every object that a new server writes by itself has managedFields."""
+    api = own_server.api
+    flow = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+    wait_until(api, flow, "workload-leader-election", lambda obj: obj is not None)
+    groups = ["/api/v1"]
+    for group in api.get("/apis").json["groups"]:
+        groups.extend(f"/apis/{version['groupVersion']}" for version in group["versions"])
+    found, unowned = 0, set()
+    for group in groups:
+        for resource in api.get(group).json["resources"]:
+            name = resource["name"]
+            if "watch" not in resource["verbs"] or "/" in name:
+                continue
+            for obj in api.get(f"{group}/{name}").json["items"]:
+                found += 1
+                entries = obj["metadata"].get("managedFields")
+                if not entries or not all(entry.get("manager") for entry in entries):
+                    unowned.add(f"{name}/{obj['metadata']['name']}")
+    assert found > 50
+    assert unowned == UNOWNED
+
+
 def test_system_namespaces() -> None:
     """The managedFields of system namespaces are those that a write as kube-apiserver would give
     them."""

@@ -22,6 +22,8 @@ from kapiserver.codecs.parameter_codec import ParameterCodec
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
+_OWN_SERVICE = ObjectKey("default", "kubernetes")
+
 
 async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     """Return the log of a pod, which is empty until it is assigned to a node."""
@@ -75,6 +77,11 @@ async def service_proxy(server: Server, request: Request, target: Target) -> Any
         subsets = ()
     if not any(service_port.get("addresses") for service_port in subsets):
         raise ServiceUnavailable(f'no endpoints available for service "{request.info.name}"')
+    if key == _OWN_SERVICE:
+        raise ServiceUnavailable(
+            f"error trying to reach service {name}: it is this API server, which does not proxy to "
+            "itself; send the request to it directly"
+        )
     raise _unreachable(f"service {name}")
 
 

@@ -217,3 +217,21 @@ def core(namespace: str) -> str:
 def apps(namespace: str) -> str:
     """The path of the apps resources in that namespace."""
     return f"/apis/apps/v1/namespaces/{namespace}"
+
+
+@pytest.fixture
+def deployment(api: Api, apps: str) -> str:
+    """The path of a new Deployment `d` with one replica and a container `c`."""
+    body = {
+        "metadata": {"name": "d"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {
+                "metadata": {"labels": {"a": "b"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+    assert api.post(f"{apps}/deployments", body).status == 201
+    return f"{apps}/deployments/d"

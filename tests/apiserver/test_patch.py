@@ -17,22 +17,6 @@ def path(api, core):
     return f"{core}/configmaps/x"
 
 
-@pytest.fixture
-def deployment(api, apps):
-    body = {
-        "metadata": {"name": "d"},
-        "spec": {
-            "selector": {"matchLabels": {"a": "b"}},
-            "template": {
-                "metadata": {"labels": {"a": "b"}},
-                "spec": {"containers": [{"name": "one", "image": "i"}]},
-            },
-        },
-    }
-    assert api.post(f"{apps}/deployments", body).status == 201
-    return f"{apps}/deployments/d"
-
-
 def test_merge(api, path):
     """A merge patch replaces values and removes what is null."""
     response = api.patch(path, {"data": {"k": "w", "gone": None}})
@@ -59,14 +43,14 @@ def test_strategic(api, deployment):
     response = api.patch(deployment, body, "strategic")
     assert response.status == 200, response.body
     containers = response.json["spec"]["template"]["spec"]["containers"]
-    assert [item["name"] for item in containers] == ["two", "one"]
+    assert [item["name"] for item in containers] == ["two", "c"]
     assert containers[0]["imagePullPolicy"] == "Always"
     assert response.json["metadata"]["generation"] == 2
 
 
 def test_strategic_in_cbor(api, deployment):
     """A strategic merge patch may be in CBOR, with its directives."""
-    container = {"name": "one", "image": "j", "$retainKeys": ["name", "image"]}
+    container = {"name": "c", "image": "j", "$retainKeys": ["name", "image"]}
     body = {"spec": {"template": {"spec": {"containers": [container]}}}}
     type_ = "application/strategic-merge-patch+cbor"
     response = api.patch(deployment, cbor.encode_value(body), type_)

@@ -18,7 +18,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
 from kapiserver.controllers.kubernetes_service import KubernetesService
 from tests.clock import ManualClock
-from tests.storage.etcd_server import Member
+from tests.storage.etcd_server import running_member
 
 PORTS = [{"name": "http", "port": 80}]
 
@@ -384,10 +384,5 @@ def test_retries_share_one_timer(caplog):
                 owners = [getattr(callback, "__self__", None) for callback in callbacks]
                 assert sum(isinstance(owner, KubernetesService) for owner in owners) == 1
 
-    member = Member()
-    try:
-        member.start()
-        member.wait()
+    with running_member() as member:
         asyncio.run(run(member))
-    finally:
-        member.remove()

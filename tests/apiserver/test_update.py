@@ -14,23 +14,6 @@ def path(api, core):
     return f"{core}/configmaps/x"
 
 
-@pytest.fixture
-def deployment(api, apps):
-    body = {
-        "metadata": {"name": "d"},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"a": "b"}},
-            "template": {
-                "metadata": {"labels": {"a": "b"}},
-                "spec": {"containers": [{"name": "c", "image": "i"}]},
-            },
-        },
-    }
-    assert api.post(f"{apps}/deployments", body).status == 201
-    return f"{apps}/deployments/d"
-
-
 def test_replaces(api, path):
     """PUT replaces the object and increases its resourceVersion; the uid stays."""
     before = api.get(path).json

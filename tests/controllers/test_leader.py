@@ -24,7 +24,7 @@ from kapiserver.controllers.leader import (
 )
 from kapiserver.storage.errors import Unavailable
 from tests.clock import ManualClock, ManualTimer
-from tests.storage.etcd_server import Member
+from tests.storage.etcd_server import Member, running_member
 
 TIMEOUT_SECONDS = 60.0
 """Seconds; more than any candidate needs for one step."""
@@ -244,10 +244,5 @@ def test_hanging_store() -> None:
                     break
             assert election_run.acts == ["one starts", "one stops", "one starts"]
 
-    member = Member()
-    member.start()
-    member.wait()
-    try:
+    with running_member() as member:
         asyncio.run(run(member))
-    finally:
-        member.remove()

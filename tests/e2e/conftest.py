@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.every_kind import Api, events
 from tests.e2e.programs import Kubectl, Server, generations, kubectls, run, start, stop
+from tests.storage.etcd_server import Member, running_member
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +18,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = start(tmp_path_factory.mktemp("server"))
     yield running
     stop(running)
+
+
+@pytest.fixture(scope="module")
+def etcd() -> Iterator[Member]:
+    """An etcd member that the tests of a module share."""
+    with running_member() as member:
+        yield member
 
 
 def generations_of(name: str) -> list[Any]:

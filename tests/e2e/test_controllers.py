@@ -1,7 +1,6 @@
 """Controllers of several servers over one etcd: one server runs them."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,6 @@ from tests.e2e.programs import Server, start
 from tests.storage.etcd_server import Member
 
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{LEASE.namespace}/leases/{LEASE.name}"
-
-
-@pytest.fixture(scope="module")
-def etcd() -> Iterator[Member]:
-    """A member that the tests of this module share."""
-    member = Member()
-    member.start()
-    member.wait()
-    yield member
-    member.remove()
 
 
 def holder(server: Server) -> str:

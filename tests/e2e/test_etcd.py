@@ -24,17 +24,15 @@ from tests.e2e.cluster import (
     serving,
 )
 from tests.e2e.programs import Server, start
-from tests.storage.etcd_server import ETCDCTL_FLAGS, Member, free_port, program, programs, version
-
-
-@pytest.fixture(scope="module")
-def etcd() -> Iterator[Member]:
-    """A member that the tests of this module share."""
-    member = Member()
-    member.start()
-    member.wait()
-    yield member
-    member.remove()
+from tests.storage.etcd_server import (
+    ETCDCTL_FLAGS,
+    Member,
+    free_port,
+    program,
+    programs,
+    running_member,
+    version,
+)
 
 
 @pytest.fixture
@@ -189,36 +187,30 @@ def test_one_leader(servers: tuple[Server, Server]) -> None:
 def test_a_hung_etcd(tmp_path: Path) -> None:
     """While etcd hangs, /readyz fails and requests fail within a bounded time; afterwards nothing
     is lost or delivered twice."""
-    member = Member()
-    member.start()
-    member.wait()
-    try:
-        with serving(tmp_path / "one", member, "/registry") as first:
-            start_revision = call(first, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
-            load = Load([first.url], first, start_revision)
-            with load.running(writers=2):
-                create(first, "before")
-                member.hang()
-                started_at = time.monotonic()
+    with running_member() as member, serving(tmp_path / "one", member, "/registry") as first:
+        start_revision = call(first, "GET", CONFIGMAPS)["metadata"]["resourceVersion"]
+        load = Load([first.url], first, start_revision)
+        with load.running(writers=2):
+            create(first, "before")
+            member.hang()
+            started_at = time.monotonic()
+            with open_response(first, "GET", "/readyz") as response:
+                assert response.status == 500
+            assert time.monotonic() - started_at < 4
+            for method, path in (("GET", CONFIGMAPS), ("POST", CONFIGMAPS)):
+                with open_response(
+                    first, method, path, {"metadata": {"generateName": "x"}}
+                ) as response:
+                    assert response.status in (503, 504)
+            assert time.monotonic() - started_at < 20
+            member.resume()
+            deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
+            while time.monotonic() < deadline:
                 with open_response(first, "GET", "/readyz") as response:
-                    assert response.status == 500
-                assert time.monotonic() - started_at < 4
-                for method, path in (("GET", CONFIGMAPS), ("POST", CONFIGMAPS)):
-                    with open_response(
-                        first, method, path, {"metadata": {"generateName": "x"}}
-                    ) as response:
-                        assert response.status in (503, 504)
-                assert time.monotonic() - started_at < 20
-                member.resume()
-                deadline = time.monotonic() + WATCH_TIMEOUT_SECONDS
-                while time.monotonic() < deadline:
-                    with open_response(first, "GET", "/readyz") as response:
-                        if response.status == 200:
-                            break
-                create(first, "after")
-            load.check(first)
-    finally:
-        member.remove()
+                    if response.status == 200:
+                        break
+            create(first, "after")
+        load.check(first)
 
 
 def test_an_etcd_without_space(tmp_path: Path) -> None:
@@ -301,10 +293,7 @@ def test_tls(tmp_path: Path) -> None:
 def test_users_and_passwords(tmp_path: Path) -> None:
     """A server logs in to etcd with --etcd-username and --etcd-password-file; without them it fails
     with etcd's message."""
-    member = Member()
-    member.start()
-    member.wait()
-    try:
+    with running_member() as member:
         for arguments in (
             ("user", "add", "root:secret"),
             ("user", "grant-role", "root", "root"),
@@ -321,8 +310,6 @@ def test_users_and_passwords(tmp_path: Path) -> None:
             start(tmp_path / "one", f"--etcd-servers={member.url}")
         with pytest.raises(AssertionError, match="--etcd-password-file must be set together"):
             start(tmp_path / "one", f"--etcd-servers={member.url}", flags[0])
-    finally:
-        member.remove()
 
 
 def test_an_object_beyond_etcds_limit(tmp_path: Path, etcd: Member, prefix: str) -> None:

@@ -4,12 +4,10 @@ import http.client
 import json
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.e2e.cluster import call, serving
 from tests.e2e.programs import Kubectl, Server
@@ -19,16 +17,6 @@ SERVICES = "/api/v1/namespaces/default/services"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
 REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
-
-
-@pytest.fixture(scope="module")
-def etcd() -> Iterator[Member]:
-    """A member that the tests of this module share."""
-    member = Member()
-    member.start()
-    member.wait()
-    yield member
-    member.remove()
 
 
 def eventually(read: Callable[[], Any], is_expected: Callable[[Any], bool]) -> Any:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.cluster import CONFIGMAPS, WATCH_TIMEOUT_SECONDS, Load, call, create, names, serving
 from tests.e2e.programs import Server, kubectls, run, start, wait_for_log
-from tests.storage.etcd_server import Member, free_port
+from tests.storage.etcd_server import Member, free_port, running_member
 
 WORKERS = 2
 
@@ -19,11 +19,8 @@ WORKERS = 2
 @pytest.fixture
 def etcd() -> Iterator[Member]:
     """A member of one test."""
-    member = Member()
-    member.start()
-    member.wait()
-    yield member
-    member.remove()
+    with running_member() as member:
+        yield member
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,18 @@ class Member:
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
         atexit.unregister(self.remove)
+
+
+@contextmanager
+def running_member() -> Iterator[Member]:
+    """A member that is ready; it is removed at the end."""
+    member = Member()
+    member.start()
+    try:
+        member.wait()
+        yield member
+    finally:
+        member.remove()
 
 
 @cache

@@ -17,7 +17,7 @@ from kapiserver.storage.encryption import EncryptionRules
 from kapiserver.storage.encryption_config import parse_encryption_config
 from kapiserver.storage.errors import AlreadyExists, Undecryptable
 from kapiserver.storage.query import DeleteQuery, ListQuery
-from tests.storage.etcd_server import Member
+from tests.storage.etcd_server import Member, running_member
 from tests.storage.objectkit import (
     JSON,
     PROTOBUF,
@@ -53,11 +53,8 @@ def configured(*providers: str, resources: str = "secrets, configmaps") -> Encry
 @pytest.fixture(scope="module")
 def member() -> Iterator[Member]:
     """An etcd whose data directory these tests may search."""
-    member = Member()
-    member.start()
-    member.wait()
-    yield member
-    member.remove()
+    with running_member() as member:
+        yield member
 
 
 @pytest.fixture(params=["sqlite", "etcd"])

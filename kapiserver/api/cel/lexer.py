@@ -135,14 +135,15 @@ def _text(source: str, opening: str, start: int, position: int) -> tuple[str | b
     is_bytes = "b" in prefix
     text = raw if "r" in prefix else _unescape(raw, start, is_bytes)
     if is_bytes:
-        return text.encode("latin-1" if "r" not in prefix else "utf-8"), end + len(quote)
+        encoding = "latin-1" if "r" not in prefix else "utf-8"
+        return text.encode(encoding, "surrogateescape"), end + len(quote)
     return text, end + len(quote)
 
 
 def _unescape(text: str, position: int, is_bytes: bool) -> str:
     # Bytes are text with one character per byte: \xff is a byte in bytes, a code point in text.
     def plain(part: str) -> str:
-        return part.encode().decode("latin-1") if is_bytes else part
+        return part.encode(errors="surrogateescape").decode("latin-1") if is_bytes else part
 
     parts: list[str] = []
     position_in_text = 0

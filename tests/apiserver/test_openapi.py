@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocuments
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from tests.apiserver import gnostic, openapi_digest
+from tests.apiserver.conftest import Server
+from tests.apiserver.customkit import definition, establish, version
 
 GROUP_VERSIONS = ("api/v1", "apis/apps/v1", "apis/autoscaling/v1", "apis/autoscaling/v2",
                   "apis/coordination.k8s.io/v1")  # fmt: skip
@@ -273,6 +277,57 @@ def test_concurrent_requests_build_once() -> None:
         assert await documents.v2() is document
 
     asyncio.run(run())
+
+
+def _hashes(documents: OpenAPIDocuments) -> dict[str, str]:
+    """Return the hash of each v3 document in the index."""
+    index = json.loads(asyncio.run(documents.index()).json)["paths"]
+    return {
+        path: entry["serverRelativeURL"].partition("?hash=")[2] for path, entry in index.items()
+    }
+
+
+def test_index_needs_no_document() -> None:
+    """The index loads no type; its hashes are the ETags of the documents, the same on every server
+    that runs the same code, and others for another version or other media types."""
+    code = (
+        "import asyncio, sys\n"
+        "from kapiserver.api.scheme import Scheme\n"
+        "from kapiserver.apiserver.discovery.openapi_documents import OpenAPIDocuments\n"
+        "asyncio.run(OpenAPIDocuments(Scheme(), float).index())\n"
+        "assert 'kapiserver.api.apps.v1' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    documents = OpenAPIDocuments(Scheme(), lambda: 0.0)
+    hashes = _hashes(documents)
+    for path in ("apis/policy/v1", "apis/policy", "version"):
+        document = asyncio.run(documents.v3(path))
+        assert document is not None
+        assert document.etag == hashes[path]
+    assert len(set(hashes.values())) == len(hashes)
+    assert _hashes(OpenAPIDocuments(Scheme(), lambda: 1.0)) == hashes
+    older = OpenAPIDocuments(Scheme(), lambda: 0.0, version="v1.34.0")
+    no_cbor = OpenAPIDocuments(Scheme(), lambda: 0.0, excluded_types=("application/cbor",))
+    for other in (older, no_cbor):
+        assert not set(_hashes(other).values()) & set(hashes.values())
+
+
+def test_index_follows_definitions(own_server: Server) -> None:
+    """A definition adds its documents to the index, and changes no hash of others."""
+
+    def hashes() -> dict[str, str]:
+        paths = own_server.api.get("/openapi/v3").json["paths"]
+        return {path: entry["serverRelativeURL"] for path, entry in paths.items()}
+
+    before = hashes()
+    crd = definition(version())
+    establish(own_server.api, crd)
+    group = crd["spec"]["group"]
+    during = hashes()
+    assert during.keys() - before.keys() == {f"apis/{group}", f"apis/{group}/v1"}
+    assert before.items() <= during.items()
+    url = during[f"apis/{group}/v1"]
+    assert own_server.api.get(url).headers["ETag"] == f'"{url.partition("hash=")[2]}"'
 
 
 def test_golden_files() -> None:

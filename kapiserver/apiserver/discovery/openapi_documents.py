@@ -1,20 +1,26 @@
 """The OpenAPI documents of a scheme: one v2 document, and a v3 document for each group-version.
 
 Each is built from the declarations at first use, in a thread, and cached until the served resources
-change. Knows no request. Mirrors the builders and the caches of kube-openapi.
+change. The index needs no document: an ETag is a hash of what the document is built from. Knows no
+request. Mirrors the builders and the caches of kube-openapi.
 """
 
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import orjson
 
+import kapiserver
+from kapiserver.api.custom_kinds import CustomKinds
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource
 from kapiserver.api.meta.v1 import WatchEvent
 from kapiserver.api.scheme import Scheme
@@ -79,28 +85,29 @@ class OpenAPIDocument:
 class _Source:
     """The source of one v3 document.
 
-    version_key changes when the content of the document does
+    etag        changes when the content of the document does; known without building it
     type_of     returns the types of the kinds served now, even if a custom kind is removed later
-    etag        of a document of custom kinds only, known without building it, so that the index
-                of many custom groups builds no document; "" for other documents
     """
 
-    version_key: Hashable
+    etag: str
     operations: Callable[[], Iterable[Operation]]
     type_of: TypeOf
-    etag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The sources of all v3 documents by their path below /openapi/v3, and the index document."""
+
+    sources: Mapping[str, _Source]
+    document: OpenAPIDocument
 
 
 @dataclass(slots=True)
 class _CachedDocument:
-    """A document, built or being built, and the version key of its source."""
+    """A document, built or being built, and its ETag."""
 
-    version_key: Hashable
+    etag: str
     document: asyncio.Task[OpenAPIDocument]
-
-    async def wait(self) -> OpenAPIDocument:
-        """Return the document when it is built. If a caller is cancelled, others still get it."""
-        return await asyncio.shield(self.document)
 
 
 class OpenAPIDocuments:
@@ -122,72 +129,77 @@ class OpenAPIDocuments:
         self._info = {"title": "Kubernetes", "version": version}
         self._excluded_types = frozenset(excluded_types)
         self._cache: dict[str, _CachedDocument] = {}
-        self._index: tuple[Hashable, OpenAPIDocument] | None = None
+        self._custom: CustomKinds | None = None
+        self._index: asyncio.Task[_Index] | None = None
 
     async def v2(self) -> OpenAPIDocument:
         """Return the v2 document, of all group-versions."""
-        sources = tuple(self._sources().values())
-        version_key = tuple(source.version_key for source in sources)
-        return await self._cached(
-            "v2", version_key, functools.partial(self._make_v2, sources)
-        ).wait()
+        index = await self._current()
+        make = functools.partial(self._make_v2, tuple(index.sources.values()))
+        return await self._document("v2", index.document.etag, make)
 
     async def v3(self, path: str) -> OpenAPIDocument | None:
         """Return the v3 document of one path of the index, or None."""
-        source = self._sources().get(path)
-        return None if source is None else await self._v3(path, source).wait()
+        source = (await self._current()).sources.get(path)
+        if source is None:
+            return None
+        return await self._document(path, source.etag, functools.partial(self._make_v3, source))
 
     async def index(self) -> OpenAPIDocument:
         """Return the index of the v3 documents; their URLs contain their hashes."""
-        sources = self._sources()
-        version_key = tuple((path, source.version_key) for path, source in sources.items())
-        if self._index is None or self._index[0] != version_key:
-            for removed_path in self._cache.keys() - sources.keys() - {"v2"}:
-                del self._cache[removed_path]
-            paths = {}
-            for path, source in sources.items():
-                etag = source.etag or (await self._v3(path, source).wait()).etag
-                url = f"/openapi/v3/{path}?hash={etag}"
-                paths[path] = {"serverRelativeURL": url}
-            self._index = (version_key, self._document({"paths": paths}, encode_v3))
-        return self._index[1]
+        return (await self._current()).document
 
-    def _v3(self, path: str, source: _Source) -> _CachedDocument:
-        return self._cached(path, source.version_key, functools.partial(self._make_v3, source))
+    async def _current(self) -> _Index:
+        """Return the index of the kinds that are served now, made again if custom kinds changed."""
+        custom = self._scheme.custom
+        if self._index is None or self._custom is not custom or _failed(self._index):
+            snapshot = copy.copy(self._scheme)  # its custom kinds stay while a thread reads them
+            making = asyncio.to_thread(self._make_index, snapshot)
+            self._custom, self._index = custom, asyncio.ensure_future(making)
+        index = await asyncio.shield(self._index)
+        for removed_path in self._cache.keys() - index.sources.keys() - {"v2"}:
+            del self._cache[removed_path]
+        return index
 
-    def _cached(
-        self, path: str, version_key: Hashable, make: Callable[[], OpenAPIDocument]
-    ) -> _CachedDocument:
-        cached_document = self._cache.get(path)
-        if (
-            cached_document is None
-            or cached_document.version_key != version_key
-            or _failed(cached_document.document)
-        ):
+    async def _document(
+        self, path: str, etag: str, make: Callable[[], OpenAPIDocument]
+    ) -> OpenAPIDocument:
+        """Return the document of a path, built once in a thread. If a caller is cancelled, others
+        still get it."""
+        cached = self._cache.get(path)
+        if cached is None or cached.etag != etag or _failed(cached.document):
             task = asyncio.ensure_future(asyncio.to_thread(make))
-            cached_document = self._cache[path] = _CachedDocument(version_key, task)
-        return cached_document
+            cached = self._cache[path] = _CachedDocument(etag, task)
+        return await asyncio.shield(cached.document)
 
-    def _sources(self) -> dict[str, _Source]:
-        """Return the sources by path below /openapi/v3, sorted."""
-        type_of = _types_of(self._scheme)
-        sources = {
-            operation.path.strip("/"): _Source("", functools.partial(_single, operation), type_of)
-            for operation in ROOTS
+    def _make_index(self, scheme: Scheme) -> _Index:
+        sources = self._sources(scheme)
+        paths = {
+            path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={source.etag}"}
+            for path, source in sources.items()
         }
-        for group in self._scheme.groups:
+        return _Index(sources, self._new_document({"paths": paths}, encode_v3))
+
+    def _sources(self, scheme: Scheme) -> dict[str, _Source]:
+        """Return the sources by path below /openapi/v3, sorted."""
+        type_of = _types_of(scheme)
+        code = f"{_source_hash()} {self._info} {sorted(self._excluded_types)}"
+        sources: dict[str, _Source] = {}
+
+        def add(path: str, content: object, operations: Callable[[], Iterable[Operation]]) -> None:
+            etag = hashlib.sha512(f"{code} {path} {content}".encode()).hexdigest().upper()
+            sources[path] = _Source(etag, operations, type_of)
+
+        for operation in ROOTS:
+            add(operation.path.strip("/"), "", functools.partial(_single, operation))
+        for group in scheme.groups:
             if group.name:
                 of_group = functools.partial(operations_of_group, group)
-                sources[f"apis/{group.name}"] = _Source(group.versions, of_group, type_of)
+                add(f"apis/{group.name}", group.versions, of_group)
             for version in group.group_versions:
                 path = f"apis/{version}" if version.group else f"api/{version}"
-                resources = _resources(self._scheme, version)
-                sources[path] = _Source(
-                    tuple(resources),
-                    functools.partial(operations, type_of, version, resources),
-                    type_of,
-                    _hash_of(resources, self._info["version"]),
-                )
+                resources = _resources(scheme, version)
+                add(path, resources, functools.partial(operations, type_of, version, resources))
         return dict(sorted(sources.items()))
 
     def _make_v3(self, source: _Source) -> OpenAPIDocument:
@@ -202,8 +214,7 @@ class OpenAPIDocuments:
                 "securitySchemes": {"BearerToken": _BEARER},
             },
         }
-        document = self._document(tree, encode_v3)
-        return replace(document, etag=source.etag) if source.etag else document
+        return self._new_document(tree, encode_v3, source.etag)
 
     def _make_v2(self, sources: Sequence[_Source]) -> OpenAPIDocument:
         type_of = sources[0].type_of
@@ -224,7 +235,7 @@ class OpenAPIDocuments:
             "securityDefinitions": {"BearerToken": _BEARER},
             "security": [{"BearerToken": []}],
         }
-        return self._document(tree, encode_v2)
+        return self._new_document(tree, encode_v2)
 
     def _with_served_types(self, operation: Operation) -> Operation:
         """Return the operation without the excluded media types."""
@@ -236,20 +247,25 @@ class OpenAPIDocuments:
             produces=tuple(name for name in operation.produces if name not in self._excluded_types),
         )
 
-    def _document(self, tree: Tree, encode: Encode) -> OpenAPIDocument:
+    def _new_document(self, tree: Tree, encode: Encode, etag: str = "") -> OpenAPIDocument:
         body = orjson.dumps(tree)
-        return OpenAPIDocument(body, hashlib.sha512(body).hexdigest().upper(), self._now(), encode)
+        etag = etag or hashlib.sha512(body).hexdigest().upper()
+        return OpenAPIDocument(body, etag, self._now(), encode)
 
 
-def _hash_of(resources: Iterable[Resource], server_version: str) -> str:
-    """Return the hash of a document of custom kinds only; "" if there are other kinds."""
-    spec_generations = [(resource.spec_generation, repr(resource)) for resource in resources]
-    if not spec_generations or not all(spec_generation for spec_generation, _ in spec_generations):
-        return ""
-    return hashlib.sha512(f"{server_version} {spec_generations}".encode()).hexdigest().upper()
+@functools.cache
+def _source_hash() -> str:
+    """Return a hash of the package's source, on which the content of each document depends."""
+    package = Path(kapiserver.__file__).parent
+    digest = hashlib.sha512(kapiserver.__version__.encode())
+    for folder, _, names in sorted(os.walk(package)):
+        for name in sorted(names):
+            if name.endswith(".py"):
+                digest.update(Path(folder, name).read_bytes())
+    return digest.hexdigest()
 
 
-def _failed(task: asyncio.Task[OpenAPIDocument]) -> bool:
+def _failed(task: asyncio.Task[Any]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 

@@ -24,6 +24,7 @@ from kapiserver.storage.kv import (
     KV,
     EventSink,
     GetResult,
+    HistoryPage,
     KeyValue,
     KVEvent,
     RangeResult,
@@ -86,6 +87,12 @@ class ConvertingStore(WrappedStore):
         converting = _ConvertingSink(sink, self)
         converting.watch = self._kv.watch(prefix, after=after, sink=converting)
         return converting
+
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
+    ) -> HistoryPage:
+        page = await self._kv.history(prefix, after, until, limit, previous=previous)
+        return replace(page, events=await self.convert_events(page.events))
 
     async def convert_values(
         self, values: Sequence[bytes | None], version: GroupVersion

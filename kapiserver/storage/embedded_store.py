@@ -30,8 +30,17 @@ from kapiserver.storage.errors import (
     StorageError,
     Unavailable,
 )
-from kapiserver.storage.kv import KV, EventSink, GetResult, KVEvent, RangeResult, Revision, Watch
-from kapiserver.storage.kv_watch import HistoryPage, KVWatch, WatchIndex
+from kapiserver.storage.kv import (
+    KV,
+    EventSink,
+    GetResult,
+    HistoryPage,
+    KVEvent,
+    RangeResult,
+    Revision,
+    Watch,
+)
+from kapiserver.storage.kv_watch import KVWatch, WatchIndex
 from kapiserver.storage.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite import Database, Write
 from kapiserver.storage.sqlite_lock import FileLock, lock_file
@@ -188,9 +197,14 @@ class EmbeddedStore(KV):
         return self._revision
 
     async def history(
-        self, prefix: str, after: Revision, until: Revision, limit: int
+        self,
+        prefix: str,
+        after: Revision,
+        until: Revision,
+        limit: int,
+        *,
+        previous: bool = False,  # noqa: ARG002 - the log always has the old values
     ) -> HistoryPage:
-        """Return up to `limit` events in (after, until]. Raises Compacted, Unavailable."""
         return await self._read(lambda database: database.history(prefix, after, until, limit))
 
     def remove_watch(self, watch: KVWatch) -> None:

@@ -15,6 +15,7 @@ from kapiserver.storage.kv import (
     KV,
     EventSink,
     GetResult,
+    HistoryPage,
     KeyValue,
     KVEvent,
     RangeResult,
@@ -52,6 +53,12 @@ class EncryptedStore(WrappedStore):
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         return self._kv.watch(prefix, after=after, sink=_DecryptingSink(sink, self))
+
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
+    ) -> HistoryPage:
+        page = await self._kv.history(prefix, after, until, limit, previous=previous)
+        return replace(page, events=[self.decrypt_event(event) for event in page.events])
 
     def decrypt_event(self, event: KVEvent) -> KVEvent:
         """Return the event with its values decrypted."""

@@ -57,13 +57,21 @@ class KVEvent:
     """One change of one key.
 
     value       the new value; None if the key was deleted
-    previous    the old value; None if the key was created
+    previous    the old value; None if the key was created, and perhaps in the events of a watch
     """
 
     key: str
     revision: Revision
     value: bytes | None
     previous: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Events of one page of history: all of them up to and including `until`."""
+
+    events: Sequence[KVEvent]
+    until: Revision
 
 
 class EventSink(Protocol):
@@ -142,6 +150,16 @@ class KV(Protocol):
         """Deliver every event below `prefix` with a revision greater than `after` to `sink`: past
         events first, each once and in order. The sink gets `on_closed(Compacted)` if history
         after `after` was compacted."""
+
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
+    ) -> HistoryPage:
+        """Return past events below `prefix` in (after, until], about `limit` of them.
+
+        previous    whether the events must have the old values
+
+        Raises Compacted.
+        """
 
     async def current_revision(self) -> Revision:
         """Return the newest revision, linearizably: it includes every acknowledged write."""

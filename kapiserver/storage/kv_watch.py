@@ -12,11 +12,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from kapiserver.storage.errors import StorageError, Unavailable
-from kapiserver.storage.kv import EventSink, KVEvent, Revision
+from kapiserver.storage.kv import EventSink, HistoryPage, KVEvent, Revision
 
 HISTORY_PAGE = 500
 """Events in one page of history."""
@@ -30,14 +29,6 @@ RECENT_BYTES = 1 << 20
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
-    """Events of one page of history: all of them up to and including `until`."""
-
-    events: Sequence[KVEvent]
-    until: Revision
-
-
 class WatchSource(Protocol):
     """The store that is watched, as `KVWatch` uses it."""
 
@@ -48,7 +39,7 @@ class WatchSource(Protocol):
     async def history(
         self, prefix: str, after: Revision, until: Revision, limit: int
     ) -> HistoryPage:
-        """Return up to `limit` events in (after, until]. Raises Compacted, Unavailable."""
+        """Return about `limit` events in (after, until]. Raises Compacted, Unavailable."""
 
     def remove_watch(self, watch: KVWatch) -> None:
         """Deliver no more events to the watch."""

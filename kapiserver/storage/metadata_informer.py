@@ -47,25 +47,18 @@ class ObjectMetadata:
         return _key_of(self.resource, self.path)
 
 
+@dataclass(frozen=True, slots=True)
 class DeletedObject:
-    """An object that was deleted; its last state is decoded only for its uid."""
+    """An object that was deleted; its uid is "" if it could not be decoded."""
 
-    def __init__(self, codec: ObjectCodec, path: str, value: bytes) -> None:
-        self.resource = codec.resource
-        self.path = path
-        self.key = _key_of(codec.resource, path)
-        self._codec = codec
-        self._value = value
+    resource: Resource
+    path: str
+    uid: str
 
-    @functools.cached_property
-    def uid(self) -> str:
-        """The uid; "" if the object cannot be decoded."""
-        try:
-            uid: str = self._codec.ownership_metadata(self.path, self._value).get("uid") or ""
-        except (Corrupt, Undecryptable) as error:
-            _log.warning("ignoring an object that cannot be decoded: %s", error)
-            return ""
-        return uid
+    @property
+    def key(self) -> ObjectKey:
+        """Namespace and name."""
+        return _key_of(self.resource, self.path)
 
 
 def _key_of(resource: Resource, path: str) -> ObjectKey:
@@ -125,6 +118,8 @@ class MetadataInformer:
         self._pending: deque[KVEvent] = deque()
         """Events from the first one with a large object on."""
         self._pump: asyncio.Task[None] | None = None
+        self._uids: dict[str, str] = {}
+        """The uid of each object by its path; the events of deletions have none."""
         self._watch: Watch | None = None
         self._on_break: Callable[[], None] = lambda: None
 
@@ -132,6 +127,7 @@ class MetadataInformer:
         """List all objects, then watch them. Calls `on_break` if the watch breaks. Raises
         StorageError."""
         self._drop_pending()
+        self._uids.clear()
         self._handler.on_reset()
         start = ""
         revision: Revision | None = None
@@ -219,12 +215,14 @@ class MetadataInformer:
 
     def _upsert(self, metadata: ObjectMetadata | None) -> None:
         if metadata is not None:
+            self._uids[metadata.path] = metadata.uid
             self._handler.on_upsert(metadata)
 
     def _delete(self, event: KVEvent) -> None:
+        uid = self._uids.pop(event.key, "")
         codec = self._codec_of(event.key)
-        if codec is not None and event.previous is not None:
-            self._handler.on_delete(DeletedObject(codec, event.key, event.previous))
+        if codec is not None:
+            self._handler.on_delete(DeletedObject(codec.resource, event.key, uid))
 
     def on_progress(self, revision: Revision) -> None:
         """Ignore progress."""

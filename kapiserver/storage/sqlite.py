@@ -33,8 +33,7 @@ from kapiserver.storage.errors import (
     StorageError,
     Unavailable,
 )
-from kapiserver.storage.kv import GetResult, KeyValue, KVEvent, RangeResult, Revision
-from kapiserver.storage.kv_watch import HistoryPage
+from kapiserver.storage.kv import GetResult, HistoryPage, KeyValue, KVEvent, RangeResult, Revision
 from kapiserver.storage.prefix import prefix_end
 from kapiserver.storage.remaining_count import RemainingCounts
 

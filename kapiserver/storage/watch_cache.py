@@ -22,12 +22,14 @@ from kapiserver.storage.errors import Compacted, StorageError, Unavailable
 from kapiserver.storage.kv import KV, KVEvent, Revision, Watch
 
 PAGE = 500
-"""Keys per page while the cache is filled."""
+"""Keys per page while the cache is filled, and events per page of history."""
 RECENT_SECONDS = 75.0
 """How long events are kept for watches that resume."""
 MIN_RECENT_EVENTS = 1024
 MAX_RECENT_EVENTS = 65536
 """Events kept whatever their age, and the maximum number of events."""
+MAX_RECALLED_EVENTS = 16 * MIN_RECENT_EVENTS
+"""Events that are read from the store's history for a watch that resumes."""
 RECENT_BYTES = 4 << 20
 """Memory limit for recent events, current objects not counted. Events recalled from the store's
 history may take as much again."""
@@ -386,17 +388,15 @@ class WatchCache:
         async with self._recall_lock:
             if revision >= self._history_start:
                 return True
-            history = HistoryCollector(until=self._history_start)
-            watch = self._kv.watch(self.prefix, after=revision, sink=history)
+            until = self._history_start
             try:
-                watch.request_progress()
-                complete = await history.complete
-            finally:
-                watch.cancel()
-            if not complete or history.until != self._history_start:
+                events = await self._read_history(revision, until)
+            except StorageError:
+                return False
+            if len(events) > MAX_RECALLED_EVENTS or until != self._history_start:
                 return False
             now = self._clock.now()
-            recalled = [self._recalled_event(event, now) for event in history.collected]
+            recalled = [self._recalled_event(event, now) for event in events]
             size = sum(map(_size, recalled))
             if self._recent_bytes_limit + size > 2 * RECENT_BYTES:
                 return False
@@ -405,6 +405,15 @@ class WatchCache:
             self._recent_bytes += size
             self._history_start = revision
             return True
+
+    async def _read_history(self, after: Revision, until: Revision) -> list[KVEvent]:
+        """Return the events in (after, until], or more than MAX_RECALLED_EVENTS of them."""
+        events: list[KVEvent] = []
+        while after < until and len(events) <= MAX_RECALLED_EVENTS:
+            page = await self._kv.history(self.prefix, after, until, PAGE, previous=True)
+            events += page.events
+            after = page.until
+        return events
 
     def _recalled_event(self, event: KVEvent, now: float) -> CachedEvent:
         entry = previous = None
@@ -449,36 +458,6 @@ class WatchCache:
         if self._snapshots and self._snapshots[-1].last is None:
             self._snapshots[-1].last = Revision(revision - 1)
             self._entries = list(self._entries)
-
-
-class HistoryCollector:
-    """Collects the events of a watch up to a revision; the `EventSink` of that watch."""
-
-    def __init__(self, *, until: Revision) -> None:
-        self.until = until
-        self.collected: list[KVEvent] = []
-        self.complete: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-
-    def on_events(self, batch: Sequence[KVEvent]) -> None:
-        """Collect events up to the revision."""
-        self.collected.extend(event for event in batch if event.revision <= self.until)
-        if batch[-1].revision >= self.until:
-            self._finish(complete=True)
-        elif len(self.collected) > MIN_RECENT_EVENTS * 16:
-            self._finish(complete=False)
-
-    def on_progress(self, revision: Revision) -> None:
-        """Finish if all events were delivered."""
-        if revision >= self.until:
-            self._finish(complete=True)
-
-    def on_closed(self, error: Exception | None) -> None:  # noqa: ARG002 - any error
-        """The watch ended before the revision."""
-        self._finish(complete=False)
-
-    def _finish(self, *, complete: bool) -> None:
-        if not self.complete.done():
-            self.complete.set_result(complete)
 
 
 def _size(event: CachedEvent) -> int:

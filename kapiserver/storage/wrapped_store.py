@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from kapiserver.storage.kv import KV, EventSink, GetResult, RangeResult, Revision, Watch
+from kapiserver.storage.kv import (
+    KV,
+    EventSink,
+    GetResult,
+    HistoryPage,
+    RangeResult,
+    Revision,
+    Watch,
+)
 
 
 class WrappedStore(KV):
@@ -36,6 +44,11 @@ class WrappedStore(KV):
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         return self._kv.watch(prefix, after=after, sink=sink)
+
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
+    ) -> HistoryPage:
+        return await self._kv.history(prefix, after, until, limit, previous=previous)
 
     async def current_revision(self) -> Revision:
         return await self._kv.current_revision()

@@ -100,7 +100,13 @@ def etcd_program(request: pytest.FixtureRequest) -> Path:
     return request.param
 
 
-@pytest.fixture(params=BACKENDS)
+# `make test` covers the gateway by test_etcd.py; `make test-all` runs everything over it.
+SLOW = {name for name in BACKENDS if name.endswith("-gateway")}
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in BACKENDS]
+)
 def open_fresh(request: pytest.FixtureRequest) -> Opening:
     """Parametrizes a test over the backends; returns a function that opens a fresh store."""
     return BACKENDS[request.param]

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.storage.errors import Compacted
-from kapiserver.storage.kv import KV, Revision
-from tests.storage.recorder import Recorder
+from kapiserver.storage.kv import KV, KVEvent, Revision
 
 
 async def check_store(store: KV, start_revision: Revision) -> None:
@@ -38,15 +37,15 @@ async def check_store(store: KV, start_revision: Revision) -> None:
     except Compacted:
         return
     state = {item.key: item.value for item in past.items}
-    recorder = Recorder()
-    watch = store.watch("/", after=start_revision, sink=recorder)
-    watch.request_progress()
-    await recorder.wait_until(
-        lambda: recorder.progressed and recorder.progressed[-1] >= all_items.revision
-    )
-    watch.cancel()
+    events: list[KVEvent] = []
+    read = start_revision
+    while read < all_items.revision:
+        history = await store.history("/", read, all_items.revision, 100, previous=True)
+        events += history.events
+        assert history.until > read
+        read = history.until
     last = start_revision
-    for event in recorder.seen:
+    for event in events:
         assert event.revision >= last
         last = event.revision
         assert event.previous == state.pop(event.key, None), event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from kapiserver.storage.kv import KVEvent, Revision
 
@@ -23,7 +24,8 @@ class Recorder:
     def on_events(self, batch: Sequence[KVEvent]) -> None:
         assert batch
         assert not self.ends
-        self.seen.extend(batch)
+        # Not every store has the previous values in the events of a watch.
+        self.seen.extend(replace(event, previous=None) for event in batch)
         self._changed.set()
 
     def on_progress(self, revision: Revision) -> None:

@@ -103,6 +103,20 @@ async def test_progress_with_other_users(shared_url: str, opened: Open) -> None:
         assert not recorder.seen
 
 
+async def test_history_up_to_a_key_of_others(
+    monkeypatch: pytest.MonkeyPatch, shared_url: str, opened: Open
+) -> None:
+    """History is complete although the last revision is of a key of another store."""
+    monkeypatch.setattr(etcd_store, "STREAM_CHECK_SECONDS", 60.0)
+    async with opened(shared_url) as store, opened(shared_url) as other_store:
+        start_revision = await store.current_revision()
+        revision = await store.create("/a/x", b"")
+        last = await other_store.create("/a/x", b"")
+        page = await store.history("/a/", start_revision, last, 9, previous=True)
+        assert [event.revision for event in page.events] == [revision]
+        assert page.until == last
+
+
 async def test_large_ranges_come_in_pieces(
     monkeypatch: pytest.MonkeyPatch, shared_url: str, opened: Open
 ) -> None:

@@ -11,7 +11,7 @@ from kapiserver.storage.encryption import IDENTITY
 from kapiserver.storage.encryption_store import EncryptedStore
 from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
 from kapiserver.storage.etcd.store import PROGRESS_KEY
-from kapiserver.storage.kv import KV, KeyValue, KVEvent, Revision
+from kapiserver.storage.kv import KV, HistoryPage, KeyValue, KVEvent, Revision
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
 
@@ -113,8 +113,10 @@ async def test_any_bytes_are_a_value(store: KV, value: bytes) -> None:
     assert read.item.value == value
     await store.delete("/a/x", expected=first)
     created, deleted = await recorder.count(2)
-    assert (created.value, created.previous) == (value, None)
-    assert (deleted.value, deleted.previous) == (None, value)
+    assert (created.value, deleted.value) == (value, None)
+    current = await store.current_revision()
+    history = await store.history("/a/", start_revision, current, 9, previous=True)
+    assert [event.previous for event in history.events] == [None, value]
 
 
 async def test_range_is_ordered_and_bounded_by_its_prefix(store: KV) -> None:
@@ -185,7 +187,7 @@ async def test_future_revisions(store: KV) -> None:
 
 
 async def test_watch(store: KV) -> None:
-    """A watch delivers creates, updates and deletes below its prefix, with the previous value."""
+    """A watch delivers creates, updates and deletes below its prefix."""
     recorder = Recorder()
     store.watch("/a/", after=await store.current_revision(), sink=recorder)
     first = await store.create("/a/x", b"one")
@@ -194,9 +196,41 @@ async def test_watch(store: KV) -> None:
     third = await store.delete("/a/x", expected=second)
     assert await recorder.count(3) == [
         KVEvent("/a/x", first, b"one", None),
+        KVEvent("/a/x", second, b"two", None),
+        KVEvent("/a/x", third, None, None),
+    ]
+
+
+async def test_history(store: KV) -> None:
+    """History is read in pages, with the previous values, until it is compacted."""
+    start_revision = await store.current_revision()
+    first = await store.create("/a/x", b"one")
+    await store.create("/b/x", b"other")
+    second = await store.update("/a/x", b"two", expected=first)
+    third = await store.delete("/a/x", expected=second)
+    events = [
+        KVEvent("/a/x", first, b"one", None),
         KVEvent("/a/x", second, b"two", b"one"),
         KVEvent("/a/x", third, None, b"two"),
     ]
+    page = await store.history("/a/", start_revision, third, 9, previous=True)
+    assert page == HistoryPage(events, third)
+    assert await store.history("/a/", second, third, 9, previous=True) == HistoryPage(
+        events[2:], third
+    )
+    page = await store.history("/a/", start_revision, second, 9)
+    assert [event.revision for event in page.events] == [first, second]
+    seen: list[KVEvent] = []
+    until = start_revision
+    while until < third:
+        page = await store.history("/a/", until, third, 1, previous=True)
+        assert until < page.until <= third
+        seen += page.events
+        until = page.until
+    assert seen == events
+    await store.compact(third)
+    with pytest.raises(Compacted):
+        await store.history("/a/", start_revision, third, 9, previous=True)
 
 
 async def test_watch_from_the_past(store: KV) -> None:
@@ -278,7 +312,9 @@ async def test_compaction(store: KV) -> None:
     assert store.compacted == second
     recorder = Recorder()
     store.watch("/a/", after=second, sink=recorder)
-    assert await recorder.count(1) == [KVEvent("/a/x", third, b"three", b"two")]
+    assert await recorder.count(1) == [KVEvent("/a/x", third, b"three", None)]
+    history = await store.history("/a/", second, third, 9, previous=True)
+    assert history.events == [KVEvent("/a/x", third, b"three", b"two")]
     late_recorder = Recorder()
     store.watch("/a/", after=Revision(first - 1), sink=late_recorder)
     assert isinstance(await late_recorder.end(), Compacted)
@@ -309,7 +345,6 @@ async def test_values_with_a_time_to_live(store: KV, clock: ManualClock) -> None
     clock.advance(2)
     await recorder.wait_until(lambda: len([e for e in recorder.seen if e.value is None]) == 2)
     assert {e.key for e in recorder.seen if e.value is None} == {"/a/goes", "/a/twice"}
-    assert [e.previous for e in recorder.seen if e.value is None and e.key == "/a/goes"] == [b"bye"]
     assert [item.key for item in (await store.range("/a/")).items] == ["/a/kept", "/a/stays"]
 
 

@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kapiserver.storage.kv import KVEvent, Revision
+from kapiserver.storage.kv import HistoryPage, KVEvent, Revision
 from kapiserver.storage.kv_watch import (
     MAX_BUFFERED,
     RECENT_EVENTS,
-    HistoryPage,
     KVWatch,
     RecentEvents,
 )

@@ -47,13 +47,14 @@ from kapiserver.storage.kv import (
     KV,
     EventSink,
     GetResult,
+    HistoryPage,
     KeyValue,
     KVEvent,
     RangeResult,
     Revision,
     Watch,
 )
-from kapiserver.storage.kv_watch import HistoryPage, KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.kv_watch import KVWatch, RecentEvents, WatchIndex
 from kapiserver.storage.prefix import prefix_end
 
 KEY_SEPARATOR = "/"
@@ -229,16 +230,19 @@ class EtcdStore(KV):
         return self._revision
 
     async def history(
-        self, prefix: str, after: Revision, until: Revision, limit: int
+        self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
     ) -> HistoryPage:
-        """Return about `limit` events in (after, until]. Raises Compacted, Unavailable."""
-        if recent := self._recent.history(prefix, after, until):
+        if not previous and (recent := self._recent.history(prefix, after, until)):
             return recent
         # Watch all keys and not only the prefix: the event of revision `until` proves that no event
         # is missing, and may be of any key. A message never splits a revision.
         events: list[KVEvent] = []
         try:
-            async with asyncio.timeout(HISTORY_SECONDS), self._watch_stream(after) as responses:
+            async with (
+                asyncio.timeout(HISTORY_SECONDS),
+                self._watch_stream(after, previous=previous) as responses,
+                self._event_if_idle(),
+            ):
                 async for response in responses:
                     matching = (e for e in response.events if e.key.startswith(prefix))
                     events += (e for e in matching if e.revision <= until)
@@ -263,10 +267,12 @@ class EtcdStore(KV):
     # The watch stream.
 
     @asynccontextmanager
-    async def _watch_stream(self, after: Revision) -> AsyncGenerator[AsyncIterator[WatchResponse]]:
+    async def _watch_stream(
+        self, after: Revision, *, previous: bool = False
+    ) -> AsyncGenerator[AsyncIterator[WatchResponse]]:
         """Stream all events after a revision. Raises Compacted, Unavailable."""
         call = self._codec.watch(
-            self._progress_key, self._range_end, start=after + 1, previous=True
+            self._progress_key, self._range_end, start=after + 1, previous=previous
         )
         try:
             async with self._etcd.stream(call) as responses:
@@ -366,6 +372,22 @@ class EtcdStore(KV):
         except TimeoutError:
             return False
         return True
+
+    @asynccontextmanager
+    async def _event_if_idle(self) -> AsyncGenerator[None]:
+        """Write PROGRESS_KEY if the block takes longer than GRACE_SECONDS: the revision that a
+        stream waits for may be of a key outside our prefix."""
+
+        async def write() -> None:
+            await asyncio.sleep(GRACE_SECONDS)
+            with suppress(StorageError):
+                await self._write_progress_key()
+
+        writing = self._loop.create_task(write())
+        try:
+            yield
+        finally:
+            writing.cancel()
 
     async def _write_progress_key(self) -> Revision:
         return await self._call(self._etcd.write, self._codec.put(self._progress_key))

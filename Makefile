@@ -29,7 +29,7 @@ fmt: $(VENV)/.tests-installed
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.tests-installed
-	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.bench $(if $(PEER),--peer $(PEER)) $(ARGS)
 
 fuzz: $(VENV)/.tests-installed
 	$(BIN)/pip install -q --disable-pip-version-check "atheris>=2.3"

@@ -56,8 +56,7 @@ async def _loop(
     latencies.sort()
     return {
         "per s": len(latencies) / window.wall,
-        "server us": window.server / len(latencies) * 1e6,
-        **_of_store(target, us=window.store / len(latencies) * 1e6),
+        **_cost(target, window, "us", 1e6 / len(latencies)),
         "p50 ms": latencies[len(latencies) // 2] * 1e3,
         "p99 ms": latencies[int(len(latencies) * 0.99)] * 1e3,
     }
@@ -124,9 +123,9 @@ async def seed_pods(target: Target, count: int) -> Figures:
         with Window(target.pids, target.store_pids) as window:
             await spread(opened, range(count), make)
     return {
+        "wall s": window.wall,
         "writes per s": 2 * count / window.wall,
-        "server us": window.server / count / 2 * 1e6,
-        **_of_store(target, us=window.store / count / 2 * 1e6),
+        **_cost(target, window, "us", 1e6 / count / 2),
     }
 
 
@@ -156,8 +155,7 @@ async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Fig
                     break
     return {
         "wall s": window.wall,
-        "server s": window.server,
-        **_of_store(target, s=window.store),
+        **_cost(target, window, "s", 1),
         "MB": size / 1e6,
     }
 
@@ -178,9 +176,14 @@ async def first_list(target: Target, *, accept: str) -> Figures:
     return {**figures, **ping_times, "MiB": resident_mib(target.pids)}
 
 
-def _of_store(target: Target, **figures: float) -> Figures:
-    # Only if the store is a process of its own.
-    return {f"etcd {unit}": value for unit, value in figures.items() if target.store_pids}
+def _cost(target: Target, window: Window, unit: str, factor: float) -> Figures:
+    """The CPU of the server in a unit; that of its store and their sum if the store is a process of
+    its own."""
+    figures = {f"server {unit}": window.server * factor}
+    if target.store_pids:
+        figures[f"etcd {unit}"] = window.store * factor
+        figures[f"sum {unit}"] = (window.server + window.store) * factor
+    return figures
 
 
 @asynccontextmanager

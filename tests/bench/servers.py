@@ -1,10 +1,11 @@
-"""The processes under load: a kapiserver with TLS, and the etcd that it stores objects in.
+"""The processes under load: a kapiserver or a kube-apiserver with TLS, and the etcd below it.
 
 etcd syncs to disk as in production; its CPU and memory are counted apart.
 """
 
 import contextlib
 import http.client
+import os
 import signal
 import ssl
 import subprocess
@@ -13,12 +14,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.bench.client import Target
 from tests.bench.measures import Figures
 from tests.bench.processes import cpu_seconds, resident_mib
 from tests.storage.etcd_server import free_port, program
 
+ROOT = Path(__file__).parent.parent.parent
 TOKEN = "bench-token"
 STORES = ("sqlite", "etcd")
 
@@ -54,9 +57,13 @@ def store(kind: str, folder: Path) -> Iterator[Store]:
 
 
 @contextlib.contextmanager
-def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Target, Figures]]:
-    """A server process over the store until the block ends, and the cost of its start."""
+def server(
+    folder: Path, below: Store, flags: list[str], *, tree: Path = ROOT
+) -> Iterator[tuple[Target, Figures]]:
+    """A kapiserver process over the store until the block ends, and the cost of its start. `tree`
+    is the checkout whose code runs."""
     port = free_port()  # another bench may run at the same time
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
     command = [
         sys.executable, "-m", "kapiserver.cli", "serve",
@@ -65,8 +72,47 @@ def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Targe
         "--token-auth-file", str(folder / "tokens.csv"),
         "--kubeconfig-out", str(folder / "kubeconfig"), *below.flags, *flags,
     ]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(tree)}
+    ca_file = folder / "certificates" / "ca.crt"
+    with _running(command, port, ca_file, below, cwd=tree, env=environment) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def peer(
+    program_file: Path, folder: Path, below: Store, flags: list[str]
+) -> Iterator[tuple[Target, Figures]]:
+    """A kube-apiserver over an etcd until the block ends, and the cost of its start."""
+    port = free_port()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
+    key = folder / "accounts.key"
+    if not key.exists():
+        subprocess.run(
+            ["openssl", "genrsa", "-out", str(key), "2048"], check=True, stderr=subprocess.DEVNULL
+        )
+    certificates = folder / "certificates"
+    command = [
+        str(program_file), "--bind-address=127.0.0.1", f"--secure-port={port}",
+        f"--cert-dir={certificates}", f"--token-auth-file={folder / 'tokens.csv'}",
+        "--authorization-mode=RBAC", "--disable-admission-plugins=ServiceAccount",
+        "--endpoint-reconciler-type=none", "--service-cluster-ip-range=10.0.0.0/24",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-signing-key-file={key}", f"--service-account-key-file={key}",
+        *below.flags, *flags,
+    ]  # fmt: skip
+    with _running(command, port, certificates / "apiserver.crt", below) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def _running(
+    command: list[str], port: int, ca_file: Path, below: Store, **options: Any
+) -> Iterator[tuple[Target, Figures]]:
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
+    )
     try:
         wait_ready(process, port)
         started = {
@@ -78,7 +124,7 @@ def server(folder: Path, below: Store, flags: list[str]) -> Iterator[tuple[Targe
             host="127.0.0.1",
             port=port,
             token=TOKEN,
-            ca_file=str(folder / "certificates" / "ca.crt"),
+            ca_file=str(ca_file),
             pids=[process.pid],
             store_pids=below.pids,
         )

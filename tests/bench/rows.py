@@ -1,0 +1,89 @@
+"""The rows of the bench: a name, the measure that fills it, and the figures that are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from tests.bench import measures
+from tests.bench.client import JSON, PROTOBUF, Target
+from tests.bench.measures import Figures
+
+_REQUESTS = ("per s", "server us", "sum us", "p99 ms")
+_LISTS = ("wall s", "server s", "sum s")
+_WATCHES = ("server us", "p99 ms", "in the window %")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table.
+
+    run         takes the server under test and the seconds of one window
+    figures     names of those that are compared
+    needs_pods  whether the server must hold the pods that lists read
+    """
+
+    name: str
+    run: Callable[[Target, float], Awaitable[Figures]]
+    figures: Sequence[str]
+    needs_pods: bool = False
+
+
+def _get(resource: str, medium: str, count: int) -> Row:
+    accept = JSON if medium == "JSON" else PROTOBUF
+    return Row(
+        name=f"get {resource}, {medium}, {count} connections",
+        run=partial(measures.get, resource=resource, accept=accept, count=count),
+        figures=_REQUESTS,
+    )
+
+
+def _list(medium: str, query: str, label: str) -> Row:
+    accept = JSON if medium == "JSON" else PROTOBUF
+    return Row(
+        name=f"list pods, {medium}, {label}",
+        run=partial(measures.list_pods, accept=accept, query=query),
+        figures=_LISTS,
+        needs_pods=True,
+    )
+
+
+def _write(verb: str, count: int) -> Row:
+    run = measures.create if verb == "create" else measures.put
+    return Row(
+        name=f"{verb} configmaps, {count} connections",
+        run=partial(run, count=count),
+        figures=_REQUESTS,
+    )
+
+
+def _watch(count: int, rate: int) -> Row:
+    return Row(
+        name=f"watch, {count} watchers, {rate} changes/s",
+        run=partial(measures.watch, count=count, rate=rate),
+        figures=_WATCHES,
+    )
+
+
+ROWS = (
+    _get("configmaps", "JSON", 16),
+    _get("configmaps", "JSON", 64),
+    _get("pods", "JSON", 16),
+    _get("pods", "JSON", 64),
+    _get("pods", "protobuf", 64),
+    *(_write("create", count) for count in (1, 16, 64)),
+    *(_write("put", count) for count in (1, 16, 64)),
+    *(
+        _list(medium, query, label)
+        for medium in ("JSON", "protobuf")
+        for query, label in (
+            ("?resourceVersion=0", "whole, rv=0"),
+            ("?", "whole, consistent"),
+            ("?limit=500", "pages of 500"),
+        )
+    ),
+    _watch(100, 100),
+    _watch(1000, 10),
+    _watch(1000, 100),
+)

@@ -8,6 +8,7 @@
     |   `-- UnknownGroup    404: no such API group
     |-- MethodNotAllowed    405: the resource does not have the verb
     |-- UnsupportedResponseKind  406: the response has no such kind
+    |-- ListTooLarge        406: the list would take too long to encode in that form
     |-- BodyTooLarge        413
     |-- MisdirectedRequest  421: the Host is not this server's
     |-- TooManyRequests     429 with Retry-After
@@ -99,6 +100,16 @@ class MethodNotAllowed(ServerError):
 
 class UnsupportedResponseKind(ServerError):
     """The response cannot be converted to the kind that the Accept header requests."""
+
+
+class ListTooLarge(ServerError):
+    """The list would take too long to encode in the requested form."""
+
+    def __init__(self, form: str, size: int, limit: int) -> None:
+        super().__init__(
+            f"the list is too large for {form}: its objects have {size} bytes, at most {limit} are "
+            "encoded; request application/json, or pages with limit"
+        )
 
 
 class BodyTooLarge(ServerError):
@@ -299,6 +310,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     UnknownResource: _with_empty_details(404, "NotFound"),
     MethodNotAllowed: _with_empty_details(405, "MethodNotAllowed"),
     UnsupportedResponseKind: _with_message(406, "NotAcceptable"),
+    ListTooLarge: _with_message(406, "NotAcceptable"),
     BodyTooLarge: _with_message(413, "RequestEntityTooLarge"),
     MisdirectedRequest: _with_message(421, ""),  # Kubernetes has no reason for this code
     TooManyRequests: _too_many,

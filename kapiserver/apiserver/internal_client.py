@@ -130,8 +130,7 @@ class InternalResource(ResourceClient):
             _check_is_object(target)
             version = parameters.get("resourceVersion")
             entry = await target.store.get(target.key, resource_version=str(version or ""))
-            await self._server.stores.offloader.tree(entry)
-            return self._tree(target, entry)
+            return await self._tree(target, entry)
 
     async def list_page(self, **parameters: str | int) -> Tree:
         """Return one page of a list, or all of it without a limit."""
@@ -166,7 +165,7 @@ class InternalResource(ResourceClient):
             )
             async with contextlib.aclosing(stream) as events:
                 async for event in events:
-                    yield self._event(target, event)
+                    yield await self._event(target, event)
 
     # Writing.
 
@@ -189,7 +188,7 @@ class InternalResource(ResourceClient):
             from kapiserver.apiserver.endpoints.operations.create import create_object
 
             written = await create_object(self._server, target, caller, options, body)
-            return self._tree(target, written.entry)
+            return await self._tree(target, written.entry)
 
     async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
         """Replace an object."""
@@ -202,7 +201,7 @@ class InternalResource(ResourceClient):
             options = parse_options(self._server, _query(parameters), "UpdateOptions")
             body = TreeBody(self._versioned(obj))
             written = await update_object(self._server, target, self._caller(), options, body)
-            return self._tree(target, written.entry)
+            return await self._tree(target, written.entry)
 
     async def patch(
         self,
@@ -227,7 +226,7 @@ class InternalResource(ResourceClient):
             written = await operations.patch_object(
                 self._server, target, self._caller(), options, parsed_patch
             )
-            return self._tree(target, written.entry)
+            return await self._tree(target, written.entry)
 
     async def update_with_retry(
         self,
@@ -253,7 +252,7 @@ class InternalResource(ResourceClient):
                 options,
                 operations.function_patch(change, field_validation(options)),
             )
-            return self._tree(target, written.entry)
+            return await self._tree(target, written.entry)
 
     async def apply(
         self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
@@ -271,7 +270,7 @@ class InternalResource(ResourceClient):
             written = await apply_configuration(
                 self._server, target, self._caller(), options, config
             )
-            return self._tree(target, written.entry)
+            return await self._tree(target, written.entry)
 
     async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
         """Delete an object."""
@@ -283,7 +282,7 @@ class InternalResource(ResourceClient):
             delete_options = self._delete_options(options, parameters)
             written = await delete_object(self._server, target, self._caller(), delete_options)
             status = deleted_status(target, written)
-            return self._tree(target, written.entry) if status is None else status
+            return await self._tree(target, written.entry) if status is None else status
 
     async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
         """Delete the selected objects and return the list of them."""
@@ -345,15 +344,17 @@ class InternalResource(ResourceClient):
         check_options(options, "DeleteOptions")
         return options
 
-    def _tree(self, target: Target, entry: Entry) -> Tree:
-        obj = entry.tree()
+    async def _tree(self, target: Target, entry: Entry) -> Tree:
+        offloader = self._server.stores.offloader
+        obj = await offloader.tree(entry)
         if target.view is not None:
             return target.view.read(obj)
-        return self._own(in_version(self._server.scheme, obj, target.version))
+        in_version_of_target = in_version(self._server.scheme, obj, target.version)
+        return await offloader.run_for_entry(entry, self._own, in_version_of_target)
 
-    def _event(self, target: Target, event: VisibleEvent | InitialEventsEnd) -> Event:
+    async def _event(self, target: Target, event: VisibleEvent | InitialEventsEnd) -> Event:
         if isinstance(event, VisibleEvent):
-            return Event(event.kind, self._tree(target, event.entry))
+            return Event(event.kind, await self._tree(target, event.entry))
         metadata = bookmark_metadata(event.revision, initial_events_end=True)
         return Event("BOOKMARK", target.store.encoder.bookmark_object(target.version, metadata))
 
@@ -361,7 +362,7 @@ class InternalResource(ResourceClient):
         time_slice = TimeSlice()
         items = []
         for entry in listing.entries:
-            items.append(self._tree(target, entry))
+            items.append(await self._tree(target, entry))
             await time_slice.yield_if_expired()
         return {**list_head(target, listing), "items": items}
 

@@ -81,6 +81,7 @@ class Request:
     query       includes empty values
     certificate the client's TLS certificate, or None
     open_sink   opens a stream to the client, for handlers that return a StreamResponse
+    has_gone    whether the client has closed the connection
     on_authenticated    called when the client has shown valid credentials
 
     Set by filters, routes and handlers; outer filters read it when the response exists, or in a
@@ -108,6 +109,7 @@ class Request:
     remote: str = ""
     certificate: Certificate | None = None
     open_sink: Callable[[], WatchSink] = _no_stream
+    has_gone: Callable[[], bool] = lambda: False
     on_authenticated: Callable[[], None] = _ignore
     user: User = ANONYMOUS
     impersonator: User | None = None

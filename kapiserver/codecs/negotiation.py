@@ -23,6 +23,7 @@ _HUMAN_USER_AGENTS = ("curl", "Wget", "Mozilla/5.0")
 _MAX_CACHED_LENGTH = 256
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _MAX_MEDIA_RANGES = 100
+_MAX_PARAMETERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +246,9 @@ def _parse_media_range(cursor: _Cursor) -> MediaRange:
     if subtype == type_ and type_ != "*" and "/" not in cursor.text:
         raise ValueError("no subtype")
     parameters: dict[str, str] = {}
-    while cursor.skip(";"):
+    for _ in range(_MAX_PARAMETERS):
+        if not cursor.skip(";"):
+            break
         if cursor.at_end:
             break
         name = cursor.token()

@@ -6,7 +6,10 @@ Knows no bytes and no kind by name.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
+
+import orjson
 
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.custom_kinds import CustomKind
@@ -53,6 +56,10 @@ def decode_owned_tree(type_: type[Type], value: Value, unknown: list[str]) -> Tr
 
 def check_depth(tree: Tree) -> None:
     """Raise Malformed if a tree is nested deeper than MAX_DEPTH."""
+    # orjson, a hundred times faster, encodes 254 levels: the tree, and the lists around it.
+    with contextlib.suppress(orjson.JSONEncodeError):
+        orjson.dumps([[[[tree]]]])
+        return
     level: list[Any] = [tree]
     for _ in range(MAX_DEPTH):
         children: list[Any] = []

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -363,7 +364,7 @@ def _value_events(value: Value, yaml: Any, depth: int) -> Iterator[Any]:
         raise NotEncodable("yaml: exceeded max depth")
     if isinstance(value, dict):
         yield yaml.MappingStartEvent(None, None, True, flow_style=False)
-        for key in sorted(value, key=functools.cmp_to_key(_compare_keys)):
+        for key in _sorted_keys(value):
             yield _string_event(key, yaml)
             yield from _value_events(value[key], yaml, depth + 1)
         yield yaml.MappingEndEvent()
@@ -404,6 +405,31 @@ def _format_float(value: float) -> str:
     if exponent:
         return f"{digits.removesuffix('.0')}e{exponent[0]}{exponent[1:].rjust(2, '0')}"
     return digits
+
+
+def _sorted_keys(keys: Collection[str]) -> list[str]:
+    if len(keys) <= _FEW_KEYS:
+        return sorted(keys, key=functools.cmp_to_key(_compare_keys))
+    return sorted(keys, key=_position)
+
+
+_FEW_KEYS = 1_000
+"""The most keys that are compared as Go compares them, each pair in 5 us. Go's order has cycles, as
+`2 < 15 < 1x < 2`, so that no function of a single key gives it."""
+
+
+def _position(key: str) -> list[tuple[int, int, int]]:
+    """Return a value that sorts keys as `_compare_keys` does, unless a letter in one stands where
+    another has a further digit of a number."""
+    return [
+        (1, int(part[:_LONGEST_NUMBER]), len(part))
+        if part[0] in _DIGITS
+        else (2 if part.isalpha() else 0, ord(part), 0)
+        for part in _PARTS.findall(key)
+    ]
+
+
+_PARTS = re.compile("[0-9]+|[^0-9]", re.DOTALL)
 
 
 def _compare_keys(left: str, right: str) -> int:

@@ -9,7 +9,7 @@ pkg/controller/endpointslicemirroring.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kapiserver.api.accessors import (
@@ -159,14 +159,15 @@ def _ignore(_change: ObjectChange) -> None:
     pass
 
 
-def _trees(informer: Informer, namespace: str) -> list[Tree]:
-    return [entry.tree() for entry in informer.lister.list(namespace)]
+async def _trees(reader: _Reader, entries: Iterable[Entry]) -> list[Tree]:
+    offloader = reader.context.server.stores.offloader
+    return [await offloader.tree(entry) for entry in entries]
 
 
-def _services_with_pods(reader: _Reader, namespace: str) -> list[tuple[Tree, list[Tree]]]:
+async def _services_with_pods(reader: _Reader, namespace: str) -> list[tuple[Tree, list[Tree]]]:
     services = [
         service
-        for service in _trees(reader.services, namespace)
+        for service in await _trees(reader, reader.services.lister.list(namespace))
         if selects_pods(service) and not is_terminating(service)
     ]
     if not services or reader.pods is None:
@@ -176,19 +177,19 @@ def _services_with_pods(reader: _Reader, namespace: str) -> list[tuple[Tree, lis
         for label in pod.labels.items():
             pods_by_label.setdefault(label, []).append(pod)
 
-    def candidates(service: Tree) -> list[Tree]:
+    async def candidates(service: Tree) -> list[Tree]:
         selector = service["spec"]["selector"].items()
         rarest = min((pods_by_label.get(label, []) for label in selector), key=len)
-        return [pod.tree() for pod in rarest]
+        return await _trees(reader, rarest)
 
-    return [(service, selected(service, candidates(service))) for service in services]
+    return [(service, selected(service, await candidates(service))) for service in services]
 
 
 # Endpoints.
 
 
 async def _sync_endpoints(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
-    for service, pods in _services_with_pods(reader, namespace):
+    for service, pods in await _services_with_pods(reader, namespace):
         metadata = {
             "name": name_of(service),
             "namespace": namespace,
@@ -227,7 +228,8 @@ async def _write(
 
     existing = informer.lister.get(ObjectKey(namespace, name)) if name else None
     if existing is not None:
-        if merge(existing.tree()) == existing.tree():
+        present = await reader.context.server.stores.offloader.tree(existing)
+        if merge(present) == present:
             return Revision(0)
         written = await update_object(objects, name, merge)
         if written is not None:
@@ -242,7 +244,7 @@ async def _write(
 
 async def _sync_slices(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
     existing = _slices_of(reader, namespace, _SLICE_MANAGER)
-    for service, pods in _services_with_pods(reader, namespace):
+    for service, pods in await _services_with_pods(reader, namespace):
         name = name_of(service)
         desired = slices(service, pods)
         owner = owned_by(service, "Service")
@@ -255,8 +257,9 @@ async def _sync_slices(reader: _Reader, namespace: str, deleted: frozenset[str])
 
 async def _sync_mirrored_slices(reader: _Reader, namespace: str, deleted: frozenset[str]) -> None:
     existing = _slices_of(reader, namespace, _MIRROR_MANAGER)
-    services = {name_of(service): service for service in _trees(reader.services, namespace)}
-    for endpoints in _trees(reader.endpoints, namespace):
+    service_trees = await _trees(reader, reader.services.lister.list(namespace))
+    services = {name_of(service): service for service in service_trees}
+    for endpoints in await _trees(reader, reader.endpoints.lister.list(namespace)):
         name = name_of(endpoints)
         service = services.get(name)
         if service is None or not is_mirrored(endpoints, service):

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of, uid_of
 from kapiserver.api.errors import NotRegistered
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
@@ -29,6 +29,7 @@ from kapiserver.storage.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import ListQuery
+from kapiserver.storage.time_slice import TimeSlice
 
 NAME = "garbage-collector-controller"
 WORKERS = 20
@@ -172,7 +173,7 @@ class GarbageCollector:
             entry = await store.get(observed.key)
         except NotFound:
             return
-        obj = _metadata_of_entry(store, entry)
+        obj = await self._metadata_of_entry(store, entry)
         if uid_of(obj) != observed.uid:
             return
         if is_terminating(obj):
@@ -240,9 +241,10 @@ class GarbageCollector:
 
     async def _classify_owners(self, observed: ObjectMetadata, obj: Tree) -> _OwnersByState | None:
         """Return the owners by state, or None if one cannot be looked up."""
-        owners_by_state = _OwnersByState([], [], [])
+        owners_by_state, absent, time_slice = _OwnersByState([], [], []), [], TimeSlice()
         for reference in metadata_of(obj).get("ownerReferences") or ():
             uid = reference.get("uid") or ""
+            await time_slice.yield_if_expired()
             try:
                 owner = await self._get_owner(observed, reference)
             except _ClusterScopedDependent as error:
@@ -254,18 +256,20 @@ class GarbageCollector:
                 return None
             if owner is None:
                 owners_by_state.absent.append(uid)
+                if uid not in self._deleted_uids:
+                    absent.append(reference)
             elif is_terminating(owner) and FOREGROUND in finalizers_of(owner):
                 owners_by_state.waiting.append(uid)
             else:
                 owners_by_state.solid.append(uid)
+        await self._warn_of_other_namespaces(observed, absent)
         return owners_by_state
 
     async def _get_owner(self, observed: ObjectMetadata, reference: Tree) -> Tree | None:
         """Return the owner that a reference names, or None if it does not exist. Raises
         NotRegistered, ValueError, _ClusterScopedDependent."""
         uid = reference.get("uid") or ""
-        version = GroupVersion.parse(reference.get("apiVersion") or "")
-        resource = self._server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
+        resource = self._resource_of(reference)
         if resource.namespaced and not observed.resource.namespaced:
             raise _ClusterScopedDependent(
                 f"ownerRef {_reference_text(reference, '')} of a cluster-scoped object names a "
@@ -279,45 +283,66 @@ class GarbageCollector:
         )
         for version_asked in ("0", ""):  # the cache may be behind another server
             try:
-                owner = _metadata_of_entry(
+                owner = await self._metadata_of_entry(
                     store, await store.get(key, resource_version=version_asked)
                 )
             except NotFound:
                 continue
             if uid_of(owner) == uid:
                 return owner
-        await self._warn_if_in_other_namespace(store, observed, reference)
         return None
 
-    async def _warn_if_in_other_namespace(
-        self, store: ResourceStore, observed: ObjectMetadata, reference: Tree
+    def _resource_of(self, reference: Tree) -> Resource:
+        """Return the resource of an owner. Raises NotRegistered, ValueError."""
+        version = GroupVersion.parse(reference.get("apiVersion") or "")
+        return self._server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
+
+    async def _warn_of_other_namespaces(
+        self, observed: ObjectMetadata, absent: Sequence[Tree]
     ) -> None:
-        """Write an event if the owner is in another namespace, which counts as absent."""
-        if not store.resource.namespaced:
-            return
-        name = reference.get("name") or ""
-        everywhere = await store.list(ListQuery(resource_version="0"))
-        for entry in everywhere.entries:
-            if entry.key.name == name and uid_of(_metadata_of_entry(store, entry)) == reference.get(
-                "uid"
-            ):
-                await self._warn(
-                    observed,
-                    f"ownerRef {_reference_text(reference, entry.key.namespace)} does not exist in "
-                    f'namespace "{observed.key.namespace}"',
-                )
-                return
+        """Write an event for each absent owner that is in another namespace."""
+        owners: dict[Resource, dict[tuple[str, str], Tree]] = {}
+        for reference in absent:
+            resource = self._resource_of(reference)
+            if resource.namespaced:
+                identity = (reference.get("name") or "", reference.get("uid") or "")
+                owners.setdefault(resource, {})[identity] = reference
+        time_slice = TimeSlice()
+        for resource, references in owners.items():
+            names = {name for name, _ in references}
+            store = self._server.stores.get(resource)
+            for entry in (await store.list(ListQuery(resource_version="0"))).entries:
+                await time_slice.yield_if_expired()
+                name = entry.key.name
+                if name not in names:
+                    continue
+                metadata = await self._metadata_of_entry(store, entry)
+                owner = references.get((name, uid_of(metadata)))
+                if owner is not None:
+                    text = _reference_text(owner, entry.key.namespace)
+                    namespace = observed.key.namespace
+                    await self._warn(
+                        observed, f'ownerRef {text} does not exist in namespace "{namespace}"'
+                    )
 
     async def _warn(self, observed: ObjectMetadata, message: str) -> None:
         dependent = await self._server.stores.get(observed.resource).get(observed.key)
         await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
 
+    async def _metadata_of_entry(self, store: ResourceStore, entry: Entry) -> Tree:
+        """Return the object, or its metadata alone if the rest is not decoded yet."""
+        if entry.cached_tree is not None:
+            return entry.cached_tree
+        run, decode = self._server.stores.offloader.run_for_entry, store.codec.ownership_metadata
+        return {"metadata": await run(entry, decode, entry.path, entry.value)}
+
     # Writing one object.
 
     async def _remove_owners(self, path: str, uids: Sequence[str]) -> None:
         """Remove owner references from a dependent."""
+        removed = frozenset(uids)
         await self._change_owners(
-            path, lambda owners: [item for item in owners if item.get("uid") not in uids]
+            path, lambda owners: [item for item in owners if item.get("uid") not in removed]
         )
 
     async def _change_owners(self, path: str, change: _ChangeOwners) -> None:
@@ -390,13 +415,6 @@ def _check_is_refusal(error: StatusError) -> None:
     """Raise the error again unless it would be the same the next time."""
     if error.code >= 500 or error.code == 429:
         raise error
-
-
-def _metadata_of_entry(store: ResourceStore, entry: Entry) -> Tree:
-    """Return the object, or its metadata alone if the rest is not decoded yet."""
-    if entry.cached_tree is not None:
-        return entry.cached_tree
-    return {"metadata": store.codec.ownership_metadata(entry.path, entry.value)}
 
 
 class _ClusterScopedDependent(Exception):

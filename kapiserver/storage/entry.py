@@ -216,7 +216,7 @@ class Entry:
     def encode(self, encoding: Encoding) -> bytes:
         """Return the object as an item of a list: JSON without a newline, a protobuf message
         without the envelope, CBOR without the self-describing tag."""
-        data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
+        data = self.cached_encoding(encoding) or self.codec.splice(self, encoding)
         if data is None:
             data = self.codec.encode(self, encoding)
             self.cache_encoding(encoding, data)
@@ -224,19 +224,20 @@ class Entry:
 
     def is_encoded(self, encoding: Encoding) -> bool:
         """Whether `encode` need not encode the object."""
-        data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
+        data = self.cached_encoding(encoding) or self.codec.splice(self, encoding)
         return data is not None
 
     def encode_for_list(self, encoding: Encoding) -> bytes:
         """Return `encode(encoding)`, cached only as far as there is room for long lists."""
-        data = self._cached_encoding(encoding) or self.codec.splice(self, encoding)
+        data = self.cached_encoding(encoding) or self.codec.splice(self, encoding)
         if data is None:
             data = self.codec.encode(self, encoding)
             if self.codec.admits_encoding():
                 self.cache_encoding(encoding, data)
         return data
 
-    def _cached_encoding(self, encoding: Encoding) -> bytes | None:
+    def cached_encoding(self, encoding: Encoding) -> bytes | None:
+        """Return an encoding if it is cached, else None."""
         encodings = self._encodings
         if encodings is None:
             return None

@@ -14,7 +14,7 @@ import functools
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.selectors import Selection
@@ -36,8 +36,18 @@ QUEUED_PER_USER = 32
 SWITCH_SECONDS = 0.001
 """With the interpreter's 5 ms, two threads at work delay the event loop by 80 ms in the worst 1 %
 of its turns; with 1 ms by 26 ms."""
-USER: ContextVar[str] = ContextVar("USER", default=SYSTEM)
-"""The name of the user whose request the running task works on; SYSTEM for the server's own."""
+
+
+class Requester(NamedTuple):
+    """For whom work is done: the user's name, and whether their client has gone."""
+
+    user: str
+    has_gone: Callable[[], bool] = lambda: False
+
+
+_SERVER = Requester(SYSTEM)
+REQUESTER: ContextVar[Requester] = ContextVar("REQUESTER", default=_SERVER)
+"""Whose request the running task works on; the user SYSTEM for the server's own work."""
 
 
 def set_switch_interval() -> None:
@@ -48,10 +58,12 @@ def set_switch_interval() -> None:
 class _Job:
     """One piece of work, and the future of its result."""
 
-    __slots__ = ("done", "user", "work")
+    __slots__ = ("done", "requester", "work")
 
-    def __init__(self, user: str, work: Callable[[], Any], done: asyncio.Future[Any]) -> None:
-        self.user = user
+    def __init__(
+        self, requester: Requester, work: Callable[[], Any], done: asyncio.Future[Any]
+    ) -> None:
+        self.requester = requester
         self.work = work
         self.done = done
 
@@ -94,8 +106,9 @@ class Offloader:
     async def tree(self, entry: Entry) -> Tree:
         """Return `Entry.tree`; a large object is decoded in a thread. Raises TooMuchWork."""
         if entry.cached_tree is None and entry.is_large:
-            tree = await self.run_in_thread(entry.codec.tree, entry)
-            entry.cache_tree(tree)
+            tree = await self.run_in_thread(_tree, entry)
+            if entry.cached_tree is None:
+                entry.cache_tree(tree)
             return tree
         return entry.tree()
 
@@ -112,9 +125,9 @@ class Offloader:
         """Encode a large object in a thread, so that `Entry.encode` has its encoding. Raises
         TooMuchWork."""
         if entry.is_large and not entry.is_encoded(encoding):
-            entry.cache_encoding(
-                encoding, await self.run_in_thread(entry.codec.encode, entry, encoding)
-            )
+            data = await self.run_in_thread(_encode, entry, encoding)
+            if not entry.is_encoded(encoding):
+                entry.cache_encoding(encoding, data)
 
     async def is_selected(self, entry: Entry, selection: Selection) -> bool:
         """Return `Entry.is_selected`; labels and fields of a large object are decoded in a
@@ -127,33 +140,40 @@ class Offloader:
     async def run_in_thread(
         self, work: Callable[..., Result], *args: Any, limited: bool = True
     ) -> Result:
-        """Return `work(*args)`, run in a thread. If the caller is cancelled before the work starts,
-        the work is skipped. Raises TooMuchWork if the work is `limited` and too much is queued: a
-        response that has begun takes no error."""
+        """Return `work(*args)`, run in a thread. The work is skipped if the caller is cancelled, or
+        the client goes, before it starts; in the second case the caller is cancelled.
+
+        Raises TooMuchWork if the work is `limited` and too much is queued: a response that has
+        begun takes no error.
+        """
         loop = asyncio.get_running_loop()
         context = contextvars.copy_context()
-        job = _Job(USER.get(), functools.partial(context.run, work, *args), loop.create_future())
-        if not self._queue.add(job.user, job, limited=limited):
+        requester = REQUESTER.get()
+        job = _Job(requester, functools.partial(context.run, work, *args), loop.create_future())
+        if not self._queue.add(requester.user, job, limited=limited):
             raise TooMuchWork
         self._start_jobs()
         try:
             result: Result = await job.done
         except asyncio.CancelledError:
-            self._queue.remove(job.user, job)
+            self._queue.remove(requester.user, job)
             raise
         return result
 
     def _start_jobs(self) -> None:
         while self._running < WORKERS and (started := self._queue.start_next()) is not None:
+            user, job = started
+            if job.requester.has_gone():
+                self._queue.finish(user)
+                job.done.cancel()
+                continue
             self._running += 1
-            job = started[1]
             future = asyncio.get_running_loop().run_in_executor(None, job.work)
             future.add_done_callback(functools.partial(self._finish, job))
 
     def _finish(self, job: _Job, future: asyncio.Future[Any]) -> None:
         self._running -= 1
-        self._queue.finish(job.user)
-        self._start_jobs()
+        self._queue.finish(job.requester.user)
         if future.cancelled():
             job.done.cancel()
         elif (error := future.exception()) is None:
@@ -161,6 +181,19 @@ class Offloader:
                 job.done.set_result(future.result())
         elif not job.done.done():
             job.done.set_exception(error)
+        # After the caller has cached the result: the next job may be for the same object.
+        asyncio.get_running_loop().call_soon(self._start_jobs)
+
+
+def _tree(entry: Entry) -> Tree:
+    """Return the tree of an entry, which an earlier job may have cached. Does not cache it: that
+    is for the event loop."""
+    return entry.cached_tree or entry.codec.tree(entry)
+
+
+def _encode(entry: Entry, encoding: Encoding) -> bytes:
+    """Return an encoding of an entry, which an earlier job may have cached."""
+    return entry.cached_encoding(encoding) or entry.codec.encode(entry, encoding)
 
 
 def change_cost(cost: int, entry: Entry) -> int:

@@ -142,7 +142,7 @@ class Server:
         )
         self._thread.start()
         started.wait(60)
-        self._loop, self._stop, self._running = handles
+        self.loop, self._stop, self._running = handles
         self.api = Api(int(self._running.url.rpartition(":")[2]))
 
     def compact(self) -> None:
@@ -152,11 +152,11 @@ class Server:
             kv = self._running.app.kv
             await kv.compact(await kv.current_revision())
 
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result(60)
+        asyncio.run_coroutine_threadsafe(run(), self.loop).result(60)
 
     def begin_end(self) -> None:
         """Tell the server to drain, without waiting."""
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self.loop.call_soon_threadsafe(self._stop.set)
 
     def end(self) -> None:
         """Drain the server and wait until its thread ends."""

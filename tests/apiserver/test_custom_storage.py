@@ -30,7 +30,7 @@ def stored(server: Server, key: str) -> bytes:
         assert item is not None
         return item.value
 
-    return asyncio.run_coroutine_threadsafe(read(), server._loop).result(60)
+    return asyncio.run_coroutine_threadsafe(read(), server.loop).result(60)
 
 
 def test_storage_encoding(make_server: MakeServer, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_storage_encoding(make_server: MakeServer, tmp_path: Path) -> None:
 
 def put(server: Server, key: str, value: bytes) -> None:
     create = server._running.app.kv.create(f"/registry/{key}", value)
-    asyncio.run_coroutine_threadsafe(create, server._loop).result(60)
+    asyncio.run_coroutine_threadsafe(create, server.loop).result(60)
 
 
 def test_invalid_stored_metadata(own_server: Server) -> None:

@@ -274,7 +274,7 @@ def test_allocations_match_services(make_server, seed):
             if port
         ]
         assert len(ports) == len(set(ports)), (number, change)
-        assert asyncio.run_coroutine_threadsafe(leaked(), own._loop).result(60) == Leaks()
+        assert asyncio.run_coroutine_threadsafe(leaked(), own.loop).result(60) == Leaks()
     assert statuses == {200, 201, 404, 409, 422}
 
 

@@ -61,6 +61,7 @@ LISTS = (
 MAX_TURN_MS = 50
 LIMITS = (0, 400, 413, 414, 431)
 """Statuses of a limit of the server; 0 is a closed connection."""
+STACK_FRAMES = 12
 REST_SECONDS = 0.05
 """Time for informers and controllers to see a change."""
 
@@ -107,10 +108,11 @@ class Turns:
             lines = [
                 f"{Path(frame_summary.filename).name}:{frame_summary.lineno} {frame_summary.name}"
                 for frame_summary in traceback.extract_stack(frame)
+                if not frame_summary.filename.startswith("<")  # generated code and imports
             ]
             if number == self._number:
                 self.stacks.setdefault(number, collections.Counter())[
-                    " < ".join(lines[:-6:-1])
+                    " < ".join(lines[: -STACK_FRAMES - 1 : -1])
                 ] += 1
 
     def take(self) -> dict:
@@ -286,7 +288,7 @@ async def _send(target: Target, call: Call) -> int:
 
 
 def _measure(target: Target, take: Callable[[], dict], shape: Shape, size: int) -> Measured:
-    for call in shape.before(size):
+    for call in (*shape.before(1), shape.call(1), *shape.before(size)):  # the first imports
         asyncio.run(_send(target, call))
     time.sleep(REST_SECONDS)
     take()

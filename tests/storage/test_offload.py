@@ -10,7 +10,14 @@ import pytest
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.codecs.cost import LARGE
 from kapiserver.storage.errors import TooMuchWork
-from kapiserver.storage.offload import QUEUED, QUEUED_PER_USER, USER, WORKERS, Offloader
+from kapiserver.storage.offload import (
+    QUEUED,
+    QUEUED_PER_USER,
+    REQUESTER,
+    WORKERS,
+    Offloader,
+    Requester,
+)
 
 SECONDS = 30
 """The limit of what a test waits for."""
@@ -44,7 +51,7 @@ async def start(offloader: Offloader, user: str, work: Callable[[], Any]) -> asy
     """Start work for a user; it is running or queued when this returns."""
 
     async def run() -> Any:
-        USER.set(user)
+        REQUESTER.set(Requester(user))
         return await offloader.run_in_thread(work)
 
     task = asyncio.create_task(run())
@@ -145,6 +152,30 @@ def test_work_of_an_ended_request_is_skipped() -> None:
         gate.opened.set()
         async with asyncio.timeout(SECONDS):
             assert await asyncio.gather(first, third) == ["first", "third"]
+        assert gate.ran == ["first", "third"]
+
+    asyncio.run(run())
+
+
+def test_work_for_a_client_that_has_gone_is_skipped() -> None:
+    """Queued work never runs if its client has closed the connection; its request is cancelled."""
+
+    async def run() -> None:
+        offloader, gate, clients_gone = Offloader(), Gate(), set[str]()
+
+        async def run_for_client() -> str:
+            REQUESTER.set(Requester("a", lambda: "second" in clients_gone))
+            return await offloader.run_in_thread(gate.work("second"))
+
+        first = await start(offloader, "a", gate.work("first"))
+        second = asyncio.create_task(run_for_client())
+        third = await start(offloader, "a", gate.work("third"))
+        clients_gone.add("second")
+        gate.opened.set()
+        async with asyncio.timeout(SECONDS):
+            assert await asyncio.gather(first, third) == ["first", "third"]
+            with pytest.raises(asyncio.CancelledError):
+                await second
         assert gate.ran == ["first", "third"]
 
     asyncio.run(run())

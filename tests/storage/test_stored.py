@@ -96,7 +96,7 @@ def test_list_larger_than_the_budget() -> None:
         bodies, cached = [], []
         for _ in range(3):
             bodies.append(await joined(store.encoder.encode_list(listing, JSON)))
-            cached.append({entry.path for entry in listing.entries if entry._cached_encoding(JSON)})
+            cached.append({entry.path for entry in listing.entries if entry.cached_encoding(JSON)})
         assert bodies[0] == bodies[1] == bodies[2]
         assert len(cached[1] & cached[2]) > 35
 
@@ -130,7 +130,7 @@ def test_superseded_revisions_are_forgotten() -> None:
         for number in range(1, 4):
             await put(store, "a", "data", to={"n": f"{number}"})
         assert old.cached_tree is None
-        assert old._cached_encoding(JSON) is None
+        assert old.cached_encoding(JSON) is None
         cached = harness.stores.encoding_cache.size
         for number in range(100):
             await put(store, "a", "data", to={"n": f"{number % 10}"})

@@ -169,7 +169,7 @@ class PortAllocator:
         services = self._stores.by_name(CORE, "services")
         ports = PortBitmap(self._allowed, 0, self._random)
         for entry in (await services.list(ListQuery())).entries:
-            for port in ports_of(entry.tree()):
+            for port in ports_of(await self._stores.offloader.tree(entry)):
                 if self._allowed.first <= port <= self._allowed.last:
                     ports.bits |= 1 << (port - self._allowed.first)
         return ports.bits

@@ -76,8 +76,9 @@ class AllocationRepair:
 
     async def run_once(self) -> None:
         """Repair once. Raises StorageError."""
-        services = self._server.stores.by_name(CORE, "services")
-        trees = [entry.tree() for entry in (await services.list(ListQuery())).entries]
+        stores = self._server.stores
+        entries = (await stores.by_name(CORE, "services").list(ListQuery())).entries
+        trees = [await stores.offloader.tree(entry) for entry in entries]
         addresses = await self._repair_addresses(trees)
         ports = await self._repair_ports(trees)
         self._previous = Leaks(addresses=addresses, ports=ports)

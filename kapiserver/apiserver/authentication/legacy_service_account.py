@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 
 from kapiserver.api.accessors import is_terminating, labels_of
@@ -55,6 +55,9 @@ class LegacyServiceAccountAuthenticator(ServiceAccountAuthenticator):
     ) -> None:
         super().__init__(tokens, stores, clock)
         self._client = client
+
+    def _audiences_of(self, token: str, audiences: Sequence[str]) -> Collection[str]:
+        return self._tokens.audiences
 
     async def user_of(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """Return the user of a token, or None if it is invalid, or its account or Secret no longer

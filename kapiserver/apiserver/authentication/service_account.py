@@ -6,7 +6,7 @@ Mirrors pkg/serviceaccount/claims.go of kube-apiserver.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Collection, Sequence
 from datetime import datetime
 
 from kapiserver.api.accessors import is_terminating, uid_of, value_at
@@ -16,6 +16,7 @@ from kapiserver.apiserver.authentication.authenticator import TokenIdentity, bea
 from kapiserver.apiserver.authentication.service_account_tokens import (
     PRIVATE_CLAIMS,
     ServiceAccountTokens,
+    audiences_of,
 )
 from kapiserver.apiserver.authentication.user import (
     CREDENTIAL_ID,
@@ -52,13 +53,16 @@ class ServiceAccountAuthenticator:
         self, token: str, audiences: Sequence[str] = ()
     ) -> TokenIdentity | None:
         """Return the identity; see TokenAuthenticator."""
-        users = {
-            audience: await self.user_of(token, (audience,))
-            for audience in audiences or self._tokens.audiences
-        }
-        valid = [audience for audience, user in users.items() if user is not None]
-        user = users[valid[0]] if valid else None
-        return TokenIdentity(user=user, audiences=valid) if user is not None else None
+        user = await self.user_of(token, audiences)
+        if user is None:
+            return None
+        held = self._audiences_of(token, audiences)
+        asked = dict.fromkeys(audiences or self._tokens.audiences)
+        return TokenIdentity(user=user, audiences=[name for name in asked if name in held])
+
+    def _audiences_of(self, token: str, audiences: Sequence[str]) -> Collection[str]:
+        """Return the audiences of a token that is valid for one of the given ones."""
+        return audiences_of(self._tokens.verify(token, audiences) or {})
 
     async def user_of(self, token: str, audiences: Sequence[str] = ()) -> User | None:
         """Return the user of a token, or None if the token is invalid or its account, or an object

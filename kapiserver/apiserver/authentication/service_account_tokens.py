@@ -39,7 +39,7 @@ _LEEWAY_SECONDS = 60
 """Tolerated between the clocks of issuer and verifier."""
 _NO_CHECKS: Any = {
     "verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_sub": False,
-    "verify_jti": False,
+    "verify_jti": False, "verify_aud": False,
 }  # fmt: skip
 
 
@@ -146,11 +146,10 @@ class ServiceAccountTokens:
                     token,
                     key.public,
                     algorithms=[key.algorithm],
-                    audience=audiences,
                     issuer=list(issuers),
                     options=_NO_CHECKS,
                 )
-                return claims
+                return claims if _is_for(claims, audiences) else None
         return None
 
     def _is_current(self, claims: dict[str, Any]) -> bool:
@@ -160,3 +159,16 @@ class ServiceAccountTokens:
         if not isinstance(expiry, int | float) or not isinstance(start, int | float):
             return False
         return start - _LEEWAY_SECONDS <= now <= expiry + _LEEWAY_SECONDS
+
+
+def _is_for(claims: dict[str, Any], audiences: Sequence[str] | None) -> bool:
+    """Report whether a token is for one of the audiences; None is for a token without any. The
+    JWT library compares each with each."""
+    held = audiences_of(claims)
+    return not claims.get("aud") if audiences is None else not held.isdisjoint(audiences)
+
+
+def audiences_of(claims: dict[str, Any]) -> frozenset[str]:
+    """Return the audiences of a token."""
+    held = claims.get("aud") or ()
+    return frozenset((held,) if isinstance(held, str) else held)

@@ -24,7 +24,7 @@ from kapiserver.apiserver.endpoints.tables import (
     include_of,
     partial_metadata,
 )
-from kapiserver.apiserver.errors import UnsupportedResponseKind
+from kapiserver.apiserver.errors import ListTooLarge, UnsupportedResponseKind
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.target import Target
@@ -42,6 +42,12 @@ SLICE = 256 * 1024
 """The size in bytes at which a slice of a list is sent."""
 OFFLOAD_COUNT = 32
 """Lists of at least so many objects are encoded in a thread."""
+MAX_YAML_BYTES = 8 << 20
+"""Stored bytes of the objects of a list in YAML: about 5,000 pods, in ten seconds."""
+MAX_TREE_BYTES = 128 << 20
+"""Of a list that is indented, or of PartialObjectMetadata."""
+MAX_TABLE_BYTES = 256 << 20
+"""Of a Table: about 150,000 pods."""
 STORED_MEDIA_TYPES = (JSON, PROTOBUF, CBOR)
 """Media types in which the store caches the bytes of objects."""
 
@@ -61,7 +67,7 @@ async def entry_response(
         target.view is None
         and response_format.convert is None
         and not response_format.pretty
-        and response_format.media in STORED_MEDIA_TYPES
+        and (response_format.media in STORED_MEDIA_TYPES or response_format.media is YAML)
     ):
         encoding = encoding_of(target.version, response_format.media.extension)
         await offloader.prepare_encoding(entry, encoding)
@@ -124,6 +130,7 @@ async def list_response(
     """Return a response with a list, in the requested format. Raises UnsupportedResponseKind and
     BadRequest."""
     metadata = list_metadata(listing)
+    _check_size(response_format, listing)
     if response_format.convert is None:
         if not response_format.pretty and response_format.media in STORED_MEDIA_TYPES:
             encoding = encoding_of(target.version, response_format.media.extension)
@@ -148,6 +155,22 @@ async def list_response(
     head = _list_head(response_format.convert.kind, version, metadata)
     partial = ListItems("items", listing.entries, lambda obj: partial_metadata(obj, version))
     return await _list_document(server, response_format, head, partial)
+
+
+def _check_size(response_format: ResponseFormat, listing: ListResult) -> None:
+    """Raise ListTooLarge if encoding the list would take more than about ten seconds."""
+    media = response_format.media
+    if response_format.is_table:
+        form, limit = "a Table", MAX_TABLE_BYTES
+    elif media is YAML:
+        form, limit = media.name, MAX_YAML_BYTES
+    elif response_format.pretty or response_format.convert is not None:
+        form, limit = "indented or partial objects", MAX_TREE_BYTES
+    else:
+        return
+    size = sum(len(entry.value) for entry in listing.entries)
+    if size > limit:
+        raise ListTooLarge(form, size, limit)
 
 
 async def prepare_listing(

@@ -14,7 +14,7 @@ from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.metrics import username_label
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.storage.offload import USER
+from kapiserver.storage.offload import REQUESTER, Requester
 
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:
@@ -34,7 +34,7 @@ def authenticate(server: Server, next_handler: Handler) -> Handler:
         finally:
             spent = request.latency["authentication"] = time.perf_counter() - started
             seconds.observe(result, spent)
-        USER.set(request.user.name)
+        REQUESTER.set(Requester(request.user.name, request.has_gone))
         if request.user.name != ANONYMOUS.name:
             request.on_authenticated()
         user_requests.add(username_label(request.user.name))

@@ -150,6 +150,7 @@ class Listener(web.Server):
             return connection.refuse(raw, refusal)
         request = request_from(raw, connection, self._user)
         request.open_sink = functools.partial(self._open_sink, raw, connection)
+        request.has_gone = lambda: raw.transport is None
         outcome = Outcome(status=0, bytes_sent=0, finished=False)
         try:
             response = await self._handle(request)

@@ -52,10 +52,13 @@ from kapiserver.apiserver.health import (
     SERVICE_HOOK,
     server_health,
 )
+from kapiserver.apiserver.memory_limit import MemoryLimit, max_memory
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_filter
+from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
+from kapiserver.apiserver.serving.process_memory import trim_in_thread
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
@@ -86,7 +89,7 @@ Barrier: TypeAlias = Callable[[], Awaitable[None]]
 """Waits until other worker processes are ready."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class App:
     """The parts of a server, and the handler of its requests."""
 
@@ -94,6 +97,7 @@ class App:
     kv: KV
     handle: Handler
     static_tokens: TokenFileAuthenticator
+    unauthenticated: UnauthenticatedConnections
     encryption: EncryptionFile | None = None
     """The configuration file of encryption at rest; None without encryption."""
 
@@ -223,7 +227,8 @@ def _temporary_folder(stack: AsyncExitStack) -> Path:
 
 def _http_server(app: App) -> HttpServer:
     on_error = functools.partial(error_response, app.server)
-    return HttpServer(app.handle, on_error, reuse_port=app.server.config.workers > 1)
+    reuse_port = app.server.config.workers > 1
+    return HttpServer(app.handle, on_error, app.unauthenticated, reuse_port=reuse_port)
 
 
 def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
@@ -337,6 +342,8 @@ async def build_app(
     authorization = make_authorization(config.authorization_mode, stores)
     custom_resources = CustomResources(scheme, stores)
     rbac = None if authorizer else authorization.rbac
+    unauthenticated = UnauthenticatedConnections()
+    free_memory = (stores.free_memory, unauthenticated.close_half, trim_in_thread)
     server = Server(
         config=config,
         scheme=scheme,
@@ -355,6 +362,7 @@ async def build_app(
         authorizer=authorizer or authorization.authorizer,
         rbac=rbac,
         flow_classifier=FlowClassifier(stores),
+        memory_limit=MemoryLimit(max_memory(config), clock, free_memory),
         faults=faults,
         plugin_chain=AdmissionPlugins(
             admission_plugins,
@@ -362,13 +370,8 @@ async def build_app(
             disable=config.disable_admission_plugins,
         ).chain,
     )
-    return App(
-        server=server,
-        kv=kv,
-        handle=compose(server, filters),
-        static_tokens=static_tokens,
-        encryption=encryption,
-    )
+    handle = compose(server, filters)
+    return App(server, kv, handle, static_tokens, unauthenticated, encryption)
 
 
 async def _open_store(config: Config, clock: Clock, metrics: Metrics) -> KV:

@@ -304,6 +304,12 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         "get 429, and system:masters is exempt. 0: no limit. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
+        "--max-memory", type=_bytes, metavar="SIZE",
+        help="Most memory that each process may allocate, such as 2Gi. Above it, requests but "
+        "deletions get 429 and the slowest watches end. 0: no limit. Default: three quarters of "
+        "the memory of the machine or its control group, shared by all --workers.",
+    )  # fmt: skip
+    group.add_argument(
         "--request-timeout", type=_seconds, default=DEFAULTS.request_timeout, metavar="DURATION",
         help="Longest time for one request, such as 90s, before it gets 504; the timeout "
         "parameter of a request can only shorten it. Watches are exempt. Default: 1m.",
@@ -338,6 +344,18 @@ def _bool(text: str) -> bool:
 
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _bytes(text: str) -> int:
+    from kapiserver.api.quantity import parse
+
+    try:
+        size = parse(text).scaled(0)
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512Mi or 2Gi")
+    return size
 
 
 def _seconds(text: str) -> float:

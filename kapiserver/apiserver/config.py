@@ -25,6 +25,8 @@ class Config:
     cert_dir        None means a temporary directory that is deleted with the server
     storage         `sqlite:PATH`, `sqlite::memory:` or `etcd:URL,...` (`storage/backends.py`)
     etcd_prefix     prefix of all keys, in every backend
+    max_memory      bytes that a process may allocate; None means three quarters of the machine's
+                    memory, shared by the workers; 0 means no limit
     workers         processes that share the ports; limits apply to each
     emulated_version    the Kubernetes release to emulate: `1.34` or `kube=1.34`; "" for the newest
     runtime_config  API versions and resources to turn on or off: `api/beta=true,...`
@@ -69,6 +71,7 @@ class Config:
     controllers: tuple[str, ...] = ("*",)
     max_requests_inflight: int = 400
     max_mutating_requests_inflight: int = 200
+    max_memory: int | None = None
     workers: int = 1
     request_timeout: float = 60.0
     min_request_timeout: int = 1800

@@ -20,6 +20,7 @@ from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
+from kapiserver.apiserver.memory_limit import MemoryLimit
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -56,6 +57,7 @@ class Server:
     rbac: RbacAuthorizer | None = None
     """RBAC's part of the authorizer, with the roles of all users; None if RBAC is off."""
     flow_classifier: FlowClassifier | None = None
+    memory_limit: MemoryLimit | None = None
     faults: Faults | None = None
     """Faults that a test injects into requests."""
     admission: AdmissionSettings | None = None

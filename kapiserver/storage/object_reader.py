@@ -26,6 +26,7 @@ from kapiserver.storage.lists import ListReader, LoadContinueTokenCodec, check_w
 from kapiserver.storage.object_codec import ObjectCodec
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import Framer, ListQuery, ListResult, WatchQuery, WatchSink
+from kapiserver.storage.watch_backlogs import WatchBacklogs
 from kapiserver.storage.watch_cache import WatchCache
 from kapiserver.storage.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
 
@@ -53,6 +54,7 @@ class StoreContext:
     identifiers: IdentifierSource
     load_token_codec: LoadContinueTokenCodec
     offloader: Offloader
+    watch_backlogs: WatchBacklogs
 
 
 class CachedResource:
@@ -72,7 +74,7 @@ class CachedResource:
             context.kv, codec, self.cache, context.load_token_codec, context.offloader
         )
         self.informer = Informer(self.cache, codec, context.clock)
-        self.fanout = WatchFanout(self.cache, context.clock)
+        self.fanout = WatchFanout(self.cache, context.clock, context.watch_backlogs)
 
 
 class ResourceReader:

@@ -97,7 +97,10 @@ class WatchSink(Protocol):
         """Wait until the backlog is small, or the client has disconnected."""
 
     def close(self) -> None:
-        """End the stream."""
+        """End the stream, after its backlog is written."""
+
+    def abort(self) -> None:
+        """End the stream at once and drop its backlog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ from kapiserver.storage.object_reader import CachedResource, IdentifierSource, S
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import Reserve
+from kapiserver.storage.watch_backlogs import WatchBacklogs
 
 ROOT = "/registry"
 EVENT_TTL = 3600
@@ -112,6 +113,8 @@ class StoreRegistry:
         self._encryption = encryption
         self.encoding_cache = EncodingCache(encoding_cache_bytes)
         """Limits the memory of decoded trees and encodings."""
+        self.watch_backlogs = WatchBacklogs()
+        """Limits what waits for slow watchers."""
         self.offloader = Offloader()
         """Runs long work in a thread."""
         self._context = StoreContext(
@@ -121,6 +124,7 @@ class StoreRegistry:
             identifiers=identifiers or RandomIdentifiers(),
             load_token_codec=self.load_token_codec,
             offloader=self.offloader,
+            watch_backlogs=self.watch_backlogs,
         )
         self._token_codec: ContinueTokenCodec | None = None
         self._unsaved_token_secret = os.urandom(SECRET_BYTES)
@@ -185,6 +189,11 @@ class StoreRegistry:
         """Return the codec for a key of the store, or None if it belongs to no known resource."""
         resource = self._context.scheme.resource_at(path[len(self._root) + 1 :])
         return None if resource is None else self.get(resource).codec
+
+    def free_memory(self) -> None:
+        """Drop all derived values, and half of what waits for slow watchers."""
+        self.encoding_cache.clear()
+        self.watch_backlogs.halve()
 
     def in_use(self) -> list[ResourceStore]:
         """Return every store made so far; one for resources served in two groups."""

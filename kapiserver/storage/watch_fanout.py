@@ -2,8 +2,9 @@
 
 Watchers with the same scope, selection and frame encoding are a group. The events of a batch are
 encoded into frames and joined once per group, and the same bytes are written to each sink. A
-watcher whose backlog grows too large is ended; its client resumes at the last resource version it
-received. Knows no media type and no kind. Mirrors cache_watcher.go of k8s.io/apiserver.
+watcher whose backlog grows too large is ended (`storage/watch_backlogs.py`); its client resumes at
+the last resource version it received. Knows no media type and no kind. Mirrors cache_watcher.go of
+k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ from kapiserver.storage.kv import Revision
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import EventType, Framer, WatchSink
 from kapiserver.storage.time_slice import TimeSlice
+from kapiserver.storage.watch_backlogs import LAGGING_BYTES, WatchBacklogs
 from kapiserver.storage.watch_cache import CachedEvent, WatchCache
 
-MAX_BACKLOG_BYTES = 2 << 20
-"""Limit of the bytes written to a sink and not yet taken by its client."""
 CATCH_UP_BYTES = 256 << 10
 """Bytes written at once while a watcher catches up."""
 YIELD_EVERY = 100
@@ -112,6 +112,12 @@ class Watcher:
             self.cancel()
             self.sink.close()
 
+    def abort(self) -> None:
+        """Close the stream at once; the client resumes."""
+        if not self.ended:
+            self.cancel()
+            self.sink.abort()
+
     def set_on_end(self, on_end: Callable[[Watcher], None]) -> None:
         """Set the callback for the end of the watch."""
         self._on_end = on_end
@@ -163,8 +169,9 @@ class WatcherGroup:
 class WatchFanout:
     """All watchers of one resource; a `CacheListener` of its watch cache."""
 
-    def __init__(self, cache: WatchCache, clock: Clock) -> None:
+    def __init__(self, cache: WatchCache, clock: Clock, backlogs: WatchBacklogs) -> None:
         self._cache = cache
+        self._backlogs = backlogs
         self._clock = clock
         self._groups: dict[str, dict[Hashable, WatcherGroup]] = {}
         self._pending: list[CachedEvent] = []
@@ -206,9 +213,13 @@ class WatchFanout:
         initial     objects at `sent_revision`; None for none
         marked      send the bookmark that ends the initial events
         """
-        watcher.set_on_end(self._starting.discard)
+        watcher.set_on_end(self._abandon)
         self._starting.add(watcher)
         watcher.task = asyncio.create_task(self._catch_up(watcher, initial, marked))
+
+    def _abandon(self, watcher: Watcher) -> None:
+        self._starting.discard(watcher)
+        self._backlogs.discard(watcher)
 
     async def wait_delivered(self) -> None:
         """Wait until all published events were delivered."""
@@ -269,11 +280,18 @@ class WatchFanout:
             if size >= CATCH_UP_BYTES or (size and time_slice.expired):
                 sink.write(b"".join(frames_to_write))
                 frames_to_write, size = [], 0
-                await sink.drained()
+                await self._wait_drained(watcher)
             await time_slice.yield_if_expired()
         if frames_to_write:
             sink.write(b"".join(frames_to_write))
-            await sink.drained()
+            await self._wait_drained(watcher)
+
+    async def _wait_drained(self, watcher: Watcher) -> None:
+        backlog = watcher.sink.backlog()
+        if backlog > LAGGING_BYTES:
+            self._backlogs.set(watcher, backlog)
+        await watcher.sink.drained()
+        self._backlogs.discard(watcher)
 
     def _join(self, watcher: Watcher) -> None:
         watcher.task = None
@@ -289,6 +307,7 @@ class WatchFanout:
             self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
 
     def _leave(self, watcher: Watcher) -> None:
+        self._backlogs.discard(watcher)
         group = watcher.group
         group.watchers.pop(watcher, None)
         groups = self._groups.get(group.scope)
@@ -361,9 +380,9 @@ class WatchFanout:
                 missed_events = [
                     event for event in events if event.revision > watcher.sent_revision
                 ]
-                _write_live(watcher, await group.joined_frames(missed_events))
+                self._backlogs.write(watcher, await group.joined_frames(missed_events))
             else:
-                _write_live(watcher, joined)
+                self._backlogs.write(watcher, joined)
             if count % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
@@ -391,7 +410,7 @@ class WatchFanout:
                 frame = framer.bookmark(revision, initial_events_end=False)
                 frames[framer.identity] = frame
             if not watcher.ended:
-                _write_live(watcher, frame)
+                self._backlogs.write(watcher, frame)
             if count % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
@@ -414,12 +433,3 @@ async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIt
         if entry.is_large:
             await framer.prepare(entry)
         yield framer.event("ADDED", entry)
-
-
-def _write_live(watcher: Watcher, frames: bytes) -> None:
-    if not frames:
-        return
-    if watcher.sink.backlog() > MAX_BACKLOG_BYTES:
-        watcher.end()
-    else:
-        watcher.sink.write(frames)

@@ -13,10 +13,12 @@ import pytest
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response, StreamResponse, text_response
 from kapiserver.apiserver.serving import acceptor as acceptor_module
 from kapiserver.apiserver.serving import connection as connection_module
+from kapiserver.apiserver.serving import listener as listener_module
 from kapiserver.apiserver.serving.acceptor import Acceptor
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
@@ -338,3 +340,41 @@ def test_out_of_file_descriptors(
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(check())
+
+
+class _Closing(Listener):
+    """Tells when a connection is closed."""
+
+    def __init__(self, handle: Handler) -> None:
+        super().__init__(handle, _error_response, user=ANONYMOUS)
+        self.closed = asyncio.Event()
+
+    def connection_lost(self, handler: object, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self.closed.set()
+
+
+@pytest.mark.parametrize("ended", ["close", "abort"])
+def test_unread_stream_is_dropped(monkeypatch: pytest.MonkeyPatch, ended: str) -> None:
+    """The backlog of a stream that has ended is dropped if the client does not read it, and at once
+    if the stream is aborted."""
+    if ended == "close":
+        monkeypatch.setattr(listener_module, "SLOW_CLIENT_SECONDS", 0.01)
+
+    async def handle(request: Request) -> StreamResponse:
+        sink = request.open_sink()
+        sink.write(b"x" * (32 << 20))
+        asyncio.get_running_loop().call_soon(getattr(sink, ended))
+        return StreamResponse(media_type="text/plain", sink=sink, timeout=0)
+
+    async def check() -> None:
+        listener = _Closing(handle)
+        server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0)
+        with socket.create_connection(server.sockets[0].getsockname()) as client:
+            client.sendall(_GET % b"stream")
+            async with asyncio.timeout(10):
+                await listener.closed.wait()
+        server.close()
+        await listener.drain(1)
+
+    asyncio.run(check())

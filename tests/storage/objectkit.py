@@ -202,12 +202,15 @@ def error_status(error: Exception) -> Tree:
 
 
 class Client:
-    """A WatchSink that records frames; while `stuck`, its connection accepts no bytes."""
+    """A WatchSink that records frames; `stuck` bytes wait for its connection, and if it does not
+    read they stay."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
         self.closed = False
+        self.aborted = False
         self.stuck = 0
+        self.reads = True
         self._changed = asyncio.Event()
 
     def write(self, frames: bytes) -> None:
@@ -220,12 +223,18 @@ class Client:
         return self.stuck
 
     async def drained(self) -> None:
-        return None
+        if not self.reads:
+            await asyncio.Event().wait()
 
     def close(self) -> None:
         assert not self.closed
         self.closed = True
         self._changed.set()
+
+    def abort(self) -> None:
+        self.aborted = True
+        self.stuck = 0
+        self.close()
 
     @property
     def events(self) -> list[Tree]:

@@ -17,8 +17,9 @@ from kapiserver.codecs.framing import CBOR_SEQUENCE, LENGTH_PREFIXED
 from kapiserver.storage.errors import BadQuery, Unavailable
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.watch_backlogs import MAX_BACKLOG_BYTES
 from kapiserver.storage.watch_cache import MIN_RECENT_EVENTS, RECENT_SECONDS
-from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS, MAX_BACKLOG_BYTES
+from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS
 from tests.storage.objectkit import (
     CBOR,
     PROTOBUF,

@@ -15,8 +15,9 @@ from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Expired, ResourceVersionTooLarge
 from kapiserver.storage.kv import KV, Revision
 from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.watch_backlogs import MAX_BACKLOG_BYTES
 from kapiserver.storage.watch_cache import MIN_RECENT_EVENTS, RECENT_SECONDS
-from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS, MAX_BACKLOG_BYTES
+from kapiserver.storage.watch_fanout import BOOKMARK_SECONDS
 from tests.storage.objectkit import (
     JSON,
     Client,

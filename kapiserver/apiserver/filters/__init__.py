@@ -20,6 +20,7 @@ from kapiserver.apiserver.filters.headers import add_headers
 from kapiserver.apiserver.filters.impersonation import impersonate
 from kapiserver.apiserver.filters.in_flight import limit_in_flight
 from kapiserver.apiserver.filters.insecure_port import refuse_web_pages
+from kapiserver.apiserver.filters.memory import limit_memory
 from kapiserver.apiserver.filters.metrics import record_metrics
 from kapiserver.apiserver.filters.recovery import respond_to_errors
 from kapiserver.apiserver.filters.slow_requests import log_slow_requests
@@ -37,6 +38,7 @@ FILTERS: tuple[Filter, ...] = (
     refuse_web_pages,  # before authenticate: the insecure port has set the user
     authenticate,  # before impersonate, which checks what the user may do
     impersonate,  # before the filters that read the user
+    limit_memory,  # after authenticate: it closes connections on which nobody has authenticated
     limit_in_flight,  # administrators are exempt
     authorize,  # a forbidden request counts as in flight, and does no other work
     inject_faults,  # last: a test's faults see the user and the decision

@@ -24,8 +24,8 @@ ACCEPT_AT_ONCE = 64
 """Connections accepted before other tasks run."""
 HANDSHAKE_SECONDS = 32.0
 """Limit of a TLS handshake; as Go's server, the limit of reading headers."""
-SHUTDOWN_SECONDS = 5.0
-"""How long a closed TLS connection waits for the client to close its side."""
+SHUTDOWN_SECONDS = 30.0
+"""How long a closed TLS connection waits for the client to read the rest and close its side."""
 PAUSE_SECONDS = 1.0
 """Pause after the system had no file descriptor or no memory for a connection."""
 

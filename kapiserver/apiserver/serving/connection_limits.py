@@ -67,7 +67,7 @@ class UnauthenticatedConnections:
 
     def close_half(self) -> None:
         """Close half of the connections, the oldest of the addresses that have most first."""
-        for _ in range((self.count + 1) // 2):
+        for _ in range(self.count // 2):
             self.close_oldest()
 
     def _close_oldest(self, connections: dict[Connection, None]) -> None:

@@ -32,7 +32,7 @@ def manage_memory() -> None:
     gc.callbacks.append(_freeze_survivors)
     gc.enable()
     asyncio.get_running_loop().call_later(FULL_SECONDS, _collect_everything)
-    asyncio.get_running_loop().call_later(TRIM_SECONDS, _trim_in_thread)
+    asyncio.get_running_loop().call_later(TRIM_SECONDS, _trim_repeatedly)
 
 
 def _freeze_survivors(phase: str, info: dict[str, int]) -> None:
@@ -46,10 +46,14 @@ def _collect_everything() -> None:
     asyncio.get_running_loop().call_later(FULL_SECONDS, _collect_everything)
 
 
-def _trim_in_thread() -> None:
-    loop = asyncio.get_running_loop()
-    loop.run_in_executor(None, trim)
-    loop.call_later(TRIM_SECONDS, _trim_in_thread)
+def _trim_repeatedly() -> None:
+    trim_in_thread()
+    asyncio.get_running_loop().call_later(TRIM_SECONDS, _trim_repeatedly)
+
+
+def trim_in_thread() -> None:
+    """Return free memory to the system soon."""
+    asyncio.get_running_loop().run_in_executor(None, trim)
 
 
 def trim() -> None:

@@ -36,12 +36,19 @@ class HttpServer:
     reuse_port  several processes listen on the same port
     """
 
-    def __init__(self, handle: Handler, error_response: ErrorHandler, *, reuse_port: bool) -> None:
+    def __init__(
+        self,
+        handle: Handler,
+        error_response: ErrorHandler,
+        unauthenticated: UnauthenticatedConnections,
+        *,
+        reuse_port: bool,
+    ) -> None:
         self._handle = handle
         self._error_response = error_response
         self._reuse_port = reuse_port
         self._endpoints: list[_Endpoint] = []
-        self.unauthenticated = UnauthenticatedConnections()
+        self._unauthenticated = unauthenticated
         self._incomplete_headers = IncompleteHeaders()
 
     async def listen_insecure(self, port: int) -> int:
@@ -62,7 +69,7 @@ class HttpServer:
             user=user,
             incomplete_headers=self._incomplete_headers,
         )
-        acceptor = Acceptor(listener, self.unauthenticated, context)
+        acceptor = Acceptor(listener, self._unauthenticated, context)
         await acceptor.listen(address, port, reuse_port=self._reuse_port)
         self._endpoints.append(_Endpoint(acceptor=acceptor, listener=listener))
         return acceptor.port

@@ -70,6 +70,12 @@ class StreamSink:
         with contextlib.suppress(ConnectionError):
             await self._drain()
 
+    def abort(self) -> None:
+        """Close the connection at once; what is buffered for the client is dropped."""
+        self._pending = None if self._pending is None else []
+        self._transport.abort()
+        self.close()
+
     def close(self) -> None:
         """End the stream; later writes are dropped."""
         if not self.done.done():

@@ -1,8 +1,15 @@
 """GET of collections: selectors, pages, versions, formats and errors."""
 
+import asyncio
 import json
+from typing import Any
 
+import aiohttp
 import pytest
+
+from kapiserver.apiserver.config import Config
+from kapiserver.app import serve
+from tests.clock import ManualClock
 
 
 @pytest.fixture
@@ -167,3 +174,34 @@ def test_refused(api, core, query, status, message):
     response = api.get(f"{core}/configmaps?{query}")
     assert response.status == status, response.body
     assert message in response.message
+
+
+def test_tokens_expire_on_an_idle_server() -> None:
+    """Within two compaction intervals a token is 410, with a token that continues inconsistently
+    (conformance test of API chunking), although nothing is written."""
+    clock = ManualClock()
+    config = Config(secure_port=None, insecure_port=0)
+
+    async def check() -> None:
+        async with serve(config, clock=clock) as running, aiohttp.ClientSession() as session:
+
+            async def page(token: str) -> Any:
+                query = {"limit": "1", "continue": token}
+                async with session.get(
+                    f"{running.url}/api/v1/namespaces", params=query
+                ) as response:
+                    return await response.json()
+
+            first = await page("")
+            revision = int(first["metadata"]["resourceVersion"])
+            async with asyncio.timeout(60):
+                while running.app.kv.compacted <= revision:
+                    clock.advance(config.etcd_compaction_interval)
+                    await asyncio.sleep(0)
+            expired = await page(first["metadata"]["continue"])
+            assert (expired["code"], expired["reason"]) == (410, "Expired")
+            following = await page(expired["metadata"]["continue"])
+            assert following["items"][0]["metadata"]["name"] == "kube-node-lease"
+            assert int(following["metadata"]["resourceVersion"]) > revision
+
+    asyncio.run(check())

@@ -168,7 +168,8 @@ def _controller_of(obj: Tree) -> Tree | None:
 
 def _scaled_value(value: int | str | None, total: int) -> int:
     if isinstance(value, str):
-        return math.ceil(int(value.removesuffix("%")) * total / 100)
+        percent = value.removesuffix("%").lstrip("0")  # validated: at most 100, with any zeros
+        return math.ceil(int(percent or "0") * total / 100)
     return value or 0
 
 

@@ -141,6 +141,16 @@ def test_evicting_budget(api, core, namespace):
     assert "f:disruptedPods" in owned["kube-apiserver"]["fieldsV1"]["f:status"]
 
 
+def test_percent_with_many_zeros(api, namespace):
+    """A valid percentage with thousands of leading zeros gets a status."""
+    budgets = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    spec = {"minAvailable": f"{'0' * 5000}50%", "selector": {"matchLabels": {"a": "b"}}}
+    assert api.post(budgets, {"metadata": {"name": "b"}, "spec": spec}).status == 201
+    wait_until(
+        api, budgets, "b", lambda obj: (obj.get("status") or {}).get("observedGeneration") == 1
+    )
+
+
 def test_admission_sees_service_accounts() -> None:
     """Writes of controllers pass admission as the users of their service accounts."""
     users: set[tuple[str, str]] = set()

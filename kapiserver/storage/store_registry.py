@@ -197,7 +197,8 @@ class StoreRegistry:
 
     def in_use(self) -> list[ResourceStore]:
         """Return every store made so far; one for resources served in two groups."""
-        return [*{id(store.cache): store for store in self._stores.values()}.values()]
+        stores = self._stores.copy().values()  # /metrics reads them in a thread
+        return [*{id(store.cache): store for store in stores}.values()]
 
     def stop(self) -> None:
         """Stop the watch caches of all resources, and with them all watches."""

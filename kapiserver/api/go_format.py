@@ -83,6 +83,13 @@ def json_text(value: Any) -> str:
 _JSON_LITERALS = {None: "null", True: "true", False: "false"}
 
 
+def go_map(value: Value) -> Value:
+    """Return a copy with the keys of all objects sorted, as Go writes a value without a type."""
+    if isinstance(value, dict):
+        return {name: go_map(value[name]) for name in sorted(value)}
+    return [go_map(item) for item in value] if isinstance(value, list) else value
+
+
 HTML_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 """What Go's JSON encoder escapes in a text, besides what JSON requires."""
 

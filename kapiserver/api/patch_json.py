@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import orjson
 
 from kapiserver.api.errors import BadObject, PatchFailed, PatchTooLong
-from kapiserver.api.go_format import json_type
+from kapiserver.api.go_format import json_type, quote
 from kapiserver.api.types import Tree, Value
 
 MAX_OPERATIONS = 10_000
@@ -45,7 +45,7 @@ def read(patch: Value) -> list[Tree]:
 def unknown_fields(operations: Sequence[Tree]) -> list[str]:
     """Return strict decoding errors for members that RFC 6902 does not define."""
     return [
-        f'unknown field "[{index}].{name}"'
+        f"unknown field {quote(f'[{index}].{name}')}"
         for index, operation in enumerate(operations)
         for name in operation
         if name not in _MEMBERS

@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from kapiserver.api.go_format import format_float, replace_surrogates
+from kapiserver.api.go_format import format_float, quote, replace_surrogates
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree, Value
@@ -261,12 +261,12 @@ def _strict_errors(
     texts = []
     for path in ordered:
         if path in unknown_paths:
-            texts.append(f'unknown field "{path}"')
+            texts.append(f"unknown field {quote(path)}")
         elif not any(
             path.startswith((f"{unknown_path}.", f"{unknown_path}["))
             for unknown_path in unknown_paths
         ):
-            texts.append(f'duplicate field "{path}"')
+            texts.append(f"duplicate field {quote(path)}")
     if not keys.complete:
         texts.append("duplicate fields may stand further on: the body has very many values")
     return tuple(texts[:MAX_STRICT_ERRORS])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kapiserver.api.errors import NotRegistered
+from kapiserver.api.go_format import quote
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Value
@@ -26,7 +27,7 @@ _MAX_EXCERPT = 1024
 
 def unknown_field_errors(unknown: list[str]) -> tuple[str, ...]:
     """Return the strict errors for the paths of unknown fields."""
-    return tuple(f'unknown field "{path}"' for path in unknown)
+    return tuple(f"unknown field {quote(path)}" for path in unknown)
 
 
 def decode_object(

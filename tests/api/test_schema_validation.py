@@ -68,6 +68,9 @@ WRONG = [
      one('"number": f in body must be of type integer,string: "number"')),
     ({**STRING, "enum": ["a", 'b"']}, "c",
      ['f: Unsupported value: "c": supported values: "a", "b\\""']),
+    ({"enum": [{"b": 1, "a": "<"}]}, {"d": {"z": 1.0, "y": "&"}, "c": []},
+     [r'f: Unsupported value: {"c":[],"d":{"y":"\u0026","z":1}}: supported values: '
+      r'"{\"a\":\"\\u003c\",\"b\":1}"']),
     ({**INT, "enum": [1, 2]}, True,
      [*one('"boolean": f in body must be of type integer: "boolean"'),
       'f: Unsupported value: true: supported values: "1", "2"']),

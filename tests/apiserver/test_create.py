@@ -141,6 +141,9 @@ def test_unknown_fields_refused(api, apps):
         'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: '
         'unknown field "spec.foo", duplicate field "spec.paused"'
     )
+    body = b'{"metadata":{"name":"w"},"a\\"\\n\\u0001":1}'
+    response = api.post(f"{apps}/deployments?fieldValidation=Strict", body)
+    assert response.message.endswith(r'unknown field "a\"\n\x01"')
 
 
 def test_missing_namespace(api):

@@ -11,6 +11,7 @@ import orjson
 
 from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.errors import FieldError, Path, duplicate, invalid
+from kapiserver.api.go_format import go_map
 from kapiserver.api.types import Tree, Value
 
 
@@ -65,7 +66,11 @@ def _check(value: Value, node: Structural, path: Path) -> list[FieldError]:
 def _map_duplicates(value: list[Value], keys: tuple[str, ...], path: Path) -> list[FieldError]:
     for index, item in enumerate(value):
         if item is not None and not isinstance(item, dict):
-            return [invalid(path[index], item, "must be an object for an array of list-type map")]
+            return [
+                invalid(
+                    path[index], go_map(item), "must be an object for an array of list-type map"
+                )
+            ]
     item_keys = [{key: item[key] for key in keys if key in item} if item else {} for item in value]
     return _duplicates(item_keys, item_keys, path)
 
@@ -79,7 +84,7 @@ def _duplicates(values: list[Value], shown: list[Value], path: Path) -> list[Fie
         key = identity(value)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] == 2:
-            errors.append(duplicate(path[index], shown[index]))
+            errors.append(duplicate(path[index], go_map(shown[index])))
             if len(errors) > MAX_FINDINGS:
                 break
     return errors

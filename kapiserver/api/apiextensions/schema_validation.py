@@ -17,7 +17,7 @@ from kapiserver.api.apiextensions.ratcheting import ABSENT, CorrelatedList, is_u
 from kapiserver.api.apiextensions.schema_plan import Finding, Plan, Step
 from kapiserver.api.apiextensions.structural import MAX_FINDINGS, Structural
 from kapiserver.api.errors import ErrorType, FieldError, Path, pluralize
-from kapiserver.api.go_format import json_text, quote
+from kapiserver.api.go_format import go_map, json_text, quote
 from kapiserver.api.types import Tree, Value
 
 FORMS: dict[str, tuple[ErrorType, str]] = {
@@ -82,11 +82,11 @@ def _error(finding: Finding, path: Path | None) -> FieldError:
     name = finding.name.removeprefix(".")
     error_type, template = FORMS[finding.form]
     detail = template.format(name=name, words=finding.words, quoted=quote(name))
-    base = path.text if path is not None else ""
+    base, value = path.text if path is not None else "", go_map(finding.value)
     if finding.form in _WITHOUT_PATH:
-        return FieldError(error_type, Path(base or _ROOT_PATH), detail, finding.value)
+        return FieldError(error_type, Path(base or _ROOT_PATH), detail, value)
     full_name = f"{base}.{name}" if base and name else base or name or _ROOT_PATH
-    return FieldError(error_type, Path(full_name), detail, finding.value)
+    return FieldError(error_type, Path(full_name), detail, value)
 
 
 def _steps(node: Structural, kind: type) -> list[Step]:
@@ -208,7 +208,9 @@ def _enum_step(node: Structural) -> Step | None:
     if not allowed:
         return None
     names = {option for option in allowed if isinstance(option, str)}
-    options = [option if isinstance(option, str) else json_text(option) for option in allowed]
+    options = [
+        option if isinstance(option, str) else json_text(go_map(option)) for option in allowed
+    ]
     message = f"supported values: {', '.join(map(quote, options))}"
 
     def step(value: Value, _: Value) -> list[Finding] | None:

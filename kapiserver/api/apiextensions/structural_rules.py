@@ -22,6 +22,7 @@ from kapiserver.api.apiextensions import (
 )
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, not_supported, required
+from kapiserver.api.go_format import go_map
 from kapiserver.api.types import Tree
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
@@ -310,7 +311,7 @@ def _check_defaults(
     if node.default is not None:
         child_path = path / "default"
         if not (in_metadata and not node.embedded) and _has_unknown(node):
-            yield invalid(child_path, node.default, "must not have unknown fields")
+            yield invalid(child_path, go_map(node.default), "must not have unknown fields")
         yield from schema_validation.validate_value(node.default, node, child_path)
     if node.items is not None:
         child_in_metadata = in_metadata and not embedded

@@ -13,7 +13,7 @@ from typing import Any
 from kapiserver.api import patch_json, patch_merge, patch_strategic
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
-from kapiserver.api.go_format import go_value
+from kapiserver.api.go_format import go_value, quote
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree, Type, Value
 from kapiserver.apiserver.admission.chain import admission
@@ -220,7 +220,7 @@ def _apply_patch(
     try:
         after = _check_kind(server, target, patch, after)
         tree = decode_tree(type_, after, unknown)
-        errors = [*patch.strict_errors, *(f'unknown field "{path}"' for path in unknown)]
+        errors = [*patch.strict_errors, *(f"unknown field {quote(path)}" for path in unknown)]
         check_strict(errors, patch.validation, caller.warnings)
     except (CodecError, BadObject, StrictErrors) as error:
         shown = patch.type.shows(patch.content, after)

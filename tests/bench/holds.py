@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import IO
 
 from tests.bench import measures
-from tests.bench.client import JSON, PROTOBUF, Target, connections
+from tests.bench.client import JSON, PROTOBUF, Connection, Response, Target, connections
 from tests.bench.objects import path
 from tests.bench.servers import STORES, TOKEN, Store, server, store, wait_ready
 from tests.bench.shapes import SHAPES, Call, Shape
@@ -265,7 +265,7 @@ class Measured:
 def _sizes(shape: Shape, options: argparse.Namespace) -> Iterator[int]:
     """Yield the sizes of a shape: smaller ones, the known one, larger ones."""
     if not options.known:
-        yield from (shape.known >> shift for shift in (9, 7, 6, 5, 4, 3, 2, 1))
+        yield from (shape.known >> shift for shift in (8, 6, 5, 4, 2))
     size = shape.known
     while size <= shape.most:
         yield size
@@ -274,17 +274,24 @@ def _sizes(shape: Shape, options: argparse.Namespace) -> Iterator[int]:
         size *= 2
 
 
-async def _send(target: Target, call: Call) -> int:
-    """Send one request and return its status; 0 if the server closed the connection."""
-    async with connections(target, 1) as (connection,):
+async def _send(target: Target, call: Call, watch: Call | None = None) -> int:
+    """Send one request and return its status; 0 if the server closed the connection. A watch is
+    open meanwhile, and until its events have come."""
+    async with connections(target, 2) as (connection, watcher):
+        watching = None if watch is None else asyncio.create_task(_request(watcher, watch))
         try:
-            response = await connection.request(
-                call.method, call.path, call.data,
-                accept=call.accept, content_type=call.content_type,
-            )  # fmt: skip
+            response = await _request(connection, call)
         except (ConnectionError, asyncio.IncompleteReadError):
             return 0
+        if watching is not None:
+            await watching
     return response.status
+
+
+async def _request(connection: Connection, call: Call) -> Response:
+    return await connection.request(
+        call.method, call.path, call.data, accept=call.accept, content_type=call.content_type
+    )
 
 
 def _measure(target: Target, take: Callable[[], dict], shape: Shape, size: int) -> Measured:
@@ -292,7 +299,7 @@ def _measure(target: Target, take: Callable[[], dict], shape: Shape, size: int) 
         asyncio.run(_send(target, call))
     time.sleep(REST_SECONDS)
     take()
-    status = asyncio.run(_send(target, shape.call(size)))
+    status = asyncio.run(_send(target, shape.call(size), shape.watch))
     time.sleep(REST_SECONDS)
     return Measured(size, status, take())
 

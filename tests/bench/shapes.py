@@ -53,6 +53,7 @@ class Shape:
 
     call        returns the request
     before      returns the requests that make what it needs
+    watch       a watch that is open meanwhile
     known       the size that the issue names; the size of the first run
     most        the size at which a limit of the server must have answered
     """
@@ -60,6 +61,7 @@ class Shape:
     name: str
     call: Callable[[int], Call]
     before: Callable[[int], Iterable[Call]] = lambda _: ()
+    watch: Call | None = None
     known: int
     most: int = 1_000_000
 
@@ -383,6 +385,15 @@ SHAPES = (
     Shape(name="delete ConfigMap, keys", known=80_000, before=large, call=lambda _: delete(MANY)),
     Shape(name="delete ConfigMaps, keys", known=80_000,
           before=large, call=lambda _: delete(CONFIG_MAPS)),
+    # Watches.
+    *(Shape(name=f"watch as {name}, keys", known=80_000, before=without(MANY),
+            watch=get(f"{CONFIG_MAPS}?watch=1&timeoutSeconds=4{query}", accept=accept),
+            call=lambda n: post(CONFIG_MAPS, config_map(n)))
+      for name, accept, query in (
+          ("JSON", JSON, ""), ("CBOR", CBOR, ""), ("Table", TABLE, "&includeObject=Object"),
+          ("JSON, by label", JSON, "&labelSelector=!a"))),
+    Shape(name="watch with initial events, keys", known=80_000, before=large,
+          call=lambda n: get(f"{CONFIG_MAPS}?watch=1&timeoutSeconds=2", accept=CBOR)),
     # Terms.
     Shape(name="labelSelector, terms", known=20_000,
           call=lambda n: get(f"{CONFIG_MAPS}?labelSelector={terms(n)}")),

@@ -217,7 +217,7 @@ class CustomVersion:
     # Compiled on first use.
 
     def compile(self) -> None:
-        """Compile what every request needs; slow for a large schema."""
+        """Compile the parts that every request needs; slow for a large schema."""
         from kapiserver.api.apiextensions import structural
 
         structural.has_rules(self.structural)

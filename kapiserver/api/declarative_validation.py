@@ -110,7 +110,7 @@ def merge_errors(
 
 
 def _identity(error: FieldError) -> tuple[str, str, str]:
-    # Only "Invalid value" has several causes, which its detail tells apart.
+    # Several rules can give "Invalid value", with different details.
     return error.type, error.path.text, error.detail if error.type == "invalid" else ""
 
 

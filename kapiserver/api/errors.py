@@ -211,7 +211,7 @@ class FieldConflicts(APIError):
     """An apply would change fields that other managers own.
 
     conflicts  the fields (a set of paths), by their manager
-    paths      the same as text, in order: (manager, path)
+    paths      (manager, path) of each conflict as text, in order
     """
 
     def __init__(self, conflicts: Mapping[Any, Any], paths: Sequence[tuple[str, str]]) -> None:

@@ -91,7 +91,7 @@ def go_map(value: Value) -> Value:
 
 
 HTML_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
-"""What Go's JSON encoder escapes in a text, besides what JSON requires."""
+"""Characters that Go's JSON encoder escapes although JSON does not require it."""
 
 
 def replace_surrogates(text: str) -> str:

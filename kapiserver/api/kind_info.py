@@ -63,7 +63,7 @@ class KindInfo(ObjectInfo, Protocol):
         """Whether `compile` has been called or is not needed."""
 
     def compile(self) -> None:
-        """Compile what every request needs. May take long; can run in a thread."""
+        """Compile the parts that every request needs. May take long; can run in a thread."""
 
     @property
     def is_terminating(self) -> bool:

@@ -59,8 +59,8 @@ def update_annotation(obj: Tree, config: Tree) -> None:
     if config_annotations:
         config_annotations.pop(ANNOTATION, None)
     text = orjson.dumps(bare, option=orjson.OPT_SORT_KEYS).decode() + "\n"
-    others = {name: value for name, value in annotations.items() if name != ANNOTATION}
-    size = sum(len(name.encode()) + len(value.encode()) for name, value in others.items())
+    other_annotations = {name: value for name, value in annotations.items() if name != ANNOTATION}
+    size = sum(len(part.encode()) for item in other_annotations.items() for part in item)
     if size + len(ANNOTATION) + len(text.encode()) <= MAX_BYTES:
-        others[ANNOTATION] = text
-    metadata_of(obj)["annotations"] = dict(sorted(others.items()))
+        other_annotations[ANNOTATION] = text
+    metadata_of(obj)["annotations"] = dict(sorted(other_annotations.items()))

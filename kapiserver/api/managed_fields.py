@@ -59,7 +59,7 @@ _SERVER_FIELDS: Fields = {
         "f:uid": {},
     },
 }
-"""What nobody owns."""
+"""Fields that have no owners, as in kube-apiserver."""
 
 
 def conflict_error(fields_by_manager: Mapping[Manager, Fields]) -> FieldConflicts:
@@ -304,7 +304,7 @@ class FieldManager:
         return merged, remaining
 
     def _prune(self, merged: Tree, managers: Managers, previous: VersionedSet) -> Tree:
-        """Remove the fields that the applier set last time, sets no more, and nobody else owns."""
+        """Remove the fields that the applier set last time but not now, unless others own them."""
         if previous.api_version != self.version:
             try:
                 converted = self.schemas.convert(merged, previous.api_version)

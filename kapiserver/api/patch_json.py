@@ -79,7 +79,7 @@ def apply(target: Value, operations: Sequence[Tree]) -> Value:
 
 
 def _adapt(tree: Value, operation: Tree) -> Tree | None:
-    """Adapt an operation so that the library does what kube-apiserver does; None for a no-op.
+    """Adapt an operation to the library, so that it has kube-apiserver's result; None for a no-op.
 
     Negative indices count from the end, an omitted value is null, a missing member is null for all
     operations but `remove` and `move`, and only `replace` and `test` accept the whole document.

@@ -254,11 +254,11 @@ def _in_order(
     live_ranks = _ranks(live, key)
     named = [item for item in merged if _item_identity(item, key) in ranks]
     named.sort(key=lambda item: ranks[_item_identity(item, key)])
-    others = [item for item in merged if _item_identity(item, key) not in ranks]
+    unranked = [item for item in merged if _item_identity(item, key) not in ranks]
     result: list[Value] = []
     pending = iter(named)
     upcoming = next(pending, None)
-    for remaining in others:
+    for remaining in unranked:
         rank = live_ranks.get(_item_identity(remaining, key))
         while upcoming is not None:
             upcoming_rank = live_ranks.get(_item_identity(upcoming, key))

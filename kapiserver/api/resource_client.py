@@ -1,8 +1,8 @@
 """The client interface: verbs on the objects of one resource, as trees.
 
 `kapiserver.client` implements it over HTTP, `kapiserver.apiserver.internal_client` inside the
-server, with the same results and errors. This module has what is built on the verbs: paging,
-listing, following, updating with retries. Knows no transport. Mirrors client-go's dynamic client
+server, with the same results and errors. On top of the verbs, this module has paging,
+listing, following and updating with retries. Knows no transport. Mirrors client-go's dynamic client
 and reflector.
 """
 
@@ -184,19 +184,19 @@ class ResourceClient(ABC):
         A watch that ends is resumed. If it cannot be, the objects are listed again, and the
         differences are yielded as events.
         """
-        known: dict[str, Tree] = {}
+        objects: dict[str, Tree] = {}
         version = ""
         while True:
             try:
                 if not version:
                     listed = await self.list(**parameters)
-                    for event in _differences(known, listed.get("items") or []):
+                    for event in _differences(objects, listed.get("items") or []):
                         yield event
                     version = listed["metadata"]["resourceVersion"]
                 async for event in self.watch(resource_version=version, **parameters):
                     version = event.object["metadata"]["resourceVersion"]
                     if event.type != "BOOKMARK":
-                        _record(known, event)
+                        _record(objects, event)
                         yield event
             except StatusError as error:
                 if error.code == _GONE or _TOO_NEW in str(error):
@@ -236,23 +236,23 @@ def _key(obj: Tree) -> str:
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
-def _record(known: dict[str, Tree], event: Event) -> None:
+def _record(objects: dict[str, Tree], event: Event) -> None:
     if event.type == "DELETED":
-        known.pop(_key(event.object), None)
+        objects.pop(_key(event.object), None)
     else:
-        known[_key(event.object)] = event.object
+        objects[_key(event.object)] = event.object
 
 
-def _differences(known: dict[str, Tree], items: list[Tree]) -> list[Event]:
+def _differences(objects: dict[str, Tree], items: list[Tree]) -> list[Event]:
     """Return the events that lead from the known objects to a new list; updates `known`."""
     current = {_key(item): item for item in items}
-    events = [Event("DELETED", obj) for key, obj in known.items() if key not in current]
+    events = [Event("DELETED", obj) for key, obj in objects.items() if key not in current]
     for key, item in current.items():
-        old = known.get(key)
+        old = objects.get(key)
         if old is None:
             events.append(Event("ADDED", item))
         elif old["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]:
             events.append(Event("MODIFIED", item))
-    known.clear()
-    known.update(current)
+    objects.clear()
+    objects.update(current)
     return events

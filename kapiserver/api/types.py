@@ -1,4 +1,4 @@
-"""API types: how they are declared, and what other layers read from the declarations.
+"""The declaration of API types, and the interface by which other layers read it.
 
 A type describes a tree: the JSON-shaped value (dict, list, str, int, float, bool, None) that is the
 only form of an API object in memory. A declaration reads like a table:

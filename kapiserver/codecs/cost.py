@@ -1,4 +1,4 @@
-"""What it costs to process an object, estimated from its bytes without decoding them.
+"""The cost of processing an object, estimated from its bytes without decoding them.
 
 Processing an object (decoding, defaulting, patching, validating, tracking its fields, encoding)
 takes up to 40 microseconds for each of its values. The estimate counts values, because bytes alone
@@ -12,13 +12,13 @@ LARGE = 1_000
 SMALL_BYTES = 4 << 10
 """Objects of fewer bytes cannot have LARGE values, and are not counted."""
 BYTES_PER_VALUE = 8
-"""Of binary formats, whose values cannot be counted without decoding them."""
+"""Average size of a value in binary formats, where counting values needs decoding."""
 TEXT_BYTES_PER_VALUE = 256
-"""Of long texts."""
+"""Bytes of text that cost as much as one value."""
 
 
 def cost_of(data: bytes) -> int:
-    """Return about how many values an encoded object or patch has.
+    """Return the estimated number of values in an encoded object or patch.
 
     JSON        its commas and opening brackets, one of which stands before each value
     YAML        at least LARGE, because an alias stands for many values

@@ -1,4 +1,4 @@
-"""What a controller is made with, and what it can do.
+"""The context of a controller: the server, its user, its clients and work queues.
 
 Mirrors ControllerContext of kube-controller-manager.
 """
@@ -34,11 +34,11 @@ class Controller(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerContext:
-    """What one controller works with.
+    """The parts of a server that one controller uses.
 
     metadata    owners, finalizers and deletion of every object; shared with other controllers
-    user        in whose name the controller writes
-    manager     under which its fields are managed
+    user        of the controller's requests
+    manager     field manager of its writes
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     """
 
@@ -89,7 +89,7 @@ class ControllerContext:
 
     @functools.cached_property
     def _client(self) -> Client:
-        # Made for the first write: it loads what a start does without. A controller has the rights
+        # Made on the first write, because it loads more modules. A controller has the rights
         # of its service account; the server itself needs none.
         is_server = self.user is APISERVER
         return self.server.client(self.user, user_agent=self.manager, authorize=not is_server)

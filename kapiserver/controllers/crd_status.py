@@ -142,7 +142,7 @@ class CRDStatusController:
 
     async def _delete_objects(self, objects: ResourceStore, name: str) -> bool:
         """Delete all objects of the definition. Return whether none is left; if some are, the next
-        deletion queues the definition again. As in kube-apiserver, no admission is asked."""
+        deletion queues the definition again. As in kube-apiserver, this skips admission."""
         self._watch_deletions(objects, name)
         everything = ListQuery()
         if (await objects.list(ListQuery(limit=1))).entries:

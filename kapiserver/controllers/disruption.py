@@ -213,10 +213,10 @@ def _conditions(before: Tree, generation: int, now: str, allowed: int) -> list[T
         "reason": "SufficientPods" if allowed else "InsufficientPods",
         "message": "",
     }
-    others = []
+    conditions = []
     for item in before.get("conditions") or ():
         if item.get("type") != condition["type"]:
-            others.append(item)
+            conditions.append(item)
         elif item.get("status") == condition["status"]:
             condition["lastTransitionTime"] = item.get("lastTransitionTime")
-    return [*others, condition]
+    return [*conditions, condition]

@@ -55,7 +55,7 @@ _MIRROR_MANAGER = "endpointslicemirroring-controller.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
-    """One of the controllers: its name, and what it does for a namespace."""
+    """One of the three controllers; `sync` reconciles a namespace."""
 
     name: str
     reads_pods: bool
@@ -71,7 +71,7 @@ class ServiceEndpointsController:
         self._server = context.server
         self._variant = variant
         self._deleted_services: dict[str, set[str]] = {}
-        """By namespace: what was written for them is deleted too."""
+        """By namespace: their Endpoints and slices are to be deleted."""
         self._scheduled: set[str] = set()
         self._durations: dict[str, float] = {}
         """Seconds that the last reconcile took, by namespace."""
@@ -81,7 +81,7 @@ class ServiceEndpointsController:
         )
 
     async def start(self) -> None:
-        """Subscribe to services and what is written for them; the first service with a selector
+        """Subscribe to services, Endpoints and slices; the first service with a selector
         subscribes to pods."""
         add = self._subscriptions.add
         self._reader = _Reader(

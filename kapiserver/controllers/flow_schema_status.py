@@ -65,14 +65,14 @@ class FlowSchemaStatusController:
 
     def _condition(self, level: str) -> Tree:
         exists = self._levels.lister.get(ObjectKey("", level)) is not None
-        found = "and it exists" if exists else "but there is no such object"
+        suffix = "and it exists" if exists else "but there is no such object"
         return {
             "type": "Dangling",
             "status": str(not exists),
             "lastTransitionTime": timestamp(self._server.clock.now()),
             "reason": "Found" if exists else "NotFound",
             "message": "This FlowSchema references the PriorityLevelConfiguration object named "
-            f'"{level}" {found}',
+            f'"{level}" {suffix}',
         }
 
     async def _write(self, name: str, condition: Tree) -> None:

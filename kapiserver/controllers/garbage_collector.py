@@ -1,8 +1,8 @@
 """Delete dependents with their owners: background, foreground and orphan deletion.
 
-It learns the owners of every object from the metadata informer, and remembers objects that have any
-and owners that wait for their dependents. Before it writes, it reads the object from the store.
-Mirrors pkg/controller/garbagecollector of Kubernetes.
+The metadata informer delivers the owners of every object. The collector keeps the objects that have
+owners, and the owners that wait for their dependents. Before it writes, it reads the object from
+the store. Mirrors pkg/controller/garbagecollector of Kubernetes.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class GarbageCollector:
         for path in unknown:
             self._queue.add(path)
 
-    # What the metadata informer delivers.
+    # The handler of the metadata informer.
 
     def on_reset(self) -> None:
         """Forget everything: all present objects follow."""

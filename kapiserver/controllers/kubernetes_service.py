@@ -245,7 +245,7 @@ def _object(version: GroupVersion, kind: str, metadata: Tree, spec: Tree) -> Tre
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A remote address. No packet is sent to it: the route there tells the local address."""
+    """A remote address. The route to it determines the local address; no packet is sent."""
 
     family: socket.AddressFamily
     address: str

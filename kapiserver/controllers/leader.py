@@ -47,7 +47,8 @@ class LeaderElector:
         self._is_leader = False
         self._renewed = 0.0
         self._observed: tuple[str, float] = ("", 0.0)
-        """The version of another's lease and when it was first observed here: clocks may differ."""
+        """The version of another server's lease, and the local time when it was first observed; the
+        clocks of servers may differ."""
         self._stopping = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None

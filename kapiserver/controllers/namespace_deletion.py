@@ -126,7 +126,7 @@ class NamespaceController:
         client = self._context.served_resource(resource, namespace=name)
         if client is not None:
             await client.shared.delete_collection({"propagationPolicy": "Background"})
-        else:  # nobody is served these objects, but they must not outlive the namespace
+        else:  # not served, but these objects must not outlive the namespace
             await objects.delete_collection(inside, DeleteQuery(propagation_policy="Background"))
         for entry in (await objects.list(inside)).entries:
             remaining.resources[resource.qualified_name] += 1
@@ -162,8 +162,8 @@ def _with_conditions(remaining: RemainingContent, now: str) -> Callable[[Tree], 
             _condition_tree(item, before.get(item.type), now) for item in _conditions(remaining)
         ]
         types = {item["type"] for item in conditions}
-        others = [item for kind, item in before.items() if kind not in types]
-        status["conditions"] = [*others, *conditions]
+        other_conditions = [item for kind, item in before.items() if kind not in types]
+        status["conditions"] = [*other_conditions, *conditions]
         namespace["status"] = status
         return namespace
 

@@ -24,7 +24,7 @@ CONCURRENT_WRITES = 16
 
 
 async def reconcile_policy(context: ControllerContext) -> None:
-    """Create the missing roles and bindings, and complete those that lack something. Raises
+    """Create the missing roles and bindings, and add missing rules and subjects. Raises
     StorageError, StatusError."""
     slots = asyncio.Semaphore(CONCURRENT_WRITES)
 
@@ -59,8 +59,8 @@ async def _complete(objects: ResourceClient, name: str, desired: Tree) -> None:
 
 
 def completed(current: Tree, desired: Tree) -> Tree:
-    """Return a role or binding with what it lacks of the desired one; unchanged if its annotation
-    forbids updates."""
+    """Return a role or binding with the missing parts of the desired one added; unchanged if its
+    annotation forbids updates."""
     annotations = metadata_of(current).get("annotations") or {}
     if annotations.get(AUTOUPDATE, "true") != "true":
         return current

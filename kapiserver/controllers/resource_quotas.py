@@ -72,9 +72,9 @@ class ResourceQuotaController:
         """An object was created or changed."""
         namespace = observed.key.namespace
         if _is_quota(observed.resource):
-            known = self._quotas.setdefault(namespace, set())
-            if observed.key not in known:
-                known.add(observed.key)
+            quota_keys = self._quotas.setdefault(namespace, set())
+            if observed.key not in quota_keys:
+                quota_keys.add(observed.key)
                 self._dirty.add(observed.key)
             self._queue.add(observed.key)
             self._schedule(namespace)

@@ -106,8 +106,8 @@ class ServiceCIDRController:
             if has_condition(current, "Ready", status):
                 return current
             conditions = value_at(current, "status", "conditions") or ()
-            others = [other for other in conditions if other.get("type") != "Ready"]
-            return current | {"status": {"conditions": [*others, condition]}}
+            other_conditions = [other for other in conditions if other.get("type") != "Ready"]
+            return current | {"status": {"conditions": [*other_conditions, condition]}}
 
         await self._update(key, change, subresource="status")
 
@@ -124,15 +124,15 @@ class ServiceCIDRController:
         await self._subscriptions.wait_synced()
         await self._cidrs.fresh()
         await addresses.fresh()
-        others: list[_Network] = []
+        other_networks: list[_Network] = []
         for entry in self._cidrs.lister.list():
             other = entry.tree()
             if name_of(other) != name_of(cidr) and not is_terminating(other):
-                others.extend(_networks(other))
+                other_networks.extend(_networks(other))
         own = _networks(cidr)
         for entry in addresses.lister.list():
             address = ipaddress.ip_address(entry.key.name)
-            if _contains(own, address) and not _contains(others, address):
+            if _contains(own, address) and not _contains(other_networks, address):
                 return True
         return False
 

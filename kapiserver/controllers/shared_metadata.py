@@ -95,7 +95,7 @@ class SharedMetadata:
             self._informer.stop()
             self._broken.set()
 
-    # What the informer delivers, passed on.
+    # The handler of the informer passes everything on.
 
     def on_reset(self) -> None:
         """All present objects follow."""

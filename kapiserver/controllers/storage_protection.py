@@ -52,7 +52,7 @@ class _User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ProtectedKind:
-    """A kind of protected objects; `in_use` tells what its own status says."""
+    """A kind of protected objects; `in_use` tells from its status whether an object is in use."""
 
     controller: str
     version: GroupVersion
@@ -65,7 +65,7 @@ class _ProtectedKind:
 class ProtectionController:
     """The control loop of one kind; its queue holds keys of objects.
 
-    The metadata informer tells of deleted objects. Users are cached once the first one is deleted.
+    The metadata informer delivers deletions. The first deletion subscribes to the users.
     """
 
     def __init__(self, context: ControllerContext, kind: _ProtectedKind) -> None:
@@ -76,7 +76,7 @@ class ProtectionController:
         self._waiting: dict[str, ObjectKey] = {}
         """Deleted objects that were in use at the last reconcile, by reference."""
         self._indices: dict[_User, Index] = {}
-        """Users by what they refer to."""
+        """The users of each resource, by the references that they contain."""
         self._subscriptions = Subscriptions(context.server)
         self._queue: WorkQueue[ObjectKey] = context.work_queue(
             self._reconcile, workers=WORKERS, name=kind.controller

@@ -98,12 +98,12 @@ class TokenSecretsController:
         else:
             await self._fill(item, account)
 
-    async def _account(self, wanted: Account) -> Tree | None:
+    async def _account(self, reference: Account) -> Tree | None:
         """Return the account; read the store before it counts as missing. Raises StorageError."""
-        account = _lookup(self._accounts, wanted)
+        account = _lookup(self._accounts, reference)
         if account is None:
             await self._accounts.fresh()
-            account = _lookup(self._accounts, wanted)
+            account = _lookup(self._accounts, reference)
         return account
 
     async def _delete_secrets(self, account: Account) -> None:
@@ -157,9 +157,9 @@ class TokenSecretsController:
         await update_object(secrets, secret.name, change, uid=secret.uid)
 
 
-def _lookup(accounts: Informer, wanted: Account) -> Tree | None:
-    entry = accounts.lister.get(ObjectKey(wanted.namespace, wanted.name))
-    if entry is None or wanted.uid not in ("", uid_of(entry.tree())):
+def _lookup(accounts: Informer, account: Account) -> Tree | None:
+    entry = accounts.lister.get(ObjectKey(account.namespace, account.name))
+    if entry is None or account.uid not in ("", uid_of(entry.tree())):
         return None
     return entry.tree()
 

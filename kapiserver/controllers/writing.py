@@ -32,9 +32,9 @@ async def update_object(
     subresource: str = "",
     uid: str = "",
 ) -> Tree | None:
-    """Read an object, let `change` modify a copy, and update it unless they are equal; begin anew
-    if somebody else changed the object meanwhile. Return the object as it is then, or None if it
-    does not exist, or its uid is another. Raises StatusError."""
+    """Read an object, let `change` modify a copy, and update it unless they are equal; begin again
+    after a conflict. Return the current object, or None if it does not exist or has another uid.
+    Raises StatusError."""
 
     async def update(current: Tree) -> Tree:
         desired = change(copy_tree(current))
@@ -77,7 +77,7 @@ async def replace_fields(
 async def _write_current(
     objects: ResourceClient, name: str, write: Callable[[Tree], Awaitable[Tree]], *, uid: str
 ) -> Tree | None:
-    """Read an object and write it, until nobody else changes it in between."""
+    """Read an object and write it; repeat both after a conflict."""
     for attempt in range(1, UPDATE_ATTEMPTS + 1):
         try:
             current = await objects.shared.get(name)

@@ -356,7 +356,7 @@ class EncryptionFile:
         self.start()
 
     def check(self) -> None:
-        """With `reload`, read the file and use what changed. Logs an invalid file."""
+        """With `reload`, read the file and apply changes. Logs an invalid file."""
         if not self._reload:
             return
         try:

@@ -119,7 +119,7 @@ def before_create(obj: Tree, resource: Resource, strategy: Strategy) -> tuple[st
 
 def clear_resource_version(obj: Tree) -> None:
     """Clear the resourceVersion of a new object. Raises ResourceVersionSet for a positive number;
-    etcd3's Create in k8s.io/apiserver accepts "0" and what is no number."""
+    like kube-apiserver, accepts "0" and texts that are not numbers."""
     text = metadata_of(obj).pop("resourceVersion", None) or ""
     if _is_version(text) and text.strip("0"):
         raise ResourceVersionSet

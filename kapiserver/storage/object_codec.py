@@ -340,8 +340,8 @@ class ObjectCodec:
         return value[-length - len(ENVELOPE_TAIL) : -len(ENVELOPE_TAIL)] if length else None
 
     def _message_length(self, value: bytes) -> int:
-        """Return the length of that message, 0 for other values and those of older servers. The
-        value is not parsed: between head and tail stand a varint and as many bytes."""
+        """Return the length of that message, 0 for other values and those of older servers. It is
+        computed from the length of the value: head, varint, message, tail."""
         if self.resource.current_marker not in value:
             return 0
         head = len(self._head)

@@ -1,4 +1,4 @@
-"""The store of one resource's objects: what handlers and controllers call.
+"""The store of one resource's objects, for handlers and controllers.
 
 Reads come from the watch cache (`storage/object_reader.py`). A write prepares the object by
 `storage/lifecycle.py` and updates the key if its revision is unchanged, else it starts again

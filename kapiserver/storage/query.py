@@ -143,9 +143,9 @@ Admit: TypeAlias = Callable[[Tree | None, Tree | None], Awaitable[Validate | Non
 create."""
 
 Reserve: TypeAlias = Callable[[Tree | None, Tree | None, bool], AbstractAsyncContextManager[None]]
-"""Allocates what objects of a kind hold elsewhere (addresses, ports): (new, old, dry_run), `new`
-None on removal. The context is entered before the object is prepared, and may change it; it exits
-after the write. On an error it releases what it allocated, else what the object no longer uses."""
+"""Allocates the addresses and ports of a service: (new, old, dry_run), `new` None on removal. The
+context is entered before the object is prepared, and may change it; it exits after the write. After
+an error it releases the new allocations, else those that the object no longer uses."""
 
 UpdateFunc: TypeAlias = Callable[[Tree | None], Tree]
 """Returns the updated object for a copy of the current one, in the hub version, or for None if the

@@ -109,7 +109,7 @@ def _mark_retrieved(task: asyncio.Task[None]) -> None:
 class WatchCache:
     """The watch cache of one resource, the keys below one prefix; the `EventSink` of its watch."""
 
-    def __init__(self, kv: KV, prefix: str, origin: EntryCodec, clock: Clock) -> None:
+    def __init__(self, kv: KV, prefix: str, codec: EntryCodec, clock: Clock) -> None:
         self.prefix = prefix
         self.revision = Revision(0)
         """The cache has received all events up to this revision."""
@@ -117,7 +117,7 @@ class WatchCache:
         """Events received from the store since the start."""
         self._listeners: tuple[CacheListener, ...] = ()
         self._kv = kv
-        self._origin = origin
+        self._codec = codec
         self._clock = clock
         self._watch: Watch | None = None
         self._filling: asyncio.Task[None] | None = None
@@ -231,7 +231,7 @@ class WatchCache:
         while True:
             page = await self._kv.range(self.prefix, start=start, limit=PAGE, revision=revision)
             revision = page.revision
-            entries.extend(Entry(self._origin, i.key, i.value, i.revision) for i in page.items)
+            entries.extend(Entry(self._codec, i.key, i.value, i.revision) for i in page.items)
             if not page.remaining:
                 return revision, entries
             start = page.items[-1].key + "\0"
@@ -249,7 +249,7 @@ class WatchCache:
         now = self._clock.now()
         # Watchers have received the previous events by now; for others the encodings are remade.
         for entry in self._superseded:
-            self._origin.on_superseded(entry)
+            self._codec.on_superseded(entry)
         events = [self._apply(event, now) for event in batch]
         self._superseded = [event.previous for event in events if event.previous is not None]
         self.revision = max(self.revision, batch[-1].revision)
@@ -269,7 +269,7 @@ class WatchCache:
         self._watch = None
         entries = self._entries
         for entry in entries:
-            self._origin.on_superseded(entry)
+            self._codec.on_superseded(entry)
         self._entries, self._index = [], {}
         self._superseded = []
         self._expected.clear()
@@ -318,7 +318,7 @@ class WatchCache:
             if expected.value == value and expected.revision in (0, event.revision):
                 expected.set_revision(event.revision)
                 return expected
-        return Entry(self._origin, event.key, value, event.revision)
+        return Entry(self._codec, event.key, value, event.revision)
 
     def _trim(self, now: float) -> None:
         recent, oldest = self._recent, now - RECENT_SECONDS
@@ -418,9 +418,9 @@ class WatchCache:
     def _recalled_event(self, event: KVEvent, now: float) -> CachedEvent:
         entry = previous = None
         if event.value is not None:
-            entry = Entry(self._origin, event.key, event.value, event.revision)
+            entry = Entry(self._codec, event.key, event.value, event.revision)
         if event.previous is not None:
-            previous = Entry(self._origin, event.key, event.previous, event.revision)
+            previous = Entry(self._codec, event.key, event.previous, event.revision)
         return CachedEvent(event.key, event.revision, entry, previous, now)
 
     @property

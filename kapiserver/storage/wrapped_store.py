@@ -1,4 +1,4 @@
-"""The base of stores that wrap another one. Each passes on what it does not override."""
+"""The base class of stores that wrap another store and override some of its methods."""
 
 from __future__ import annotations
 

@@ -342,32 +342,32 @@ _MINE, _YOURS = st.sampled_from(["a", "b"]), st.sampled_from(["c", "d"])
 
 @given(_pods(_MINE), _pods(_YOURS))
 @settings(max_examples=150)
-def test_disjoint_managers_never_conflict(mine: Tree, yours: Tree) -> None:
+def test_disjoint_managers_never_conflict(first: Tree, second: Tree) -> None:
     """Managers of disjoint fields have no conflicts."""
     obj = OwnedObject("v1", "Pod")
-    obj.apply(mine, "me")
-    obj.apply(yours, "you")
-    obj.apply(mine, "me")
+    obj.apply(first, "me")
+    obj.apply(second, "you")
+    obj.apply(first, "me")
     assert (("me", "Apply") in obj.owned()) == (
-        set(mine["metadata"]) > {"name", "namespace"} or "spec" in mine
+        set(first["metadata"]) > {"name", "namespace"} or "spec" in first
     )
 
 
 @given(_pods(_MINE), _pods(_YOURS))
 @settings(max_examples=150)
-def test_applying_nothing_keeps_other_fields(mine: Tree, yours: Tree) -> None:
+def test_applying_nothing_keeps_other_fields(first: Tree, second: Tree) -> None:
     """When a manager applies nothing any more, the fields of the others remain."""
-    mine["metadata"]["annotations"] = {"mine": ""}
+    first["metadata"]["annotations"] = {"mine": ""}
     alone = OwnedObject("v1", "Pod")
-    alone.apply(mine, "me")
-    both = OwnedObject("v1", "Pod")
-    both.apply(mine, "me")
-    both.apply(yours, "you")
-    nothing = {part: copy.deepcopy(yours[part]) for part in ("apiVersion", "kind")}
+    alone.apply(first, "me")
+    owned = OwnedObject("v1", "Pod")
+    owned.apply(first, "me")
+    owned.apply(second, "you")
+    nothing = {part: copy.deepcopy(second[part]) for part in ("apiVersion", "kind")}
     nothing["metadata"] = {"name": "x", "namespace": "default"}
-    both.apply(nothing, "you")
-    assert both.plain() == alone.plain()
-    assert both.owned() == alone.owned()
+    owned.apply(nothing, "you")
+    assert owned.plain() == alone.plain()
+    assert owned.owned() == alone.owned()
 
 
 @given(_pods(), _pods())

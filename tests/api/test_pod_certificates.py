@@ -174,17 +174,17 @@ def _time(hours):
     return f"{START + timedelta(hours=hours):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _issued(chain=None, **others):
-    fields = {
+def _issued(chain=None, **fields):
+    status = {
         "conditions": [ISSUED],
         "certificateChain": _leaf() if chain is None else chain,
         "notBefore": _time(0), "beginRefreshAt": _time(12), "notAfter": _time(24),
-        **others,
+        **fields,
     }  # fmt: skip
-    return {name: value for name, value in fields.items() if value is not GONE}
+    return {name: value for name, value in status.items() if value is not GONE}
 
 
-def _told(new, old):
+def _errors(new, old):
     rules = strategy("podcertificaterequests/status")
     new, old = (changed(POD, "status", status) for status in (new, old))
     rules.prepare_for_update(new, old)
@@ -283,15 +283,15 @@ ENDS = [
 @pytest.mark.parametrize(("status", "messages"), ENDS)
 def test_final_states(status, messages):
     """A request is issued, denied or failed, and the certificate must match the request."""
-    assert _told(status, {}) == messages
+    assert _errors(status, {}) == messages
 
 
 def test_final_states_are_immutable():
     """A final status is immutable."""
     denied = {"conditions": [DENIED]}
-    assert _told(denied, denied) == []
+    assert _errors(denied, denied) == []
     for status in ({}, _issued()):
-        assert _told(status, denied) == [
+        assert _errors(status, denied) == [
             "status: Invalid value: immutable after PodCertificateRequest is issued, denied, or "
             "failed"
         ]

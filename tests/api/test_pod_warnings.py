@@ -65,8 +65,8 @@ CASES = [
         "spec.volumes[1].rbd: deprecated in v1.28, non-functional in v1.31+",
     ]),
     ("spec/volumes", [{"name": "v", "configMap": items("a", "a/b", "ab", "a/", "a/b/c")}], [
-        f'volume "v" (ConfigMap "n"): overlapping paths: {two}'
-        for two in (
+        f'volume "v" (ConfigMap "n"): overlapping paths: {pair}'
+        for pair in (
             '"a/b" with "a"', '"a" with "a"', '"a" with "a/b"', '"a/b/c" with "a"',
             '"a/b/c" with "a/b"', '"a/b/c" with "a"',
         )

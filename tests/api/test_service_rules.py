@@ -152,8 +152,8 @@ CHANGED = [
         service(ipFamilyPolicy="PreferDualStack"),
         [
             f"{POLICY}: \"PreferDualStack\": must be set to 'SingleStack' when releasing the "
-            f"secondary {what}"
-            for what in ("clusterIP", "ipFamily")
+            f"secondary {name}"
+            for name in ("clusterIP", "ipFamily")
         ],
     ),
     (service(**DUAL), service(), []),

@@ -26,10 +26,10 @@ class ReadOnly:
     """Allows reads, denies writes and records the requests."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[str, RequestInfo]] = []
+        self.requests: list[tuple[str, RequestInfo]] = []
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
-        self.asked.append((user.name, info))
+        self.requests.append((user.name, info))
         reads = info.verb in ("get", "list", "watch")
         return Decision(verdict=Verdict.ALLOW if reads else Verdict.NO_OPINION)
 
@@ -66,12 +66,12 @@ def test_user_is_authorized() -> None:
         assert (await maps.create({"metadata": {"name": "a"}}))["metadata"]["name"] == "a"
 
     run(test, authorizer=authorizer)
-    name, info = authorizer.asked[0]
+    name, info = authorizer.requests[0]
     assert name == "system:serviceaccount:kube-system:robot"
     assert (info.verb, info.resource, info.namespace, info.name) == (
         "create", "configmaps", "kube-system", "",
     )  # fmt: skip
-    assert authorizer.asked[1][1].verb == "list"
+    assert authorizer.requests[1][1].verb == "list"
 
 
 def test_anonymous_user() -> None:
@@ -127,7 +127,7 @@ class FailsOnce(ReadOnly):
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
         decision = await super().authorize(user, info)
-        if [asked.verb for _, asked in self.asked] == ["list"]:
+        if [info.verb for _, info in self.requests] == ["list"]:
             raise ServiceUnavailable("try again")
         return decision
 
@@ -142,7 +142,7 @@ def test_follow_tries_again() -> None:
         assert event.type == "ADDED"
 
     run(test, authorizer=authorizer)
-    assert [info.verb for _, info in authorizer.asked] == ["list", "list"]
+    assert [info.verb for _, info in authorizer.requests] == ["list", "list"]
 
 
 def test_watch_ends_with_the_server() -> None:

@@ -174,9 +174,9 @@ def test_declared_rules_come_last(api):
     no value in the message."""
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     body = {"metadata": {"name": "declared"}, "provisioner": "example.com/disk"}
-    made = api.post(classes, body)
-    assert made.status == 201
-    wrong = {**made.json, "provisioner": "", "allowedTopologies": TOPOLOGIES}
+    created = api.post(classes, body)
+    assert created.status == 201
+    wrong = {**created.json, "provisioner": "", "allowedTopologies": TOPOLOGIES}
     response = api.put(f"{classes}/declared", wrong)
     assert response.status == 422
     where = "allowedTopologies[0].matchLabelExpressions[0].values"

@@ -64,16 +64,16 @@ def main() -> None:
     scheme = Scheme()
     scheme.custom = custom_kinds()
     codecs = CodecFactory(scheme)
-    both = [codecs.serializer_for(media) for media in (JSON, CBOR)]
+    codecs_to_compare = [codecs.serializer_for(media) for media in (JSON, CBOR)]
     obj = pod(1, 5)
     widget = {**obj, "apiVersion": "example.com/v1", "kind": "Widget"}
     print(f"{'':24}{'JSON':>8}{'CBOR':>8}{'ratio':>8}")
     tree: Tree = {}
     for name, source in (("pod", obj), ("custom object", widget)):
         tree = codecs.serializer_for(JSON).decode(orjson.dumps(source)).object
-        encoded = [form.encode(tree) for form in both]
-        _print(f"{name}, encode", [cost(partial(form.encode, tree)) for form in both])
-        pairs = zip(both, encoded, strict=True)
+        encoded = [form.encode(tree) for form in codecs_to_compare]
+        _print(f"{name}, encode", [cost(partial(form.encode, tree)) for form in codecs_to_compare])
+        pairs = zip(codecs_to_compare, encoded, strict=True)
         _print(f"{name}, decode", [cost(partial(form.decode, data)) for form, data in pairs])
         _print(f"{name}, bytes", [float(len(data)) for data in encoded])
     without_cbor = CodecFactory(codecs.scheme, [JSON])

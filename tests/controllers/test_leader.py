@@ -142,12 +142,12 @@ def test_lost_race() -> None:
         async with election() as election_run:
             await election_run.stand("one")
             await election_run.end("one")
-            both = [
+            elections = [
                 LeaderElector(election_run.app.server, start=_nothing, stop=_nothing)
                 for _ in range(2)
             ]
             results = await asyncio.gather(
-                *(elector._attempt(elector._acquire, seconds=1) for elector in both)
+                *(elector._attempt(elector._acquire, seconds=1) for elector in elections)
             )
             assert sorted(results) == [False, True]
 

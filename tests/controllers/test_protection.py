@@ -79,8 +79,8 @@ def budget(api, namespace):
         response = api.post(path, body)
         assert response.status == 201, response.body
 
-    def status(**wanted):
-        return wait_until(api, path, "b", lambda obj: wanted.items() <= obj["status"].items())[
+    def status(**expected):
+        return wait_until(api, path, "b", lambda obj: expected.items() <= obj["status"].items())[
             "status"
         ]
 

@@ -49,18 +49,18 @@ def test_everything_has_managers(own_server):
     groups = ["/api/v1"]
     for group in api.get("/apis").json["groups"]:
         groups.extend(f"/apis/{version['groupVersion']}" for version in group["versions"])
-    found, unowned = 0, set()
+    count, unowned = 0, set()
     for group in groups:
         for resource in api.get(group).json["resources"]:
             name = resource["name"]
             if "watch" not in resource["verbs"] or "/" in name:
                 continue
             for obj in api.get(f"{group}/{name}").json["items"]:
-                found += 1
+                count += 1
                 entries = obj["metadata"].get("managedFields")
                 if not entries or not all(entry.get("manager") for entry in entries):
                     unowned.add(f"{name}/{obj['metadata']['name']}")
-    assert found > 50
+    assert count > 50
     assert unowned == UNOWNED
 
 

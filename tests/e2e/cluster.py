@@ -134,7 +134,7 @@ class Load:
             host = self._hosts[number % len(self._hosts)]
             number += 1
             try:
-                with self._asked(host, "POST", CONFIGMAPS, body) as response:
+                with self._request(host, "POST", CONFIGMAPS, body) as response:
                     response.read()
                     if response.status in (201, 409):
                         return True
@@ -153,7 +153,7 @@ class Load:
             path = f"{CONFIGMAPS}?watch=1&resourceVersion={self._since}"
             with (
                 suppress(OSError, http.client.HTTPException),
-                self._asked(host, "GET", path, None) as stream,
+                self._request(host, "GET", path, None) as stream,
             ):
                 if self._take(stream):
                     return
@@ -171,7 +171,7 @@ class Load:
         return False
 
     @contextmanager
-    def _asked(
+    def _request(
         self, host: str, method: str, path: str, body: str | None
     ) -> Iterator[http.client.HTTPResponse]:
         connection = http.client.HTTPSConnection(

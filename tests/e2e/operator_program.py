@@ -31,8 +31,8 @@ def create(spec, name, namespace, **_):
         },
     }
     kopf.adopt(deployment)
-    made = kubernetes.client.AppsV1Api().create_namespaced_deployment(namespace, deployment)
-    return {"deployment": made.metadata.name}
+    created = kubernetes.client.AppsV1Api().create_namespaced_deployment(namespace, deployment)
+    return {"deployment": created.metadata.name}
 
 
 @kopf.on.update("memcacheds.example.dev", field="spec.size")

@@ -97,12 +97,12 @@ def test_watchers(api: Api, core: str) -> None:
     query = "labelSelector=watch+in+(a,b)"
     rv = obj["metadata"]["resourceVersion"]
     with api.watch(f"{path}?labelSelector=watch=a&resourceVersion={rv}") as only_a:
-        with api.watch(f"{path}?{query}&resourceVersion={rv}") as both:
+        with api.watch(f"{path}?{query}&resourceVersion={rv}") as stream:
             labels = ("b", "a")
             for label in labels:
                 patch = {"metadata": {"labels": {"watch": label}}}
                 last = api("PATCH", f"{path}/one", patch, content_type=MERGE)
-            assert event_names(both, 2) == [("MODIFIED", "one")] * 2
+            assert event_names(stream, 2) == [("MODIFIED", "one")] * 2
         api("PATCH", f"{path}/one", {"data": {"x": "1"}}, content_type=MERGE)
         api("DELETE", f"{path}/one")
         assert [type_ for type_, _ in event_names(only_a, 4)] == [

@@ -50,7 +50,7 @@ VARYING_COLUMNS = {
     "Age", "Created At", "First Seen", "Last Seen", "Last Schedule", "Duration", "TimeAdded",
     "Cluster-IP", "Port(s)", "Selector",
 }  # fmt: skip
-IDS = [f"{one['apiVersion'].replace('/', '.')}.{one['kind']}" for one in OBJECTS]
+IDS = [f"{obj['apiVersion'].replace('/', '.')}.{obj['kind']}" for obj in OBJECTS]
 SECOND_NAMES = {
     "APIService": "v2.every.other.example.com",
     "ClusterTrustBundle": "example.com:signer:two",
@@ -139,7 +139,7 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
     resource = served[obj["apiVersion"], obj["kind"]]
     assert {"create", "get", "list", "watch", "patch", "update", "delete"} <= resource.verbs
     path = resource.path(NAMESPACE)
-    first, two = _labelled(obj), _labelled(_second(obj))
+    first, second = _labelled(obj), _labelled(_second(obj))
     name = obj["metadata"]["name"]
     created = api("POST", path, first)
     assert (created["kind"], created["apiVersion"]) == (obj["kind"], obj["apiVersion"])
@@ -147,14 +147,14 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
     assert int(created["metadata"]["resourceVersion"]) > 0
     start_revision = created["metadata"]["resourceVersion"]
     _holds(created, {key: value for key, value in obj.items() if key != "status"})
-    created_second = api("POST", path, two)
+    created_second = api("POST", path, second)
     assert api("POST", path, first, status=409)["reason"] == "AlreadyExists"
     assert api("GET", f"{path}/{name}")["metadata"]["uid"] == created["metadata"]["uid"]
     for collection in (path, resource.everywhere):
         listing = api("GET", f"{collection}?labelSelector=test=yes")
         assert listing["kind"] == f"{obj['kind']}List"
         assert [item["metadata"]["name"] for item in listing["items"]] == sorted(
-            (name, two["metadata"]["name"])
+            (name, second["metadata"]["name"])
         )
     with api.watch(f"{path}?labelSelector=test=yes&resourceVersion={start_revision}") as stream:
         patched = api(
@@ -177,7 +177,7 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
             },
         )
         assert updated["metadata"]["annotations"]["updated"] == "true"
-        assert ("ADDED", two["metadata"]["name"]) in _until(stream, "MODIFIED", updated)
+        assert ("ADDED", second["metadata"]["name"]) in _until(stream, "MODIFIED", updated)
         if "status" in resource.subresources:
             # Controllers overwrite the status of these kinds.
             _status(
@@ -193,7 +193,7 @@ def test_operations(api: Api, served: dict[tuple[str, str], Served], obj: Tree) 
         if "deletecollection" in resource.verbs:
             api("DELETE", f"{path}?labelSelector=test=yes&gracePeriodSeconds=0")
         else:
-            api("DELETE", f"{path}/{two['metadata']['name']}")
+            api("DELETE", f"{path}/{second['metadata']['name']}")
         _until(stream, "DELETED", created_second)
         assert not api("GET", f"{path}?labelSelector=test=yes")["items"]
 
@@ -271,7 +271,7 @@ def test_encodings(idle_api: Api, served: dict[tuple[str, str], Served], obj: Tr
     a list and in a watch."""
     path = served[obj["apiVersion"], obj["kind"]].path(NAMESPACE)
     dry = [
-        _timeless(_made(idle_api, f"{path}?dryRun=All&fieldValidation=Strict", obj, form))
+        _timeless(_created_object(idle_api, f"{path}?dryRun=All&fieldValidation=Strict", obj, form))
         for form in MEDIA
     ]
     assert dry == [dry[0]] * 4
@@ -364,7 +364,7 @@ def _timeless(tree: object) -> object:
 TIMES = ("time", "timeAdded", "lastTransitionTime", "deletionTimestamp", "resourceVersion")
 
 
-def _made(api: Api, path: str, obj: Tree, form: str) -> Tree:
+def _created_object(api: Api, path: str, obj: Tree, form: str) -> Tree:
     body = recode(json.dumps(obj).encode(), "json", form, codecs=CODECS)
     created: Tree = api("POST", path, body, content_type=MEDIA[form])
     random = VARYING_FIELDS.get(obj["kind"], [])

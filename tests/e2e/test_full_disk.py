@@ -125,9 +125,9 @@ class SmallFileSystem:
 @pytest.fixture(params=[LimitedFiles, SmallFileSystem])
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disk]:
     """A disk that a test can fill."""
-    made: Disk = request.param(tmp_path)
-    yield made
-    if isinstance(made, SmallFileSystem):
+    disk: Disk = request.param(tmp_path)
+    yield disk
+    if isinstance(disk, SmallFileSystem):
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
 
 

@@ -53,13 +53,13 @@ def test_servers_share_addresses_and_endpoints(tmp_path: Path, etcd: Member) -> 
                 services = list(pool.map(make, range(30)))
             assert len({spec["clusterIP"] for spec in services} | {"10.0.0.1"}) == 31
             assert len({spec["ports"][0]["nodePort"] for spec in services}) == 30
-            both = {port_of(first), port_of(second)}
+            ports = {port_of(first), port_of(second)}
             eventually(
                 lambda: call(first, "GET", ENDPOINTS),
-                lambda endpoints_read: ports_of(endpoints_read) == both,
+                lambda endpoints_read: ports_of(endpoints_read) == ports,
             )
             listing = call(first, "GET", SLICES)["items"]
-            assert {item["ports"][0]["port"] for item in listing} == both
+            assert {item["ports"][0]["port"] for item in listing} == ports
         endpoints_read = call(first, "GET", ENDPOINTS)
         assert ports_of(endpoints_read) == {port_of(first)}
         listing = call(first, "GET", SLICES)["items"]

@@ -179,12 +179,11 @@ def test_identity() -> None:
 def test_same_prefix_twice() -> None:
     """Of two providers with one prefix, the second is tried if the first fails; if both fail, the
     error contains both messages."""
-    both = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", Secretbox(b"2" * 32)))
-    assert both.decrypt(b"p:" + Secretbox(b"2" * 32).encrypt(b"v", KEY), KEY) == DecryptResult(
-        b"v", stale=True
-    )
+    transformer = choices((b"p:", AESGCM(b"1" * 32)), (b"p:", Secretbox(b"2" * 32)))
+    encrypted = b"p:" + Secretbox(b"2" * 32).encrypt(b"v", KEY)
+    assert transformer.decrypt(encrypted, KEY) == DecryptResult(b"v", stale=True)
     with pytest.raises(DecryptionError) as caught:
-        both.decrypt(b"p:" + b"x" * 80, KEY)
+        transformer.decrypt(b"p:" + b"x" * 80, KEY)
     assert str(caught.value) == (
         "[cipher: message authentication failed, output array was not large enough for encryption]"
     )

@@ -275,16 +275,16 @@ async def test_the_limit_of_streams() -> None:
     async with grpc_peers() as (transport, peers):
         first = call(transport, peers)
         peer = await peers.connection({frames.MAX_CONCURRENT_STREAMS: 1})
-        others = [call(transport, peers) for _ in range(3)]
+        other_calls = [call(transport, peers) for _ in range(3)]
         await peer.request()
-        others[0].cancel()
+        other_calls[0].cancel()
         peer.send(frames.frame(frames.PING, 0, 0, bytes(8)))
         assert (await peer.read()).kind == frames.PING
         peer.send(answer(1, b"1"))
         for stream in (3, 5):
             assert (await peer.request())[0] == stream
             peer.send(answer(stream, b"%d" % stream))
-        assert await asyncio.gather(first, *others[1:]) == [b"1", b"3", b"5"]
+        assert await asyncio.gather(first, *other_calls[1:]) == [b"1", b"3", b"5"]
 
 
 async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:

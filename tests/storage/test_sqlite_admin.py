@@ -24,7 +24,7 @@ from tests.storage.invariants import check_file
 from tests.storage.recorder import Recorder
 
 
-def no_progress(_what: str, _done: int, _total: int) -> None:
+def no_progress(_step: str, _done: int, _total: int) -> None:
     """Ignores progress."""
 
 
@@ -201,7 +201,7 @@ async def test_a_long_backup_holds_no_writer_up(tmp_path: Path) -> None:
     await store.create("/a", bytes(1_000_000))
     loop, started, finished = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
-    def wait(_what: str, _copied: int, _total: int) -> None:
+    def wait(_step: str, _copied: int, _total: int) -> None:
         loop.call_soon_threadsafe(started.set)
         asyncio.run_coroutine_threadsafe(finished.wait(), loop).result()
 

@@ -119,8 +119,8 @@ def format_of(node: Structural) -> str:
     kind = types[0] if len(types) == 1 else ""
     if kind in ("", "string"):
         return name if name.replace("-", "") in formats.FORMATS else ""
-    known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
-    return name if name in known else ""
+    number_formats = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
+    return name if name in number_formats else ""
 
 
 def _null_step(node: Structural) -> Step | None:

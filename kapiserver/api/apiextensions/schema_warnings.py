@@ -17,11 +17,11 @@ _ALTERNATIVES = ("allOf", "oneOf", "anyOf")
 def warnings(new: Tree, old: Tree | None) -> list[str]:
     """Return the warnings about a definition; formats that the old one has are not reported
     again."""
-    known = set(_unknown_formats(old)) if old is not None else set()
+    old_formats = set(_unknown_formats(old)) if old is not None else set()
     return [
         f'unrecognized format "{name}"'
         for name in dict.fromkeys(_unknown_formats(new))
-        if name not in known
+        if name not in old_formats
     ]
 
 

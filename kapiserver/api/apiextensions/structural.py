@@ -1,8 +1,8 @@
 """Structural schemas: the parts of a schema that pruning, defaulting, validation and CEL rules use.
 
 `compile` wraps a schema (a canonical tree of JSONSchemaProps that `check` accepted) in one node;
-the nodes below it, and what other modules compile for them, are made on first use. The tree is
-never changed. Knows no kind and no object. Mirrors
+the nodes below it, and the values that other modules compile for them, are made on first use. The
+tree is never changed. Knows no kind and no object. Mirrors
 k8s.io/apiextensions-apiserver/pkg/apiserver/schema.
 """
 
@@ -23,7 +23,7 @@ class Structural:
     def __init__(self, schema: Tree) -> None:
         self.schema = schema
         self.compiled: dict[str, Any] = {}
-        """What other modules made for this node, by their name."""
+        """Values that other modules compiled for this node, by the module's name."""
 
     @functools.cached_property
     def type(self) -> str:

@@ -24,21 +24,21 @@ from kapiserver.api.types import Tree
 _STATES = (
     ("Complete", "Complete"),
     ("Failed", "Failed"),
-    ("", "Terminating"),
+    ("", "Terminating"),  # not a condition
     ("Suspended", "Suspended"),
     ("FailureTarget", "FailureTarget"),
 )
 
 
 def _status(job: Tree, _: datetime) -> str:
-    true = {
+    states = {
         condition.get("type")
         for condition in value_at(job, "status", "conditions") or ()
         if condition.get("status") == "True"
     }
     if is_terminating(job):
-        true.add("")
-    return next((text for type_, text in _STATES if type_ in true), "Running")
+        states.add("")
+    return next((text for type_, text in _STATES if type_ in states), "Running")
 
 
 def _completions(job: Tree, _: datetime) -> str:

@@ -27,8 +27,8 @@ Frame: TypeAlias = list[Any]
 Run: TypeAlias = Callable[[Frame], Any]
 _UNSET = object()
 EVALUATION_ERRORS = (EvaluationError, TypeError, AttributeError, ValueError, OverflowError)
-"""What functions raise. All but EvaluationError occur only for values that do not match their type,
-such as an object that was stored before its schema forbade it."""
+"""The errors of functions. All but EvaluationError occur only for values that do not match their
+type, such as an object that was stored before its schema forbade it."""
 
 
 def _failure(error: Exception) -> EvaluationError:

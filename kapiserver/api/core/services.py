@@ -1,4 +1,4 @@
-"""What the spec of a service says: whether it has a cluster IP, node ports, a health check port.
+"""Predicates of service specs: whether a service has a cluster IP, a health check node port.
 
 Pure functions on the spec of a service.
 """

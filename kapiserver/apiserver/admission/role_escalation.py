@@ -114,7 +114,7 @@ def _confirm(rbac: RbacAuthorizer, attributes: Attributes, rules: Iterable[Tree]
 
 
 def _changes_nothing(new: Tree, old: Tree | None) -> bool:
-    """Whether an update changes only what the garbage collector changes."""
+    """Whether an update changes only owners, finalizers and managedFields."""
     return old is not None and _without_collected(new) == _without_collected(old)
 
 

@@ -1,8 +1,8 @@
 """The repair loop of service allocation: releases addresses and ports that no service has, and
 allocates those of services that are not allocated.
 
-An address may be allocated before its service is written, here or by another server. Therefore only
-what two consecutive runs found unused is released. Mirrors
+An address may be allocated before its service is written, here or by another server. Therefore an
+address or port is released only if two consecutive runs find it unused. Mirrors
 pkg/registry/core/service/{ipallocator,portallocator}/controller of kube-apiserver.
 """
 

@@ -1,4 +1,4 @@
-"""The user that a request asks to be made as, by its Impersonate-* headers.
+"""The user that a request impersonates with Impersonate-* headers.
 
 Knows no authorizer. Mirrors filters/impersonation of k8s.io/apiserver.
 """
@@ -36,8 +36,8 @@ class Impersonation:
     extra: Mapping[str, tuple[str, ...]]
 
     def checks(self) -> Iterator[RequestInfo]:
-        """Yield what the caller must be allowed to do: impersonate the user or service account,
-        each group, the uid and each value of the extra fields."""
+        """Yield the requests that the caller must be authorized for: to impersonate the user or
+        service account, each group, the uid and each value of the extra fields."""
         account = self._service_account()
         if account is None:
             yield _check(CORE, "users", self.user)
@@ -73,8 +73,8 @@ class Impersonation:
 
 
 def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
-    """Return what the headers ask for; None if they ask for nothing. Raises BadRequest for groups,
-    a uid or extra fields without a user."""
+    """Return the values of the Impersonate-* headers, None without them. Raises BadRequest for
+    groups, a uid or extra fields without a user."""
     values: dict[str, list[str]] = {}
     for name, value in headers.items():
         if name[:1] in "iI" and name.lower().startswith(_PREFIX):

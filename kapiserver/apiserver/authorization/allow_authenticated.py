@@ -1,4 +1,4 @@
-"""Allows every authenticated user everything, and everybody the paths of public information.
+"""Allows all requests of authenticated users, and the public paths for anonymous users.
 
 kube-apiserver's AlwaysAllow mode allows anonymous users everything too, and therefore refuses them
 before it authorizes; here they may read health and version.
@@ -22,7 +22,7 @@ _PUBLIC_RULES = Rules(paths=[{"verbs": ["get"], "nonResourceURLs": sorted(_PUBLI
 
 
 class AllowAuthenticated:
-    """The only authorizer until RBAC is there."""
+    """The authorizer of the mode AlwaysAllow."""
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
         """Allow unless the user is anonymous and the path is not public."""

@@ -1,4 +1,4 @@
-"""The contract of authorizers: whether a user may do what a request asks for.
+"""The contract of authorizers, which decide whether a user may make a request.
 
 To add an authorizer, write a class with these two methods in a module of this package, and add it
 to the union in `kapiserver/app.py`. Mirrors pkg/authorization/authorizer of k8s.io/apiserver.
@@ -16,7 +16,7 @@ from kapiserver.apiserver.request_info import RequestInfo
 
 
 class Verdict(Enum):
-    """What an authorizer says of one request."""
+    """The opinion of an authorizer on one request."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -34,17 +34,17 @@ class Decision:
 
     @property
     def allowed(self) -> bool:
-        """Whether the request may go on."""
+        """Whether the verdict is ALLOW."""
         return self.verdict is Verdict.ALLOW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a user may do in a namespace, as far as authorizers can list it.
+    """The rights of a user in a namespace, as far as authorizers can list them.
 
     resources   rules in the form of authorization.k8s.io/v1 ResourceRule
     paths       rules in the form of its NonResourceRule
-    incomplete  an authorizer cannot list all its rules; `error` says why
+    incomplete  whether an authorizer cannot list all its rules; `error` has the reason
     """
 
     resources: Sequence[Mapping[str, Sequence[str]]] = ()
@@ -54,11 +54,11 @@ class Rules:
 
 
 class Authorizer(Protocol):
-    """Decides what users may do."""
+    """Decides on requests."""
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
         """Decide on one request. Its attributes are those of the request info: verb, group,
         resource, subresource, namespace, name, or a path."""
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
-        """List what the user may do in the namespace, for SelfSubjectRulesReview."""
+        """List the rights of the user in the namespace, for SelfSubjectRulesReview."""

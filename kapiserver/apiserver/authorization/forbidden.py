@@ -1,4 +1,4 @@
-"""The error for a user who may not do something, in kube-apiserver's words.
+"""The error for a request that is not authorized, with kube-apiserver's message.
 
 Mirrors endpoints/handlers/responsewriters/errors.go of k8s.io/apiserver.
 """
@@ -21,7 +21,7 @@ def forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:
 
 
 def forbidden_message(user: User, info: RequestInfo, reason: str) -> str:
-    """Say who may not do what, and why if an authorizer gave a reason."""
+    """Return the message with user, verb and resource, and the reason unless it is empty."""
     suffix = f": {reason}" if reason else ""
     if not info.is_resource_request:
         return f'User "{user.name}" cannot {info.verb} path "{info.path}"{suffix}'

@@ -35,7 +35,7 @@ MODES = tuple(sorted(_FACTORIES))
 
 
 def make_authorization(modes: Sequence[str], stores: StoreRegistry) -> Authorization:
-    """Return the authorizers of the modes, asked in that order after system:masters. Raises
+    """Return the union of an authorizer for system:masters and those of the modes, in order. Raises
     ValueError for a mode that is unknown or named twice, or if no mode is named."""
     if not modes:
         raise ValueError("at least one authorization-mode must be passed")

@@ -1,4 +1,4 @@
-"""Role-based access control: allows what the roles that are bound to a user allow.
+"""Role-based access control: authorizes users by the roles bound to them.
 
 Mirrors plugin/pkg/auth/authorizer/rbac and pkg/registry/rbac/validation of Kubernetes.
 """
@@ -33,8 +33,8 @@ class RbacAuthorizer:
         self.index.stop()
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
-        """Allow what a bound role allows. Otherwise have no opinion; the reason then names the
-        bound roles that do not exist."""
+        """Allow the request if a bound role does. Otherwise have no opinion; the reason then names
+        the bound roles that do not exist."""
         missing: list[RoleKey] = []
         namespace = info.namespace if info.is_resource_request else ""
         for grant in self.index.grants(user, namespace):

@@ -1,7 +1,7 @@
-"""An index of roles and role bindings by subject, which informers keep up to date.
+"""An index of roles and role bindings by subject, kept up to date by informers.
 
-The informers deliver a change before the write is acknowledged where the store is embedded; with
-etcd a change takes effect when its event arrives, as in kube-apiserver. Knows no request.
+With the embedded store, a change takes effect before its write is acknowledged; with etcd, when its
+event arrives, as in kube-apiserver. Knows no request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ service account is a user."""
 
 
 class RbacIndex:
-    """The roles of a server, and what its bindings grant to whom."""
+    """The roles of a server, and the grants of its bindings by subject."""
 
     def __init__(self, stores: StoreRegistry) -> None:
         self._stores = stores
@@ -78,8 +78,8 @@ class RbacIndex:
         return self._roles.get(role)
 
     def grants(self, user: User, namespace: str) -> Sequence[Grant]:
-        """Return what cluster role bindings grant to a user and its groups, then what the bindings
-        of the namespace do, unless it is empty."""
+        """Return the grants of cluster role bindings to a user and its groups, then those of the
+        bindings in the namespace, unless it is empty."""
         grants: list[Grant] = []
         for scope in ("", namespace) if namespace else ("",):
             if bindings := self._grants.get(("User", scope, user.name)):

@@ -16,7 +16,7 @@ ALL = "*"
 
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
-    """What one rule allows on its resources; no names means all objects."""
+    """The verbs that a rule allows on resources; without names, on all objects."""
 
     verbs: frozenset[str]
     groups: frozenset[str]
@@ -33,7 +33,7 @@ class ResourceRule:
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
-    """What one rule allows on paths that name no resource; a path may end in `*`."""
+    """The verbs that a rule allows on non-resource paths; a path may end in `*`."""
 
     verbs: frozenset[str]
     paths: tuple[str, ...]

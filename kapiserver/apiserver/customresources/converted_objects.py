@@ -1,7 +1,7 @@
 """A cache of objects that conversion webhooks converted, for synchronous code.
 
 Field ownership is computed in the version that each manager wrote, in code that cannot await. It
-asks this cache; on a miss FetchRequired makes the caller convert the object and try again. The
+reads this cache; on a miss FetchRequired makes the caller convert the object and try again. The
 cache is small, because the retry follows at once. Mirrors the version converter of
 k8s.io/apimachinery/pkg/util/managedfields, for kinds with a webhook.
 """

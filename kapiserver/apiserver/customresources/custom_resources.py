@@ -92,7 +92,7 @@ class CustomResources:
             return False
         return True
 
-    # What the informer delivers.
+    # The handler of the informer.
 
     def _on_changes(self, changes: Sequence[ObjectChange]) -> None:
         self._update({change.last.key.name: change.new for change in changes})

@@ -149,11 +149,11 @@ def _by_path(operations: Iterable[Operation]) -> dict[str, list[Operation]]:
 
 
 def _shared_parameters(operations: list[Operation]) -> tuple[Parameter, ...]:
-    first, *others = operations
+    first, *other_operations = operations
     return tuple(
         parameter
         for parameter in first.parameters
-        if all(parameter in other.parameters for other in others)
+        if all(parameter in other.parameters for other in other_operations)
     )
 
 

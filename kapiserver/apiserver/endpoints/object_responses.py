@@ -90,7 +90,7 @@ def _shown_tree(
     entry: Entry,
     obj: Tree,
 ) -> Tree:
-    """Return what a response shows of an object. Raises UnsupportedResponseKind, BadRequest."""
+    """Return the tree of a response with an object. Raises UnsupportedResponseKind, BadRequest."""
     convert = response_format.convert
     if response_format.is_table:
         table = table_builder(server, request, response_format, target)

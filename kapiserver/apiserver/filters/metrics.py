@@ -58,7 +58,7 @@ async def _count_long_running(
 
 
 def _record(metrics: Metrics, request: Request) -> None:
-    # Look up by a tuple of values at hand; creating RequestLabels would cost more than the rest.
+    # A tuple of attributes is the key, because creating RequestLabels would cost more.
     info, outcome = request.info, request.outcome
     assert outcome is not None
     if request.target is None or info.verb == "patch":

@@ -1,7 +1,7 @@
 """Accepts connections: opens listening sockets, and completes the TLS handshake of each client.
 
-asyncio's own servers show a connection to nobody before its handshake is complete, so that nothing
-could limit the clients that never complete it. Knows no HTTP.
+asyncio's own servers report a connection only after its handshake, so that connections with
+incomplete handshakes could not be limited. Knows no HTTP.
 """
 
 from __future__ import annotations

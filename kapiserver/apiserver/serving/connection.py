@@ -1,6 +1,6 @@
 """One client's connection: reads requests from it, and limits what it holds before a handler runs.
 
-Knows no filter and no response but those for requests that reach no handler.
+Knows no filter, and only the responses to requests that reach no handler.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ CLOSE = cast(web.StreamResponse, Written(keep_alive=False))
 
 
 class ConnectionOwner(Protocol):
-    """What a connection needs of its listener."""
+    """The part of the listener that a connection uses."""
 
     @property
     def incomplete_headers(self) -> IncompleteHeaders:

@@ -1,4 +1,4 @@
-"""What the signals of a running server do; none of them ends it without a drain.
+"""The effects of signals on a running server, which drains before it ends.
 
     SIGTERM, SIGINT   drain, then end; a second one ends the process at once
     SIGQUIT           write the stacks, drain, then end
@@ -7,7 +7,7 @@
     SIGUSR1           write the stack of every thread and task to standard error
     SIGUSR2           log a line with the state of the server
 
-A worker process leaves it to its supervisor to end. Windows knows Ctrl-C alone.
+A worker process ends when its supervisor says so. On Windows, only Ctrl-C has an effect.
 """
 
 from __future__ import annotations

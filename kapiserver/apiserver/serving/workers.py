@@ -202,7 +202,7 @@ class _Supervisor:
         _log.error("worker %d exited with %s, restarting it", worker.number, reason)
 
     def _on_signal(self, number: int) -> None:
-        """Do what `serving/signals.py` says that the signal does to a server."""
+        """Apply a signal to all workers; see `serving/signals.py`."""
         terminal_was_closed = self._had_terminal and not has_terminal()
         if number == signal.SIGQUIT:
             self._send(signal.SIGUSR1)

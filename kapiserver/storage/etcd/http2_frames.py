@@ -111,8 +111,8 @@ class HeaderDecoder:
     def decode(self, block: bytes) -> Headers:
         """Return the headers by name; the last of equal names counts. Raises ProtocolError."""
         cache = self._cache
-        if cache is not None and (known := cache.get(block)) is not None:
-            return known
+        if cache is not None and (cached := cache.get(block)) is not None:
+            return cached
         try:
             headers = dict(self._decoder.decode(block, raw=True))
         except hpack.HPACKError as error:

@@ -1,4 +1,4 @@
-"""Validation of CustomResourceDefinitions: names, versions, and what all versions share.
+"""Validation of CustomResourceDefinitions: names, versions, and fields that all versions share.
 
 Errors of fields that are equal in all versions are reported once, at the spec: kube-apiserver's
 internal type has these fields there. Mirrors apis/apiextensions/validation of
@@ -258,9 +258,9 @@ def _stored_versions(obj: Tree) -> Iterator[FieldError]:
     for version in versions:
         if version["storage"] and version["name"] not in stored:
             yield invalid(path, stored, f"must have the storage version {version['name']}")
-    known = {version["name"] for version in versions}
+    names = {version["name"] for version in versions}
     for index, name in enumerate(stored):
-        if name not in known:
+        if name not in names:
             yield invalid(
                 path[index],
                 name,

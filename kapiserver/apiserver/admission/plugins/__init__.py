@@ -299,8 +299,8 @@ class AdmissionPlugins:
         enable: Sequence[str] = (),
         disable: Sequence[str] = (),
     ) -> None:
-        known = {plugin.name for plugin in plugins}
-        unknown = [name for name in (*enable, *disable) if name not in known | _NOT_IMPLEMENTED]
+        names = {plugin.name for plugin in plugins}
+        unknown = [name for name in (*enable, *disable) if name not in names | _NOT_IMPLEMENTED]
         if unknown:
             raise ValueError(f"unknown admission plugins: {', '.join(unknown)}")
         self.enabled = tuple(

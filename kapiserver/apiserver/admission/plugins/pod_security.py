@@ -174,17 +174,17 @@ async def _existing_violations(server: Server, namespace: str, standard: Standar
 def _prioritized(pods: Sequence[Tree], settings: PodSecurity) -> list[Tree]:
     """Return the pods that are not exempt, one of each controller first."""
     first: list[Tree] = []
-    others: list[Tree] = []
+    other_pods: list[Tree] = []
     controllers: set[str] = set()
     for pod in pods:
         if _is_exempt(pod, settings):
             continue
         owners = metadata_of(pod).get("ownerReferences") or ()
         controller = next((owner.get("uid") for owner in owners if owner.get("controller")), None)
-        (others if controller in controllers else first).append(pod)
+        (other_pods if controller in controllers else first).append(pod)
         if controller is not None:
             controllers.add(controller)
-    return first + others
+    return first + other_pods
 
 
 def _pods_text(names: Sequence[str], reasons: str) -> str:

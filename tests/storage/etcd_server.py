@@ -115,6 +115,12 @@ class Member:
         """The member's data directory."""
         return Path(self._folder)
 
+    @property
+    def pid(self) -> int:
+        """The process of the member, which must run."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start the member without waiting until it is ready."""
         with Path(self._folder, "log").open("ab") as log:

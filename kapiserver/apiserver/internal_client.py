@@ -13,8 +13,6 @@ import functools
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import orjson
-
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
@@ -40,6 +38,8 @@ from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, status_of
 from kapiserver.apiserver.request_info import RequestInfo, name_selected
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
+from kapiserver.codecs import json
+from kapiserver.codecs.cost import cost_of
 from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.codecs.serializer import Decoded
 from kapiserver.storage.entry import Entry
@@ -80,12 +80,15 @@ class TreeBody:
     def __init__(self, obj: Tree) -> None:
         self._obj = obj
 
-    cost = 0
-
-    @property
+    @functools.cached_property
     def data(self) -> bytes:
         """The object as JSON."""
-        return orjson.dumps(self._obj)
+        return json.encode_value(self._obj)
+
+    @property
+    def cost(self) -> int:
+        """The cost of processing the object (`codecs/cost.py`)."""
+        return cost_of(self.data)
 
     def decode(self, server: Server, defaults: GroupVersionKind) -> Decoded:
         """Read a copy of the tree by its kind. Raises CodecError."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from kapiserver.api.resource_client import ResourceClient, StatusError
+from kapiserver.apiserver import internal_client
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User, service_account_user
 from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
@@ -17,6 +19,7 @@ from kapiserver.apiserver.errors import ServiceUnavailable
 from kapiserver.apiserver.internal_client import InternalClient
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.app import serve
+from kapiserver.codecs.cost import LARGE
 
 ROBOT = service_account_user("kube-system", "robot")
 CONFIG = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
@@ -155,5 +158,30 @@ def test_watch_ends_with_the_server() -> None:
         assert (await anext(watch)).type == "ADDED"
         server.stores.stop()
         assert [event async for event in watch] == []
+
+    run(test)
+
+
+def test_large_objects_are_offloaded(monkeypatch: Any) -> None:
+    """The event loop decodes small objects, and a thread decodes large ones."""
+    threads: list[int] = []
+    decode_object = internal_client.decode_object
+
+    def decode(scheme: Any, tree: Any, **options: Any) -> Any:
+        if tree["metadata"]["name"] in ("a", "b"):
+            threads.append(threading.get_ident())
+        return decode_object(scheme, tree, **options)
+
+    monkeypatch.setattr(internal_client, "decode_object", decode)
+
+    async def test(server: Server) -> None:
+        maps = config_maps(server)
+        created = await maps.create({"metadata": {"name": "a"}, "data": {"k": "v"}})
+        assert threads.pop() == threading.get_ident()
+        data = {f"key-{number}": "v" for number in range(LARGE + 1)}
+        await maps.update({**created, "data": data})
+        await maps.create({"metadata": {"name": "b"}, "data": data})
+        assert threads
+        assert threading.get_ident() not in threads
 
     run(test)

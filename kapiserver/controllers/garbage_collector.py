@@ -302,12 +302,13 @@ class GarbageCollector:
     ) -> None:
         """Write an event for each absent owner that is in another namespace."""
         owners: dict[Resource, dict[tuple[str, str], Tree]] = {}
+        time_slice = TimeSlice()
         for reference in absent:
+            await time_slice.yield_if_expired()
             resource = self._resource_of(reference)
             if resource.namespaced:
                 identity = (reference.get("name") or "", reference.get("uid") or "")
                 owners.setdefault(resource, {})[identity] = reference
-        time_slice = TimeSlice()
         for resource, references in owners.items():
             names = {name for name, _ in references}
             store = self._server.stores.get(resource)

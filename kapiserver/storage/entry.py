@@ -272,6 +272,10 @@ class Entry:
         entry._selectable = self._selectable
         return entry
 
+    def lend_tree(self, tree: Tree) -> None:
+        """Set the tree until the caller drops it, without accounting for it."""
+        self._tree = tree
+
     def drop_tree(self) -> None:
         """Evict the tree."""
         self._tree = None

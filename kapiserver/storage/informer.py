@@ -12,14 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from contextvars import Context
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from kapiserver.api.types import Tree
 from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, StorageError
 from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_codec import ObjectCodec
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_cache import CachedEvent, WatchCache, entries_in_scope
 
@@ -55,7 +60,10 @@ OnChanges: TypeAlias = Callable[[Sequence[ObjectChange]], None]
 class Informer:
     """The informer of one resource; `ResourceStore.informer`."""
 
-    def __init__(self, cache: WatchCache, codec: ObjectCodec, clock: Clock) -> None:
+    def __init__(
+        self, cache: WatchCache, codec: ObjectCodec, clock: Clock, offloader: Offloader
+    ) -> None:
+        self._offloader = offloader
         self.lister = Lister(self, codec)
         self._cache = cache
         self._codec = codec
@@ -84,19 +92,39 @@ class Informer:
 
         return self._subscribe(Subscription(self, deliver, in_slices=False))
 
+    async def trees(self, change: ObjectChange) -> list[tuple[Entry, Tree]]:
+        """Return the trees of the large objects of a change, decoded in a thread; those that cannot
+        be decoded are left out."""
+        trees = []
+        for entry in (change.old, change.new):
+            if entry is not None and entry.is_large and entry.cached_tree is None:
+                run = self._offloader.run_in_thread
+                with suppress(Corrupt):  # the handler gets the error
+                    trees.append((entry, await run(entry.codec.tree, entry)))
+        return trees
+
     def index(self, values: Callable[[Entry], Iterable[str]]) -> Index:
         """Start an index of the objects by the values that a function takes from each."""
         return Index(self, values)
 
     async def wait_for(self, revision: Revision) -> bool:
-        """Wait until the lister shows all writes up to a revision; return False if it does not in
-        time. Raises Unavailable."""
-        return await self._cache.wait_for_revision(revision)
+        """Wait until the lister shows all writes up to a revision, and the handlers have them.
+        Return False if that takes too long. Raises Unavailable."""
+        if not await self._cache.wait_for_revision(revision):
+            return False
+        await self._delivered()
+        return True
 
     async def fresh(self) -> None:
-        """Wait until the lister shows every write that was acknowledged before the call. Raises
-        Unavailable."""
+        """Wait until the lister shows every write that was acknowledged before the call, and the
+        handlers have it. Raises Unavailable."""
         await self._cache.wait_fresh()
+        await self._delivered()
+
+    async def _delivered(self) -> None:
+        """Wait until the handlers have got the changes that the lister shows."""
+        for subscription in tuple(self._subscriptions):
+            await subscription.wait_decoded()
 
     def _call(self, handler: Callable[[Argument], None], argument: Argument) -> None:
         try:
@@ -194,7 +222,17 @@ class Subscription:
     queue up behind it; then it is live, and delivers changes as they come.
     """
 
-    __slots__ = ("_deliver", "_in_slices", "_pending", "_synced", "_task", "_view", "informer")
+    __slots__ = (
+        "_decoding",
+        "_deliver",
+        "_in_slices",
+        "_pending",
+        "_synced",
+        "_task",
+        "_undecoded",
+        "_view",
+        "informer",
+    )
 
     def __init__(self, informer: Informer, deliver: OnChanges, *, in_slices: bool) -> None:
         self.informer = informer
@@ -204,6 +242,9 @@ class Subscription:
         """The entries that the handler has seen, by path. None while live: they are those of the
         cache."""
         self._pending: list[ObjectChange] = []
+        self._undecoded: deque[ObjectChange] = deque()
+        """Changes from the first one with a large object on."""
+        self._decoding: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._synced = asyncio.Event()
 
@@ -224,6 +265,7 @@ class Subscription:
         """Deliver nothing more. Idempotent."""
         self.informer.unsubscribe(self)
         self._deliver = _deliver_nothing
+        self._stop_decoding()
         self._stop_task()
 
     def begin(self, entries: Sequence[Entry]) -> None:
@@ -241,15 +283,53 @@ class Subscription:
                 self._deliver(changes)
 
     def take(self, changes: Sequence[ObjectChange]) -> None:
-        """Deliver changes; called by the informer."""
-        if self._view is None:
-            self._deliver(changes)
-        else:
+        """Deliver changes; called by the informer. Large objects are decoded in a thread first if
+        the handler takes changes one by one."""
+        if self._view is not None:
             self._pending.extend(changes)
+        elif self._in_slices and (self._undecoded or any(map(_needs_decoding, changes))):
+            self._undecoded.extend(changes)
+            if self._decoding is None:
+                # Outside the context of the request whose write is delivered.
+                self._decoding = asyncio.create_task(self._decode(), context=Context())
+        else:
+            self._deliver(changes)
+
+    async def _decode(self) -> None:
+        """Deliver the changes with large objects, and those behind them."""
+        while self._undecoded:
+            change = self._undecoded[0]
+            trees = await self.informer.trees(change)
+            self._undecoded.popleft()
+            self._deliver_with(trees, change)
+        self._decoding = None
+
+    def _deliver_with(self, trees: Iterable[tuple[Entry, Tree]], change: ObjectChange) -> None:
+        """Deliver a change whose handler may read these trees."""
+        lent = [(entry, tree) for entry, tree in trees if entry.cached_tree is None]
+        for entry, tree in lent:
+            entry.lend_tree(tree)
+        self._deliver((change,))
+        for entry, _ in lent:
+            entry.drop_tree()
+
+    async def wait_decoded(self) -> None:
+        """Wait until the changes with large objects are delivered."""
+        while self._decoding is not None:
+            await asyncio.wait([self._decoding])
+
+    def _stop_decoding(self) -> None:
+        if self._decoding is not None:
+            self._decoding.cancel()
+            self._decoding = None
+        undecoded, self._undecoded = self._undecoded, deque()
+        if undecoded:
+            self._deliver(undecoded)
 
     def pause(self, view: dict[str, Entry]) -> None:
         """Wait for the next `begin`; `view` holds the entries that the cache held. Called by the
         informer."""
+        self._stop_decoding()
         self._stop_task()
         self._synced.clear()
         if self._view is None:
@@ -260,7 +340,10 @@ class Subscription:
         while changes:
             for change in changes:
                 _apply(change, view)
-                self._deliver((change,))
+                if _needs_decoding(change):
+                    self._deliver_with(await self.informer.trees(change), change)
+                else:
+                    self._deliver((change,))
                 await time_slice.yield_if_expired()
             changes, self._pending = self._pending, []
         self._go_live()
@@ -275,6 +358,13 @@ class Subscription:
         if self._task is not None:
             self._task.cancel()
             self._task = None
+
+
+def _needs_decoding(change: ObjectChange) -> bool:
+    return any(
+        entry is not None and entry.is_large and entry.cached_tree is None
+        for entry in (change.old, change.new)
+    )
 
 
 def differences(view: dict[str, Entry], entries: Sequence[Entry]) -> Iterator[ObjectChange]:

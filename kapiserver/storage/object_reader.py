@@ -73,7 +73,7 @@ class CachedResource:
         self.lists = ListReader(
             context.kv, codec, self.cache, context.load_token_codec, context.offloader
         )
-        self.informer = Informer(self.cache, codec, context.clock)
+        self.informer = Informer(self.cache, codec, context.clock, context.offloader)
         self.fanout = WatchFanout(self.cache, context.clock, context.watch_backlogs)
 
 

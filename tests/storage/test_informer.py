@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 from kapiserver.api.accessors import labels_of
 from kapiserver.storage import time_slice
 from kapiserver.storage.backends import open_store
+from kapiserver.storage.entry import LARGE_OBJECT_BYTES, Entry
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.informer import RETRY_SECONDS, ObjectChange, Subscription
 from kapiserver.storage.kv import KV, EventSink, Revision, Watch
@@ -335,3 +336,34 @@ def test_no_subscription_no_listener() -> None:
         assert store.cache._listeners == listeners
 
     run(test)
+
+
+def test_large_objects_are_decoded_before_they_are_delivered() -> None:
+    """A handler finds the tree of a large object that another server wrote, which was decoded in a
+    thread; changes keep their order, and the tree is not kept without an account."""
+
+    async def scenario(harness: StorageHarness) -> None:
+        seen: list[tuple[str, bool]] = []
+        entries: list[Entry] = []
+        done = asyncio.Event()
+
+        def on_change(change: ObjectChange) -> None:
+            seen.append((change.last.key.name, change.last.cached_tree is not None))
+            entries.append(change.last)
+            if change.last.key.name == "end":
+                done.set()
+
+        subscription = harness.of("configmaps").informer.subscribe(on_change)
+        await subscription.wait_synced()
+        other = StorageHarness(harness.kv).of("configmaps")
+        await other.create(config_map("large", data={"text": "x" * LARGE_OBJECT_BYTES}))
+        await other.create(config_map("small"))
+        await other.create(config_map("large-2", data={"text": "x" * LARGE_OBJECT_BYTES}))
+        await other.create(config_map("end"))
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await done.wait()
+        assert seen == [("large", True), ("small", False), ("large-2", True), ("end", False)]
+        assert all(entry.cached_tree is None for entry in entries)
+        other.stop()
+
+    run(scenario)

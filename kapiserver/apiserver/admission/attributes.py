@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.errors import Forbidden
@@ -29,3 +30,12 @@ class Attributes:
         resource = self.target.resource
         name = self.name or "Unknown"
         return Forbidden(reason, resource=resource.name, group=resource.group, name=name)
+
+
+_COST_OF_CONTAINER = 10
+
+
+def pod_cost(spec: Tree) -> int:
+    """Return the cost of one step of admission for a pod (`codecs/cost.py`)."""
+    containers = sum(len(spec.get(kind) or ()) for kind in ("containers", "initContainers"))
+    return _COST_OF_CONTAINER * containers

@@ -46,6 +46,8 @@ LAST_REQUEST_SECONDS = 0.2
 are open. Their responses say that the connection closes."""
 IDLE_SECONDS = 90.0
 """An idle connection is closed after this time, as by kube-apiserver."""
+WRITE_BYTES = 256 << 10
+"""Bytes of a body that are written at once."""
 SLOW_CLIENT_SECONDS = 60.0
 """The connection of a client that reads nothing of its response for so long is aborted."""
 
@@ -255,9 +257,13 @@ async def _write_response(
     bytes_sent = 0
     if isinstance(response.body, bytes):
         head = _head(response, f"Content-Length: {len(response.body)}\r\n{close}")
-        transport.write(head if omit_body else head + response.body)
         bytes_sent = 0 if omit_body else len(response.body)
-        await _wait_writable(raw)
+        if bytes_sent > WRITE_BYTES:  # TLS encrypts what it is given at once
+            transport.write(head)
+            await _write_slices(raw, _cut(response.body))
+        else:
+            transport.write(head if omit_body else head + response.body)
+            await _wait_writable(raw)
     elif response.length is not None:
         transport.write(_head(response, f"Content-Length: {response.length}\r\n{close}"))
         if not omit_body:
@@ -273,6 +279,11 @@ async def _write_response(
         keep_alive = False
     outcome = Outcome(status=response.status, bytes_sent=bytes_sent, finished=True)
     return outcome, KEEP_ALIVE if keep_alive else CLOSE
+
+
+async def _cut(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), WRITE_BYTES):
+        yield body[start : start + WRITE_BYTES]
 
 
 async def _write_slices(

@@ -17,7 +17,7 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.quantity import Amount, add, parse
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.query import ListQuery
 
@@ -34,7 +34,8 @@ async def admit(
     if new is None or not new_pod or attributes.target.subresource:
         return
     for limit_range in await _limit_ranges(server, attributes):
-        _set_defaults(new, limit_range)
+        cost = pod_cost(new.get("spec") or {})
+        await server.stores.offloader.run(cost, _set_defaults, new, limit_range)
 
 
 async def validate(
@@ -49,11 +50,17 @@ async def validate(
         return  # resources of a pod change through pods/resize only
     for limit_range in await _limit_ranges(server, attributes):
         limits: Sequence[Tree] = value_at(limit_range, "spec", "limits") or ()
-        violations = _pod_violations(new, limits) if is_pod else _claim_violations(new, limits)
-        messages = list(dict.fromkeys(violations))
+        cost = pod_cost(new.get("spec") or {})
+        messages = await server.stores.offloader.run(cost, _messages, new, limits, is_pod)
         if messages:
             message = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
             raise attributes.forbidden(message)
+
+
+def _messages(obj: Tree, limits: Sequence[Tree], is_pod: bool) -> list[str]:
+    """Return the messages about a pod or claim outside the limits, each once."""
+    violations = _pod_violations(obj, limits) if is_pod else _claim_violations(obj, limits)
+    return list(dict.fromkeys(violations))
 
 
 async def _limit_ranges(server: Server, attributes: Attributes) -> list[Tree]:

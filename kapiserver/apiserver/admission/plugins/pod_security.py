@@ -15,7 +15,7 @@ from kapiserver.api.core.pod_security_policy import Policy, Standard, describe_p
 from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.admission.configuration import AdmissionSettings, PodSecurity
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
@@ -56,11 +56,13 @@ async def validate(
     path = _TEMPLATES.get(target.resource.qualified_name)
     if path is None:
         if old is None or _is_significant(new, old):
-            _check_pod(attributes, new, policy, settings)
+            cost = pod_cost(new.get("spec") or {})
+            await server.stores.offloader.run(cost, _check_pod, attributes, new, policy, settings)
     elif not target.subresource:
         template = value_at(new, *path)
         if template and not _is_exempt(template, settings):
-            _warn(attributes, template, policy)
+            cost = pod_cost(template.get("spec") or {})
+            await server.stores.offloader.run(cost, _warn, attributes, template, policy)
 
 
 def _settings(server: Server) -> PodSecurity:

@@ -15,7 +15,7 @@ from kapiserver.api.core.service_account_token import token_projection
 from kapiserver.api.group import CORE
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
@@ -45,7 +45,7 @@ async def admit(
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     account = await _service_account(server, attributes, name)
     if _wants_token(account, spec):
-        _mount_token(spec)
+        await server.stores.offloader.run(pod_cost(spec), _mount_token, spec)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
     reorder_keys(spec, v1.PodSpec)

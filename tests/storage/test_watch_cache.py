@@ -145,6 +145,19 @@ async def test_exact_versions_that_were_compacted_are_expired(harness: StorageHa
         await store.list(exactly)
 
 
+async def test_compacted_versions_of_unchanged_objects_are_expired(harness: StorageHarness) -> None:
+    """The cache does not answer for a version that the store has compacted, although its objects
+    are the same since."""
+    store = harness.of("configmaps")
+    revision = (await store.create(config_map("a"))).entry.revision
+    exactly = ListQuery(resource_version=f"{revision}", match="Exact")
+    assert named((await store.list(exactly)).entries) == ["a"]
+    await harness.kv.compact(await harness.kv.create("/other", b""))
+    with pytest.raises(Expired):
+        await store.list(exactly)
+    assert named((await store.list(ListQuery())).entries) == ["a"]
+
+
 async def test_initial_events_end_with_their_bookmark(harness: StorageHarness) -> None:
     """sendInitialEvents delivers the objects, an annotated bookmark at their version, and then
     changes."""

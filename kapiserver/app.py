@@ -81,6 +81,7 @@ from kapiserver.storage.store_registry import Converter, StoreHooks, StoreRegist
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
+    from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.storage.encryption_config import EncryptionFile
 
 _log = logging.getLogger(__name__)
@@ -239,6 +240,9 @@ def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
     )
     compactor.start()
     stack.callback(compactor.stop)
+    if server.audit is not None:
+        server.audit.writer.start()
+        stack.callback(server.audit.writer.stop)
     if app.encryption is not None:
         app.encryption.start()
         stack.callback(app.encryption.stop)
@@ -316,9 +320,7 @@ async def build_app(
 ) -> App:
     """Create every part of a server and open its store, but no socket.
 
-    Raises BadTokenFile and OSError for an unusable file, StorageError and ValueError if the store
-    cannot be opened, ValueError for an invalid runtime config, emulated version or admission
-    configuration.
+    Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
     """
     clock = clock or SystemClock()
     scheme = _scheme(config)
@@ -355,6 +357,7 @@ async def build_app(
         health=server_health(kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
         admission=_admission(config),
+        audit=_audit(config, codecs, clock, metrics),
         authenticator=_authenticator(
             config, static_tokens, account_tokens, stores, clock, lambda: _apiserver_client(server)
         ),
@@ -372,6 +375,14 @@ async def build_app(
     )
     handle = compose(server, filters)
     return App(server, kv, handle, static_tokens, unauthenticated, encryption)
+
+
+def _audit(config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics) -> AuditLog | None:
+    if config.audit_policy_file is None:
+        return None
+    from kapiserver.apiserver.audit.log import make_audit_log  # loads a YAML parser
+
+    return make_audit_log(config, codecs, clock, metrics)
 
 
 async def _open_store(config: Config, clock: Clock, metrics: Metrics) -> KV:

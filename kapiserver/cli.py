@@ -102,6 +102,8 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config-automatic-reload must be set with "
             "--encryption-provider-config"
         )
+    if (options.audit_policy_file is None) != (not options.audit_log_path):
+        raise ValueError("--audit-policy-file and --audit-log-path must be set together")
     AdmissionPlugins(
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )

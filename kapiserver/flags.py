@@ -27,6 +27,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_users(users)
     _add_service_accounts(users)
     _add_authorization(parser.add_argument_group("authorization"))
+    _add_audit(parser.add_argument_group("audit"))
     _add_admission(parser.add_argument_group("admission and controllers"))
     _add_storage(parser.add_argument_group("storage"))
     _add_etcd(parser.add_argument_group("etcd"))
@@ -190,6 +191,53 @@ def _add_authorization(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
+def _add_audit(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--audit-policy-file", type=Path, metavar="FILE",
+        help="YAML or JSON file with a Policy of audit.k8s.io/v1: which requests are recorded at "
+        "which level. Needs --audit-log-path. Default: nothing is recorded.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-path", default="", metavar="FILE",
+        help="File to append audit events to; - is standard output. Needs --audit-policy-file. "
+        "Default: no log.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-format", choices=("json", "legacy"), default=DEFAULTS.audit_log_format,
+        help="json writes each event as one line of JSON, legacy as one line of text without "
+        "bodies. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-mode", choices=("batch", "blocking"), default=DEFAULTS.audit_log_mode,
+        help="blocking writes an event before the request goes on; batch lets a thread write it, "
+        "and drops events while the disk is too slow or full. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-batch-buffer-size", type=_positive, metavar="N",
+        default=DEFAULTS.audit_log_batch_buffer_size,
+        help="Audit events that may wait in batch mode; more are dropped and counted. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-maxage", type=_count, default=DEFAULTS.audit_log_maxage, metavar="DAYS",
+        help="Days after which old audit log files are removed; 0 keeps them. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-maxbackup", type=_count, default=DEFAULTS.audit_log_maxbackup, metavar="N",
+        help="Old audit log files to keep at most; 0 keeps all. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-maxsize", type=_count, default=DEFAULTS.audit_log_maxsize, metavar="MB",
+        help="Size in megabytes at which a new audit log file begins; 0 means no limit. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-log-compress", type=_bool, nargs="?", const=True, default=False, metavar="BOOL",
+        help="Compress old audit log files with gzip. Default: false.",
+    )  # fmt: skip
+
+
 def _add_admission(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--enable-admission-plugins", type=_list, default=(), metavar="NAME,...",
@@ -327,6 +375,14 @@ def _port(text: str) -> int:
 
 def _worker_count(text: str) -> int:
     return _number(text, 1, 256)
+
+
+def _count(text: str) -> int:
+    return _number(text, 0, 1 << 31)
+
+
+def _positive(text: str) -> int:
+    return _number(text, 1, 1 << 31)
 
 
 def _number(text: str, lowest: int, highest: int) -> int:

@@ -67,6 +67,15 @@ class Config:
     api_audiences: tuple[str, ...] = ()
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
+    audit_policy_file: Path | None = None
+    audit_log_path: str = ""
+    audit_log_format: str = "json"
+    audit_log_mode: str = "blocking"
+    audit_log_batch_buffer_size: int = 10000
+    audit_log_maxage: int = 0
+    audit_log_maxbackup: int = 0
+    audit_log_maxsize: int = 100
+    audit_log_compress: bool = False
     admission_control_config_file: Path | None = None
     controllers: tuple[str, ...] = ("*",)
     max_requests_inflight: int = 400

@@ -28,6 +28,7 @@ from kapiserver.storage.clock import Clock
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.configuration import AdmissionSettings
+    from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
     from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
     from kapiserver.apiserver.faults import Faults
@@ -58,6 +59,8 @@ class Server:
     """RBAC's part of the authorizer, with the roles of all users; None if RBAC is off."""
     flow_classifier: FlowClassifier | None = None
     memory_limit: MemoryLimit | None = None
+    audit: AuditLog | None = None
+    """None without an audit policy."""
     faults: Faults | None = None
     """Faults that a test injects into requests."""
     admission: AdmissionSettings | None = None

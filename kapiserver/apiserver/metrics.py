@@ -94,6 +94,10 @@ class Metrics:
         """By result: "success", "failure" without credentials, or "error"."""
         self.user_requests: Counter[str] = Counter()
         """Authenticated requests by `username_label`."""
+        self.audit_events: Counter[str] = Counter()
+        self.audit_errors: Counter[str] = Counter()
+        """By audit backend."""
+        self.audit_levels: Counter[str] = Counter()
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
         self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
         self.workqueues = WorkQueueMetrics()

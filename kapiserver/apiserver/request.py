@@ -80,6 +80,7 @@ class Request:
     headers     looked up case-insensitively
     query       includes empty values
     certificate the client's TLS certificate, or None
+    uri         path and query as the client sent them
     open_sink   opens a stream to the client, for handlers that return a StreamResponse
     has_gone    whether the client has closed the connection
     on_authenticated    called when the client has shown valid credentials
@@ -93,6 +94,7 @@ class Request:
     target      the resource that the path names, once it is resolved
     decision    of the authorizer
     annotations of the audit event
+    audited     whether the audit policy was asked about the request
     warnings    for the client
     latency     seconds by part: authentication, authorization, queue, body, admission, webhooks,
                 storage
@@ -107,6 +109,7 @@ class Request:
     info: RequestInfo
     read_body: Reader
     remote: str = ""
+    uri: str = ""
     certificate: Certificate | None = None
     open_sink: Callable[[], WatchSink] = _no_stream
     has_gone: Callable[[], bool] = lambda: False
@@ -117,6 +120,7 @@ class Request:
     target: Target | None = None
     decision: Decision | None = None
     annotations: dict[str, str] = field(default_factory=dict)
+    audited: bool = False
     warnings: Warnings = field(default_factory=Warnings)
     latency: dict[str, float] = field(default_factory=dict)
     received: float = field(default_factory=time.perf_counter)

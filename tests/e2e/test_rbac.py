@@ -16,14 +16,25 @@ bob-token,bob,2
 """
 
 
+POLICY = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+"""
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with RBAC and two users."""
     folder: Path = tmp_path_factory.mktemp("rbac")
     (folder / "tokens").write_text(TOKENS)
+    (folder / "policy").write_text(POLICY)
     running = start(
-        folder, "--authorization-mode", "RBAC", "--token-auth-file", str(folder / "tokens")
-    )
+        folder, "--authorization-mode", "RBAC", "--token-auth-file", str(folder / "tokens"),
+        "--audit-policy-file", str(folder / "policy"),
+        "--audit-log-path", str(folder / "audit.log"),
+    )  # fmt: skip
     yield running
     stop(running)
 
@@ -133,3 +144,19 @@ def test_reconcile_and_escalation(admin: Callable[..., str], user: Callable[...,
     refusal = user("jane", *create, fails=True)
     assert 'user "jane" (groups=["dev" "system:authenticated"]) is attempting to grant' in refusal
     assert '{APIGroups:[""], Resources:["secrets"], Verbs:["*"]}' in refusal
+
+
+def test_audit(server: Server, user: Callable[..., str]) -> None:
+    """The audit log has forbidden requests, with the reason, and requests with a wrong token."""
+    user("bob", "get", "secrets", "-n", "kube-public", fails=True)
+    assert "Unauthorized" in user("nobody", "get", "pods", fails=True)
+    events = [json.loads(line) for line in (server.folder / "audit.log").read_text().splitlines()]
+    path = "/api/v1/namespaces/kube-public/secrets?limit=500"
+    forbidden = next(event for event in events if event["requestURI"] == path)
+    assert forbidden["user"]["username"] == "bob"
+    assert forbidden["responseStatus"]["code"] == 403
+    assert forbidden["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    refused = [event for event in events if event["responseStatus"]["code"] == 401]
+    assert refused[0]["user"].get("username", "") in ("", "system:anonymous")
+    message = "Authentication failed, attempted: bearer"
+    assert refused[0]["responseStatus"]["message"] == message

@@ -10,6 +10,10 @@ from __future__ import annotations
 from kapiserver.apiserver.context import Filter
 from kapiserver.apiserver.filters.access_log import log_access
 from kapiserver.apiserver.filters.audit import assign_audit_id
+from kapiserver.apiserver.filters.audit_events import (
+    audit_failed_authentication,
+    audit_requests,
+)
 from kapiserver.apiserver.filters.authentication import authenticate
 from kapiserver.apiserver.filters.authorization import authorize
 from kapiserver.apiserver.filters.compression import compress_responses
@@ -36,7 +40,9 @@ FILTERS: tuple[Filter, ...] = (
     respond_to_errors,  # around every filter and handler that may raise
     apply_deadline,  # around every filter and handler that may take long
     refuse_web_pages,  # before authenticate: the insecure port has set the user
+    audit_failed_authentication,  # outside authenticate, which raises the error
     authenticate,  # before impersonate, which checks what the user may do
+    audit_requests,  # before filters that refuse requests: these are recorded too
     impersonate,  # before the filters that read the user
     limit_memory,  # after authenticate: it closes connections on which nobody has authenticated
     limit_in_flight,  # administrators are exempt

@@ -260,6 +260,7 @@ def request_from(raw: web.BaseRequest, connection: Connection, user: User) -> Re
         info=parse_request_info(raw.method, path, query),
         read_body=functools.partial(_read_body, raw),
         remote=raw.remote or "",
+        uri=raw.raw_path,
         certificate=connection.certificate,
         on_authenticated=connection.on_authenticated,
         user=user,

@@ -60,6 +60,7 @@ class _ServerCollector(Collector):
         yield from self._latencies()
         yield from self._authentication()
         yield from self._admission()
+        yield from self._audit()
         yield from self._storage()
         yield from self._workqueues()
 
@@ -139,6 +140,27 @@ class _ServerCollector(Collector):
             "Authenticated requests by user; only well-known users have a label of their own.",
             ("username",),
             {(name,): count for name, count in metrics.user_requests.values.copy().items()},
+        )
+
+    def _audit(self) -> Iterator[Metric]:
+        metrics = self._server.metrics
+        yield _counter(
+            "apiserver_audit_event",
+            "Audit events by backend.",
+            ("plugin",),
+            {(name,): count for name, count in metrics.audit_events.values.items()},
+        )
+        yield _counter(
+            "apiserver_audit_error",
+            "Audit events that were dropped or not written, by backend.",
+            ("plugin",),
+            {(name,): count for name, count in metrics.audit_errors.values.items()},
+        )
+        yield _counter(
+            "apiserver_audit_level",
+            "Audit events by level.",
+            ("level",),
+            {(name,): count for name, count in metrics.audit_levels.values.items()},
         )
 
     def _admission(self) -> Iterator[Metric]:

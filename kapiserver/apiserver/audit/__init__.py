@@ -1,0 +1,1 @@
+"""Audit: which requests are recorded, and where their events go."""

@@ -1,0 +1,196 @@
+"""Audit events: what is recorded about one request at each stage. Mirrors pkg/audit/request.go of
+k8s.io/apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import orjson
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditDecision, Level
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.request import Request
+from kapiserver.codecs.codec_factory import CodecFactory, RecognizingSerializer
+from kapiserver.codecs.errors import CodecError
+
+
+class RecordedBody(NamedTuple):
+    """The body of a request or response, as it was sent."""
+
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One event: its fields, and the bodies that `encode_event` adds to them."""
+
+    fields: Tree
+    request_body: RecordedBody | None = None
+    response_body: RecordedBody | None = None
+    omit_managed_fields: bool = False
+
+
+class RequestRecord:
+    """What is recorded of one request while it is handled.
+
+    status          the Status of the error that the handler raised, or None
+    request_body    bytes of the request, from level Request on
+    response_body   bytes of the response, at level RequestResponse
+    """
+
+    def __init__(self, request: Request, decision: AuditDecision, received: float) -> None:
+        self.decision = decision
+        self.status: Tree | None = None
+        self.request_body: RecordedBody | None = None
+        self.response_body: RecordedBody | None = None
+        self._request = request
+        self._received = received
+
+    def event(self, stage: str, now: float, *, code: int = 0) -> AuditEvent:
+        """Return the event of a stage; `now` is in seconds since 1970, `code` that of the
+        response."""
+        request = self._request
+        level = self.decision.level
+        fields: Tree = {
+            "kind": "Event",
+            "apiVersion": "audit.k8s.io/v1",
+            "level": LEVEL_NAMES[level],
+            "auditID": request.audit_id,
+            "stage": stage,
+            "requestURI": request.uri,
+            "verb": request.info.verb,
+            "user": _user_info(request.impersonator or request.user),
+        }
+        if request.impersonator is not None:
+            fields["impersonatedUser"] = _user_info(request.user)
+        fields["sourceIPs"] = _source_addresses(request)
+        if agent := request.header("User-Agent"):
+            fields["userAgent"] = agent
+        if reference := _object_reference(request):
+            fields["objectRef"] = reference
+        if code:
+            fields["responseStatus"] = {"metadata": {}, **_error_fields(self.status), "code": code}
+        fields["requestReceivedTimestamp"] = _micro_time(self._received)
+        fields["stageTimestamp"] = _micro_time(now)
+        if request.annotations:
+            fields["annotations"] = dict(request.annotations)
+        return AuditEvent(
+            fields,
+            self.request_body if level >= Level.REQUEST else None,
+            self.response_body if level >= Level.REQUEST_RESPONSE else None,
+            self.decision.omit_managed_fields,
+        )
+
+
+def encode_event(event: AuditEvent, codecs: CodecFactory) -> bytes:
+    """Return an event as one line of JSON."""
+    fields = event.fields
+    for name, body in (
+        ("requestObject", event.request_body),
+        ("responseObject", event.response_body),
+    ):
+        if body is not None:
+            value = _body_value(body, codecs)
+            if event.omit_managed_fields:
+                _drop_managed_fields(value)
+            if value is not None:
+                fields[name] = value
+    return orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def legacy_line(event: AuditEvent) -> bytes:
+    """Return an event in the format `legacy`: a line of text without bodies."""
+    fields = event.fields
+    user = fields["user"]
+    impersonated = fields.get("impersonatedUser") or {}
+    groups = ",".join(f'"{group}"' for group in user.get("groups") or ())
+    reference = fields.get("objectRef") or {}
+    status = fields.get("responseStatus") or {}
+    texts = {
+        "AUDIT: id": fields["auditID"],
+        "stage": fields["stage"],
+        "ip": ",".join(fields["sourceIPs"]),
+        "method": fields["verb"],
+        "user": user.get("username") or "<none>",
+        "groups": groups or "<none>",
+        "as": impersonated.get("username") or "<self>",
+        "asgroups": ",".join(impersonated.get("groups") or ()) or "<lookup>",
+        "user-agent": fields.get("userAgent") or "",
+        "namespace": reference.get("namespace") or "<none>",
+        "uri": fields["requestURI"],
+        "response": status.get("code") or "<deferred>",
+    }
+    pairs = " ".join(f"{name}={orjson.dumps(str(text)).decode()}" for name, text in texts.items())
+    return f"{fields['stageTimestamp']} {pairs}\n".encode()
+
+
+def _user_info(user: User) -> Tree:
+    info: Tree = {}
+    if user.name:
+        info["username"] = user.name
+    if user.uid:
+        info["uid"] = user.uid
+    if user.groups:
+        info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {name: list(values) for name, values in sorted(user.extra.items())}
+    return info
+
+
+def _source_addresses(request: Request) -> list[str]:
+    """Return the addresses of proxies and of the client, the nearest last."""
+    forwarded = [part.strip() for part in request.header("X-Forwarded-For").split(",")]
+    addresses = [address for address in forwarded if address]
+    if request.remote and request.remote not in addresses[-1:]:
+        addresses.append(request.remote)
+    return addresses
+
+
+def _object_reference(request: Request) -> Tree:
+    info = request.info
+    if not info.is_resource_request:
+        return {}
+    parts: Mapping[str, str] = {
+        "resource": info.resource,
+        "namespace": info.namespace,
+        "name": info.name,
+        "apiGroup": info.version.group,
+        "apiVersion": info.version.version,
+        "subresource": info.subresource,
+    }
+    return {name: text for name, text in parts.items() if text}
+
+
+def _error_fields(status: Tree | None) -> Tree:
+    fields = ("status", "message", "reason", "details")
+    return {field: status[field] for field in fields if status.get(field)} if status else {}
+
+
+def _micro_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _body_value(body: RecordedBody, codecs: CodecFactory) -> Tree | list[Tree] | None:
+    """Return the JSON value of a body; None for one that is no object, such as a log."""
+    try:
+        if "json" in body.media_type:
+            value: Tree | list[Tree] = orjson.loads(body.data)
+            return value
+        return RecognizingSerializer(codecs).decode(body.data).object
+    except (CodecError, ValueError):
+        return None
+
+
+def _drop_managed_fields(value: Tree | list[Tree] | None) -> None:
+    """Remove metadata.managedFields of an object and of the items of a list."""
+    if not isinstance(value, dict):
+        return
+    for obj in (value, *(value.get("items") or ())):
+        metadata = obj.get("metadata") if isinstance(obj, dict) else None
+        if isinstance(metadata, dict):
+            metadata.pop("managedFields", None)

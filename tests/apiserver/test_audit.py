@@ -1,0 +1,272 @@
+"""The audit policy, the events, and the log file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kapiserver.apiserver.audit.event import AuditEvent, legacy_line
+from kapiserver.apiserver.audit.log_file import LogFile
+from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, read_policy
+from kapiserver.apiserver.audit.writer import AuditWriter
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.metrics import Counter
+
+JANE = User(name="jane", groups=("dev", "system:authenticated"))
+POD = "/api/v1/namespaces/shop/pods/p"
+CORE_PODS = [{"group": "", "resources": ["pods"]}]
+CASES: list[tuple[dict[str, Any], str, bool]] = [
+    ({}, f"GET {POD}", True),
+    ({}, "GET /version", True),
+    ({"users": ["jane"]}, f"GET {POD}", True),
+    ({"users": ["bob"]}, f"GET {POD}", False),
+    ({"userGroups": ["dev"]}, f"GET {POD}", True),
+    ({"userGroups": ["ops"]}, f"GET {POD}", False),
+    ({"verbs": ["get", "list"]}, f"GET {POD}", True),
+    ({"verbs": ["delete"]}, f"GET {POD}", False),
+    ({"namespaces": ["shop"]}, f"GET {POD}", True),
+    ({"namespaces": [""]}, "GET /api/v1/nodes", True),
+    ({"namespaces": ["shop"]}, "GET /api/v1/nodes", False),
+    ({"namespaces": [""]}, "GET /version", False),
+    ({"resources": CORE_PODS}, f"GET {POD}", True),
+    ({"resources": CORE_PODS}, f"GET {POD}/log", False),
+    ({"resources": [{"group": ""}]}, f"GET {POD}/log", True),
+    ({"resources": [{"group": "apps"}]}, f"GET {POD}", False),
+    ({"resources": [{"group": "", "resources": ["pods/log"]}]}, f"GET {POD}/log", True),
+    ({"resources": [{"group": "", "resources": ["*/log"]}]}, f"GET {POD}/log", True),
+    ({"resources": [{"group": "", "resources": ["pods/*"]}]}, f"GET {POD}/log", True),
+    ({"resources": [{"group": "", "resources": ["*"]}]}, f"GET {POD}/log", True),
+    ({"resources": [{"group": "", "resources": ["*/status"]}]}, f"GET {POD}", False),
+    ({"resources": [{**CORE_PODS[0], "resourceNames": ["p"]}]}, f"GET {POD}", True),
+    ({"resources": [{**CORE_PODS[0], "resourceNames": ["q"]}]}, f"GET {POD}", False),
+    ({"nonResourceURLs": ["/version"]}, "GET /version", True),
+    ({"nonResourceURLs": ["/healthz*"]}, "GET /healthz/ping", True),
+    ({"nonResourceURLs": ["/version"]}, "GET /healthz", False),
+    ({"nonResourceURLs": ["*"]}, f"GET {POD}", False),
+]
+
+
+def decide(policy: dict[str, Any], request_line: str, user: User = JANE) -> str:
+    method, _, path = request_line.partition(" ")
+    decision = AuditPolicy(policy).decide(user, parse_request_info(method, path, {}))
+    return LEVEL_NAMES[decision.level]
+
+
+@pytest.mark.parametrize(("rule", "request_line", "matches"), CASES)
+def test_rules(rule: dict[str, Any], request_line: str, matches: bool) -> None:
+    """A rule matches by user, group, verb, namespace, resource, name and path; the first rule that
+    matches decides."""
+    rules = [{"level": "Metadata", **rule}, {"level": "Request"}]
+    assert decide({"rules": rules}, request_line) == ("Metadata" if matches else "Request")
+
+
+def test_omitted() -> None:
+    """Without a matching rule nothing is recorded; omitted stages of policy and rule add up."""
+    assert decide({"rules": [{"level": "Request", "users": ["bob"]}]}, f"GET {POD}") == "None"
+    rule = {"level": "Metadata", "omitStages": ["Panic"], "omitManagedFields": False}
+    policy = {"rules": [rule], "omitStages": ["RequestReceived"], "omitManagedFields": True}
+    decision = AuditPolicy(policy).decide(JANE, parse_request_info("GET", POD, {}))
+    assert decision.omit_stages == {"RequestReceived", "Panic"}
+    assert decision.omit_managed_fields is False
+
+
+SECRET_CASES = [
+    ("GET /api/v1/namespaces/shop/secrets/s", {}, "Metadata"),
+    ("GET /api/v1/namespaces/shop/secrets/s", {"group": "", "resources": ["*"]}, "Metadata"),
+    ("GET /api/v1/namespaces/shop/secrets/s", {"group": "", "resources": ["secrets"]}, "Request"),
+    ("POST /api/v1/namespaces/shop/serviceaccounts/a/token", {}, "Metadata"),
+    ("POST /apis/authentication.k8s.io/v1/tokenreviews", {}, "Metadata"),
+    ("GET /api/v1/namespaces/shop/configmaps/c", {}, "Request"),
+]
+
+
+@pytest.mark.parametrize(("request_line", "resources", "level"), SECRET_CASES)
+def test_secrets(request_line: str, resources: dict[str, Any], level: str) -> None:
+    """Bodies with secrets are recorded only by a rule that names their resource."""
+    rule = {"level": "Request", **({"resources": [resources]} if resources else {})}
+    assert decide({"rules": [rule]}, request_line) == level
+
+
+REFUSED = [
+    ("rules: []", "loaded illegal policy with 0 rules from file"),
+    ("rules: [{level: All}]", 'rules[0].level: Unsupported value: "All": supported values: '
+     '"Metadata", "None", "Request", "RequestResponse"'),
+    ("rules: [{level: None, verb: [get]}]", 'unknown field "rules[0].verb"'),
+    ("rules: [{level: None, omitStages: [Start]}]",
+     'rules[0].omitStages[0]: Unsupported value: "Start"'),
+    ("rules: [{level: None, nonResourceURLs: [x]}]",
+     "non-resource URL rules must begin with a '/' character"),
+    ("rules: [{level: None, nonResourceURLs: ['/a*b']}]",
+     "non-resource URL wildcards '*' must be the final character of the rule"),
+    ("rules: [{level: None, nonResourceURLs: ['/a'], namespaces: [x]}]",
+     "rules cannot apply to both regular resources and non-resource URLs"),
+    ("rules: [{level: None, resources: [{resourceNames: [x]}]}]",
+     "using resourceNames requires at least one resource"),
+    ("[", "audit policy file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED)
+def test_policy_refused(text: str, words: str, tmp_path: Path) -> None:
+    """An invalid policy is refused in kube-apiserver's words."""
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"apiVersion: audit.k8s.io/v1\nkind: Policy\n{text}\n")
+    with pytest.raises(BadConfiguration) as caught:
+        read_policy(file)
+    assert words in str(caught.value)
+
+
+def test_missing_policy(tmp_path: Path) -> None:
+    """A file that cannot be read is named."""
+    with pytest.raises(BadConfiguration, match=r"cannot read the audit policy file .*none"):
+        read_policy(tmp_path / "none")
+
+
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "nonResourceURLs": ["/healthz*"]},
+        {"level": "None", "users": ["system:apiserver"]},
+        {"level": "RequestResponse", "omitManagedFields": True, "namespaces": ["default"]},
+        {"level": "Metadata"},
+    ],
+}
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("mode", ["batch", "blocking"])
+def test_events(mode: str, make_server: Any, tmp_path: Path) -> None:
+    """Requests are recorded with who, what, when, how it ended, and bodies at their level."""
+    policy, log = tmp_path / "policy.yaml", tmp_path / "logs" / "audit.log"
+    policy.write_text(yaml.safe_dump(POLICY))
+    server = make_server(audit_policy_file=policy, audit_log_path=str(log), audit_log_mode=mode)
+    api = server.api
+    maps = "/api/v1/namespaces/default/configmaps"
+    body = {"metadata": {"name": "a"}, "data": {"k": "v"}}
+    assert api.post(f"{maps}?fieldManager=me", body, headers={"Audit-ID": "first"}).status == 201
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"
+    headers = {"X-Forwarded-For": "10.1.1.1", "Impersonate-User": "jane"}
+    assert api.post(maps, text.encode(), type="application/yaml", headers=headers).status == 201
+    assert api.get(f"{maps}/none").status == 404
+    assert api.get("/healthz").status == 200
+    with api.watch(f"{maps}?watch=1&timeoutSeconds=1") as stream:
+        while stream.event():
+            pass
+    server.end()
+    events = [event for event in lines(log) if event["requestURI"].startswith(maps)]
+    stages = [event["stage"] for event in events]
+    assert stages == [*["ResponseComplete"] * 3, "ResponseStarted", "ResponseComplete"]
+    created, impersonated, missing, _, watched = events
+    assert created["auditID"] == "first"
+    assert created["level"] == "RequestResponse"
+    assert created["requestURI"] == f"{maps}?fieldManager=me"
+    assert created["verb"] == "create"
+    assert created["user"]["username"] == "system:unsecured"
+    assert created["objectRef"] == {
+        "resource": "configmaps", "namespace": "default", "apiVersion": "v1",
+    }  # fmt: skip
+    assert created["responseStatus"] == {"metadata": {}, "code": 201}
+    assert created["requestObject"] == body
+    assert created["responseObject"]["data"] == {"k": "v"}
+    assert "managedFields" not in created["responseObject"]["metadata"]
+    assert created["annotations"]["authorization.k8s.io/decision"] == "allow"
+    assert impersonated["impersonatedUser"]["username"] == "jane"
+    assert impersonated["requestObject"]["metadata"]["name"] == "b"
+    assert impersonated["sourceIPs"] == ["10.1.1.1", "127.0.0.1"]
+    assert missing["responseStatus"]["code"] == 404
+    assert missing["responseStatus"]["reason"] == "NotFound"
+    assert missing["objectRef"]["name"] == "none"
+    assert watched["responseStatus"]["code"] == 200
+    assert log.stat().st_mode & 0o077 == 0
+
+
+def event(number: int) -> AuditEvent:
+    return AuditEvent({"level": "Metadata", "number": number})
+
+
+def encode(audit_event: AuditEvent) -> bytes:
+    return b"%d\n" % audit_event.fields["number"]
+
+
+def test_full_queue(tmp_path: Path) -> None:
+    """Events that find the queue full are dropped and counted; nobody waits for a slow disk."""
+    writing, go_on = threading.Event(), threading.Event()
+
+    class SlowFile(LogFile):
+        def write(self, data: bytes) -> None:
+            writing.set()
+            assert go_on.wait(60)
+            super().write(data)
+
+    file = SlowFile(str(tmp_path / "log"), now=lambda: 0.0)
+    events: Counter[str] = Counter()
+    errors: Counter[str] = Counter()
+    writer = AuditWriter(file, encode, batch=True, buffer_size=2, events=events, errors=errors)
+    writer.start()
+    writer.submit(event(0))
+    assert writing.wait(60)
+    for number in range(1, 5):
+        writer.submit(event(number))
+    go_on.set()
+    writer.stop()
+    assert (tmp_path / "log").read_text() == "0\n1\n2\n"
+    assert (events.values["log"], errors.values["log"]) == (5, 2)
+
+
+def test_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An event that cannot be written is counted, and the loss is logged once."""
+    errors: Counter[str] = Counter()
+    file = LogFile("/dev/full", now=lambda: 0.0)
+    writer = AuditWriter(file, encode, batch=False, buffer_size=1, events=Counter(), errors=errors)
+    writer.start()
+    for number in range(3):
+        writer.submit(event(number))
+    writer.stop()
+    assert errors.values["log"] == 3
+    assert caplog.text.count("audit events are lost") == 1
+
+
+def test_rotation(tmp_path: Path) -> None:
+    """A full file is renamed and a new one begins; the oldest files are removed."""
+    now = 0.0
+    path = tmp_path / "audit.log"
+    file = LogFile(str(path), now=lambda: now, max_bytes=10, max_backups=2, compress=True)
+    (tmp_path / "audit-notes.log").write_text("not ours")
+    for number in range(5):
+        now = number * 1000.0
+        file.write(b"line %d..\n" % number)
+    file.close()
+    old_files = sorted(each.name for each in tmp_path.iterdir() if each.suffix == ".gz")
+    assert old_files == [
+        "audit-1970-01-01T00-50-00.000.log.gz", "audit-1970-01-01T01-06-40.000.log.gz",
+    ]  # fmt: skip
+    assert gzip.decompress((tmp_path / old_files[-1]).read_bytes()) == b"line 3..\n"
+    assert path.read_bytes() == b"line 4..\n"
+    assert (tmp_path / "audit-notes.log").exists()
+
+
+def test_legacy() -> None:
+    """The format `legacy` is one line of text."""
+    fields = {
+        "auditID": "x", "stage": "ResponseComplete", "sourceIPs": ["127.0.0.1"], "verb": "get",
+        "user": {"username": "jane", "groups": ["dev"]}, "requestURI": "/version",
+        "stageTimestamp": "2026-01-01T00:00:00.000000Z", "responseStatus": {"code": 200},
+    }  # fmt: skip
+    assert legacy_line(AuditEvent(fields)) == (
+        b'2026-01-01T00:00:00.000000Z AUDIT: id="x" stage="ResponseComplete" ip="127.0.0.1" '
+        b'method="get" user="jane" groups="\\"dev\\"" as="<self>" asgroups="<lookup>" '
+        b'user-agent="" namespace="<none>" uri="/version" response="200"\n'
+    )

@@ -17,6 +17,7 @@ from kapiserver.api.errors import (
     forbidden,
     invalid,
     not_supported,
+    not_supported_in_order,
 )
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.continue_token import BadToken, ContinueToken, ContinueTokenCodec
@@ -64,7 +65,7 @@ def check_list(query: ListQuery) -> None:
         if query.continue_token:
             errors.append(_with_continue())
         if match not in ("Exact", "NotOlderThan"):
-            errors.append(not_supported(_MATCH, match, ("Exact", "NotOlderThan", "")))
+            errors.append(not_supported_in_order(_MATCH, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and query.resource_version == "0":
             detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
             errors.append(forbidden(_MATCH, detail))

@@ -305,8 +305,8 @@ MATCHES = [
     ("resourceVersionMatch=Exact&continue=x",
      f"[{_FORBIDDEN} unless resourceVersion is provided, {_FORBIDDEN} when continue is provided]"),
     ("resourceVersionMatch=Odd&resourceVersion=5",
-     'resourceVersionMatch: Unsupported value: "Odd": supported values: "", "Exact", '
-     '"NotOlderThan"'),
+     'resourceVersionMatch: Unsupported value: "Odd": supported values: "Exact", '
+     '"NotOlderThan", ""'),
 ]  # fmt: skip
 
 

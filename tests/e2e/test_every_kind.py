@@ -60,8 +60,16 @@ SECOND_NAMES = {
     "StorageVersion": "apps.replicasets",
 }
 """Names of second objects of kinds whose names are restricted; the default is "two"."""
-CONTROLLED_KINDS = {"CustomResourceDefinition", "PodDisruptionBudget", "ResourceQuota"}
+CONTROLLED_KINDS = {
+    "CustomResourceDefinition", "FlowSchema", "PodDisruptionBudget", "ResourceQuota",
+}  # fmt: skip
 """Kinds whose status is written by controllers."""
+SETTLED = {
+    "CustomResourceDefinition": '"Established"',
+    "FlowSchema": '"type": "Dangling", "status": "False"',
+}
+"""What an object of a kind contains when the controllers that always run have written its
+status."""
 VARYING_FIELDS = {
     "PersistentVolume": ["status"],
     "Service": ["spec"],
@@ -299,9 +307,9 @@ def _make_second(api: Api, path: str, obj: Tree) -> str:
     name."""
     name: str = _second(obj)["metadata"]["name"]
     api.request("POST", path, _second(obj))
-    if obj["kind"] == "CustomResourceDefinition":
+    if obj["kind"] in SETTLED:
         with api.watch(f"{path}?fieldSelector=metadata.name={name}") as stream:
-            while "Established" not in json.dumps(events(stream, 1)):
+            while SETTLED[obj["kind"]] not in json.dumps(events(stream, 1)):
                 pass
     return name
 

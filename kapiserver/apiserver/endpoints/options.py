@@ -213,7 +213,7 @@ def _list_rules(options: Tree) -> list[FieldError]:
             )
         errors.extend(_continue_rules(options))
         if match not in (_EXACT, _NOT_OLDER):
-            errors.append(not_supported(_MATCH, match, ("", _EXACT, _NOT_OLDER)))
+            errors.append(not_supported_in_order(_MATCH, match, (_EXACT, _NOT_OLDER, "")))
         if match == _EXACT and version == "0":
             errors.append(
                 forbidden(

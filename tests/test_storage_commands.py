@@ -105,7 +105,7 @@ def test_values_that_do_not_decode(
 ) -> None:
     """Check prints the key of a value that the server cannot read, and exits with DAMAGED."""
     with closing(sqlite3.connect(folder / "kapiserver.db")) as sql:
-        sql.execute("INSERT INTO log VALUES (9, ?, FALSE, 0, ?)", (key, value))
+        sql.execute("INSERT INTO log VALUES (9, ?, FALSE, 0, ?, NULL)", (key, value))
         sql.execute("INSERT INTO current VALUES (?, 9)", (key,))
         sql.commit()
     assert command(folder, "check") == DAMAGED

@@ -352,6 +352,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     storage.Corrupt: _with_fixed_message(
         500, "InternalError", "Internal error occurred: unreadable object"
     ),
+    storage.Damaged: _with_message(500, "InternalError"),
     storage.Undecryptable: _unreadable,
     storage.Unreadable: _unreadable,
     storage.ResourceVersionSet: _with_message(500, ""),  # as kube-apiserver

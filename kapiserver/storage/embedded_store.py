@@ -15,7 +15,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -25,6 +25,7 @@ from kapiserver.storage.clock import Clock, SystemClock, Timer
 from kapiserver.storage.errors import (
     Conflict,
     Corrupt,
+    Damaged,
     FutureRevision,
     Refused,
     StorageError,
@@ -41,9 +42,9 @@ from kapiserver.storage.kv import (
     Watch,
 )
 from kapiserver.storage.kv_watch import KVWatch, WatchIndex
-from kapiserver.storage.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite import Database, Write
 from kapiserver.storage.sqlite_lock import FileLock, lock_file
+from kapiserver.storage.sqlite_readers import Readers
 
 T = TypeVar("T")
 ReadResult = TypeVar("ReadResult", GetResult, RangeResult)
@@ -59,6 +60,8 @@ VACUUM_STEP = 100
 EXPIRY_STEP = 500
 EXPIRY_RETRY_SECONDS = 10.0
 """Seconds between a failed deletion of expired keys and the next attempt."""
+LARGE_FILE = 512 << 20
+"""Bytes: a larger file is checked for damage while it is served: the check takes seconds."""
 MAX_TIMER_SECONDS = 3600.0
 """Maximum seconds of a timer: it is set again on the way, because the wall clock may change."""
 
@@ -105,7 +108,11 @@ class EmbeddedStore(KV):
         self._compaction_lock = asyncio.Lock()
         self._write_error = ""
         """The error of the last writes, "" if they succeeded; set by the writer thread."""
-        self._readers = _Readers(path) if path is not None else None
+        self._checking: Database | None = None
+        """The connection that checks a large file."""
+        self._damage: Damaged | None = None
+        """The first damage that a read or write met."""
+        self._readers = Readers(path) if path is not None else None
         self._writer_ended: asyncio.Future[None] = self._loop.create_future()
         self._writer = threading.Thread(target=self._run_writer, name="store", daemon=True)
 
@@ -116,6 +123,19 @@ class EmbeddedStore(KV):
         self._writer.start()
         self._revision, self._expiry_timer_time = await opened
         self._set_expiry_timer(self._expiry_timer_time)
+        if self._is_large():
+            self._spawn(self._check_large_file())
+
+    async def _check_large_file(self) -> None:
+        def check(database: Database) -> None:
+            self._checking = database
+            try:
+                database.check()
+            finally:
+                self._checking = None
+
+        with suppress(StorageError):  # `_read` refuses writes after damage
+            await self._read(check)
 
     # KV.
 
@@ -160,6 +180,8 @@ class EmbeddedStore(KV):
         return self._revision
 
     async def writable(self) -> None:
+        if self._damage is not None:
+            raise self._damage
         if self._write_error:
             await self._submit(Database.probe_write)
 
@@ -179,6 +201,8 @@ class EmbeddedStore(KV):
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
+            if self._checking is not None:
+                self._checking.interrupt()
             if self._expiry_timer is not None:
                 self._expiry_timer.cancel()
             for task in tuple(self._tasks):
@@ -225,6 +249,8 @@ class EmbeddedStore(KV):
         return self._clock.now() + ttl if ttl else 0
 
     async def _write(self, write: Write) -> Revision:
+        if self._damage is not None:
+            raise self._damage
         event: KVEvent = await self._submit(write)
         return event.revision
 
@@ -235,8 +261,17 @@ class EmbeddedStore(KV):
         self._count_pending()
         try:
             return await self._loop.run_in_executor(self._readers.pool, self._readers.run, query)
+        except Damaged as error:
+            self._on_damage(error)
+            raise
         finally:
             self._pending -= 1
+
+    def _on_damage(self, error: Damaged) -> None:
+        """Refuse all writes from now on."""
+        if self._damage is None:
+            _log.error("%s", error)
+            self._damage = error
 
     async def _wait_for_watches(self, result: ReadResult) -> ReadResult:
         """Return the result of a read after the watches have received its revision. A reader
@@ -255,6 +290,9 @@ class EmbeddedStore(KV):
         self._new_jobs.append(_Job(work, future))
         try:
             return await future
+        except Damaged as error:
+            self._on_damage(error)
+            raise
         finally:
             self._pending -= 1
 
@@ -331,6 +369,8 @@ class EmbeddedStore(KV):
         try:
             lock = lock_file(self._path) if self._path is not None else None
             database = self._open_database()
+            if self._path is not None and not self._is_large():
+                database.check()
             self._report(
                 [_JobResult(self._open_job, (database.revision(), database.next_expiry()))]
             )
@@ -348,6 +388,9 @@ class EmbeddedStore(KV):
             if lock is not None:
                 lock.release()
             self._call_on_loop(self._on_writer_end)
+
+    def _is_large(self) -> bool:
+        return self._path is not None and self._path.stat().st_size > LARGE_FILE
 
     def _open_database(self) -> Database:
         """Open the file; on a full disk without a file for the index of SQLite's write-ahead log,
@@ -388,31 +431,6 @@ class EmbeddedStore(KV):
     def _on_writer_end(self) -> None:
         if not self._writer_ended.done():
             self._writer_ended.set_result(None)
-
-
-class _Readers:
-    """Reader threads, each with its own connection."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._thread_local = threading.local()
-        self._counts = RemainingCounts()
-        self._databases: list[Database] = []
-        self.pool = ThreadPoolExecutor(2, "store-reader")
-
-    def run(self, query: Callable[[Database], T]) -> T:
-        """Return `query(database)`, on the connection of the current thread."""
-        database: Database | None = getattr(self._thread_local, "database", None)
-        if database is None:
-            database = self._thread_local.database = Database(self._path, self._counts)
-            self._databases.append(database)
-        return query(database)
-
-    def close(self) -> None:
-        """Wait for the threads, and close their connections."""
-        self.pool.shutdown()
-        for database in self._databases:
-            database.close()
 
 
 def _run_batch(database: Database, jobs: Sequence[_Job]) -> list[_JobResult]:

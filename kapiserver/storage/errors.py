@@ -91,6 +91,16 @@ class Corrupt(StorageError):
     """A stored value cannot be read."""
 
 
+class Damaged(Corrupt):
+    """The file of the store is damaged; the message says where, and what to do."""
+
+    def __init__(self, damage: object) -> None:
+        super().__init__(
+            f"the store is damaged: {damage}. Stop the server, run `kapiserver storage check`, and "
+            "restore a backup with `kapiserver storage restore`"
+        )
+
+
 class Undecryptable(Corrupt):
     """No configured key decrypts a stored value. The message is for the client."""
 

@@ -3,14 +3,9 @@
 A `Database` is one connection, used by one thread at a time. This module knows no event loop and
 starts no thread: `storage/embedded_store.py` does, and implements `KV` with it.
 
-    log      every version of every key, one row per revision; a NULL value is a deletion.
-             `previous` is the revision of the replaced version, 0 if there is none
-    current  the current revision of each existing key; small rows, so counting is fast
-    expiry   when the version of a revision expires; stale rows are deleted when they are due
-    state    one row: the revision below which history is compacted
-
-The newest revision is the last row id of the log. Compaction keeps the row of the revision it
-compacts to, so the counter survives compactions and restarts.
+The tables are those of `storage/sqlite_layout.py`, and every row that is read is compared with its
+checksum (`storage/sqlite_damage.py`). The newest revision is the last row id of the log. Compaction
+keeps the row of the revision it compacts to, so the counter survives compactions and restarts.
 """
 
 from __future__ import annotations
@@ -27,15 +22,22 @@ from kapiserver.storage.errors import (
     Compacted,
     Conflict,
     Corrupt,
+    Damaged,
     FutureRevision,
     KeyExists,
-    Refused,
     StorageError,
-    Unavailable,
 )
 from kapiserver.storage.kv import GetResult, HistoryPage, KeyValue, KVEvent, RangeResult, Revision
 from kapiserver.storage.prefix import prefix_end
 from kapiserver.storage.remaining_count import RemainingCounts
+from kapiserver.storage.sqlite_damage import (
+    check_row,
+    expiry_checksum,
+    find_damage,
+    row_checksum,
+)
+from kapiserver.storage.sqlite_errors import translate_errors
+from kapiserver.storage.sqlite_layout import check_layout, update_layout
 
 EMPTY_STORE_REVISION = Revision(1)
 WAL_LIMIT = 32 << 20
@@ -45,42 +47,25 @@ _BUSY_TIMEOUT = 10_000
 _TRUNCATE_BUSY_TIMEOUT = 20
 """Busy timeouts in milliseconds: of requests, and of truncating the write-ahead log."""
 
-_LAYOUT = 1
-_SCHEMA = f"""
-CREATE TABLE log (
-    revision INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    deleted INTEGER NOT NULL,
-    previous INTEGER NOT NULL,
-    value BLOB
-);
-CREATE INDEX log_by_key ON log (key, revision, deleted);
-CREATE TABLE current (key TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE expiry (revision INTEGER PRIMARY KEY, at REAL NOT NULL);
-CREATE INDEX expiry_by_time ON expiry (at);
-CREATE TABLE state (compacted INTEGER NOT NULL);
-INSERT INTO state VALUES (0);
-PRAGMA user_version = {_LAYOUT};
-"""
-_TABLES = frozenset(("log", "current", "expiry", "state"))
 _NEWEST_REVISION = "SELECT max(revision) FROM log"
 _COMPACTED = "SELECT compacted FROM state"
 _CURRENT = """
-SELECT log.revision, log.value FROM current JOIN log ON log.revision = current.revision
-WHERE current.key = ?
+SELECT log.revision, log.value, log.previous, log.checksum
+FROM current LEFT JOIN log ON log.revision = current.revision WHERE current.key = ?
 """
 _CURRENT_OF_KEYS = """
-SELECT current.key, log.revision, log.value
-FROM current CROSS JOIN log ON log.revision = current.revision WHERE current.key IN ({?})
+SELECT current.key, log.revision, log.value, log.previous, log.checksum
+FROM current LEFT JOIN log ON log.revision = current.revision WHERE current.key IN ({?})
 """
 _MAX_ROWS = 64
 """Maximum number of rows in one statement."""
 _AT_REVISION = """
-SELECT revision, value FROM log WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
+SELECT revision, value, previous, checksum
+FROM log WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
 """
 _PAGE = """
-SELECT current.key, log.value, log.revision
-FROM current CROSS JOIN log ON log.revision = current.revision
+SELECT current.key, log.value, log.revision, log.previous, log.checksum
+FROM current LEFT JOIN log ON log.revision = current.revision
 WHERE current.key >= :first AND current.key < :end ORDER BY current.key LIMIT :limit
 """
 _COUNT = "SELECT count(*) FROM current WHERE key > :last AND key < :end"
@@ -92,10 +77,13 @@ WITH RECURSIVE keys (key) AS (
     SELECT (SELECT min(key) FROM log WHERE key > keys.key AND key < :end)
     FROM keys WHERE keys.key IS NOT NULL
 )
-SELECT keys.key, log.value, log.revision FROM keys CROSS JOIN log ON log.revision = (
-    SELECT max(revision) FROM log INDEXED BY log_by_key
-    WHERE key = keys.key AND revision <= :revision
-) WHERE NOT log.deleted LIMIT :limit
+SELECT newest.key, log.value, log.revision, log.previous, log.checksum FROM (
+    SELECT key, (
+        SELECT max(revision) FROM log INDEXED BY log_by_key
+        WHERE key = keys.key AND revision <= :revision
+    ) AS revision FROM keys
+) AS newest LEFT JOIN log ON log.revision = newest.revision
+WHERE newest.revision IS NOT NULL AND log.deleted IS NOT TRUE LIMIT :limit
 """
 # The current count, minus the keys created since, plus the keys deleted since.
 _COUNT_AT_REVISION = """
@@ -105,14 +93,15 @@ SELECT (SELECT count(*) FROM current WHERE key > :last AND key < :end) - (
 )
 """
 _CHANGES = """
-SELECT log.key, log.revision, log.value, before.value
+SELECT log.key, log.revision, log.value, log.previous, log.checksum,
+    before.revision, before.value, before.previous, before.checksum
 FROM log LEFT JOIN log AS before ON before.revision = log.previous
 WHERE log.revision > ? AND log.revision <= ? AND log.key >= ? AND log.key < ?
 ORDER BY log.revision LIMIT ?
 """
 _INSERT_PROBE_ROWS = """
 WITH RECURSIVE numbers (number) AS (VALUES (-1) UNION ALL SELECT number - 1 FROM numbers LIMIT 4000)
-INSERT INTO expiry SELECT number, 9e99 FROM numbers
+INSERT INTO expiry SELECT number, 9e99, 0 FROM numbers
 """
 
 
@@ -128,18 +117,6 @@ class Write:
     value: bytes | None
     expected: int
     expires: float = 0
-
-
-def check_layout(sql: sqlite3.Connection, path: Path | None) -> int:
-    """Return the layout version of a file, 0 if it has no tables. Raises Corrupt if the tables are
-    not those of a store or have a newer layout, and sqlite3.DatabaseError."""
-    layout: int = sql.execute("PRAGMA user_version").fetchone()[0]
-    if layout > _LAYOUT:
-        raise Corrupt(f"{path} was written by a newer kapiserver (layout {layout})")
-    tables = {row[0] for row in sql.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    if tables and (not layout or not _TABLES.issubset(tables)):
-        raise Corrupt(f"{path} is a database of another program")
-    return layout
 
 
 class Database:
@@ -191,12 +168,22 @@ class Database:
             run(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
             # Creating tables needs no flush of its own: the flush of the first write includes them.
             run("PRAGMA synchronous = NORMAL")
-        if not layout:
-            self._sql.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
+        update_layout(self._sql, layout)
         if run(_COMPACTED).fetchone() is None:
             raise Corrupt(f"{self._path}: the compacted revision is missing")
         if self._path is not None:
             run("PRAGMA synchronous = FULL")
+
+    def check(self) -> None:
+        """Check the structure of the file. Raises Damaged, Unavailable."""
+        with translate_errors(self._path or "sqlite"):
+            damage = find_damage(self._sql)
+        if damage:
+            raise Damaged(f"{self._path}: {damage}")
+
+    def interrupt(self) -> None:
+        """Make a statement that runs in another thread fail with Unavailable."""
+        self._sql.interrupt()
 
     def close(self) -> None:
         """Close the connection. Idempotent."""
@@ -221,9 +208,12 @@ class Database:
                 row = self._sql.execute(_CURRENT, (key,)).fetchone()
             else:
                 row = self._sql.execute(_AT_REVISION, (key, revision)).fetchone()
-            if row is None or row[1] is None:
+            if row is None:
                 return GetResult(None, snapshot)
-            return GetResult(KeyValue(key, row[1], Revision(row[0])), snapshot)
+            found_revision, value, previous, checksum = row
+            check_row(key, found_revision, previous, value, checksum)
+            item = None if value is None else KeyValue(key, value, Revision(found_revision))
+            return GetResult(item, snapshot)
 
     def range(self, prefix: str, start: str, limit: int, revision: Revision | None) -> RangeResult:
         """Return one page of a range. Raises Compacted, FutureRevision."""
@@ -240,7 +230,7 @@ class Database:
                     parameters["last"] = rows[-1][0]
                     remaining = self._sql.execute(query, parameters).fetchone()[0]
                 self._counts.put(f"{rows[-1][0]}\0", end, snapshot, remaining)
-        return RangeResult([KeyValue(*row) for row in rows], snapshot, remaining)
+        return RangeResult(list(map(_key_value, rows)), snapshot, remaining)
 
     def history(self, prefix: str, after: Revision, until: Revision, limit: int) -> HistoryPage:
         """Return the first `limit` events below `prefix` in (after, until]. Raises Compacted."""
@@ -249,7 +239,7 @@ class Database:
             rows = self._sql.execute(
                 _CHANGES, (after, until, prefix, prefix_end(prefix), limit)
             ).fetchall()
-        events = [KVEvent(*row) for row in rows]
+        events = list(map(_event, rows))
         return HistoryPage(events, events[-1].revision if len(events) == limit else until)
 
     def apply(self, writes: Sequence[Write]) -> list[KVEvent | StorageError]:
@@ -269,7 +259,10 @@ class Database:
         """Apply writes of distinct keys. Statements have many rows, because after each statement
         this thread must reacquire the GIL, which costs more than the statement."""
         rows = self._run_rows(_CURRENT_OF_KEYS, [(write.key,) for write in writes])
-        versions = {key: (revision, value) for key, revision, value in rows}
+        versions: dict[str, tuple[int, bytes]] = {}
+        for key, revision, value, before, checksum in rows:
+            check_row(key, revision, before, value, checksum)
+            versions[key] = (revision, value)
         outcomes: list[KVEvent | StorageError] = []
         applied: list[tuple[Write, KVEvent, int]] = []
         for write in writes:
@@ -286,8 +279,8 @@ class Database:
                 outcomes.append(error)
         deletions = [(write.key, current) for write, _, current in applied if write.value is None]
         self._run_rows(
-            "INSERT INTO log VALUES {(?, ?, ?, ?, ?)}",
-            [(e.revision, e.key, e.value is None, current, e.value) for _, e, current in applied],
+            "INSERT INTO log VALUES {(?, ?, ?, ?, ?, ?)}",
+            [_log_row(e.key, e.revision, current, e.value) for _, e, current in applied],
         )
         self._run_rows(
             "INSERT INTO current VALUES {(?, ?)} "
@@ -299,8 +292,12 @@ class Database:
             "DELETE FROM expiry WHERE revision IN ({?})", [(current,) for _, current in deletions]
         )
         self._run_rows(
-            "INSERT INTO expiry VALUES {(?, ?)}",
-            [(e.revision, write.expires) for write, e, _ in applied if write.expires],
+            "INSERT INTO expiry VALUES {(?, ?, ?)}",
+            [
+                (e.revision, write.expires, expiry_checksum(e.revision, write.expires))
+                for write, e, _ in applied
+                if write.expires
+            ],
         )
         return outcomes
 
@@ -323,12 +320,13 @@ class Database:
     def expired_writes(self, now: float, limit: int) -> list[Write]:
         """Return deletions of the first `limit` keys that expired by `now`. Drops the expiry of
         versions that were replaced since."""
-        expired_revisions = "SELECT revision FROM expiry WHERE at <= ? ORDER BY at LIMIT ?"
+        expired = "SELECT revision, at, checksum FROM expiry WHERE at <= ? ORDER BY at LIMIT ?"
         current_keys = "SELECT key, revision FROM current JOIN log USING (key, revision)"
         with self._transaction():
-            revisions = [row[0] for row in self._sql.execute(expired_revisions, (now, limit))]
             writes = []
-            for revision in revisions:
+            for revision, at, checksum in self._sql.execute(expired, (now, limit)).fetchall():
+                if checksum not in (None, expiry_checksum(revision, at)):
+                    raise Damaged(f"the expiry of revision {revision} differs from its checksum")
                 row = self._sql.execute(
                     f"{current_keys} WHERE log.revision = ?", (revision,)
                 ).fetchone()
@@ -381,7 +379,9 @@ class Database:
     def skip_to(self, revision: Revision) -> None:
         """Skip all revisions up to this one; the next write gets a greater one."""
         with self._transaction():
-            self._sql.execute("INSERT INTO log VALUES (?, '', TRUE, 0, NULL)", (revision,))
+            self._sql.execute(
+                "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", _log_row("", revision, 0, None)
+            )
 
     def probe_write(self) -> None:
         """Write some tens of pages and delete them again. Raises Refused, Unavailable."""
@@ -447,6 +447,27 @@ class Database:
                 raise
 
 
+def _log_row(key: str, revision: int, previous: int, value: bytes | None) -> tuple[Any, ...]:
+    checksum = row_checksum(key, revision, previous, value)
+    return (revision, key, value is None, previous, value, checksum)
+
+
+def _key_value(row: tuple[Any, ...]) -> KeyValue:
+    key, value, revision, previous, checksum = row
+    check_row(key, revision, previous, value, checksum)
+    return KeyValue(key, value, revision)
+
+
+def _event(row: tuple[Any, ...]) -> KVEvent:
+    key, revision, value, previous, checksum, *before = row
+    check_row(key, revision, previous, value, checksum)
+    if not previous:
+        return KVEvent(key, revision, value, None)
+    old_revision, old_value, old_previous, old_checksum = before
+    check_row(key, old_revision, old_previous, old_value, old_checksum)
+    return KVEvent(key, revision, value, old_value)
+
+
 def _without_duplicate_keys(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
     """Split the writes, in order, into groups without duplicate keys."""
     group: dict[str, Write] = {}
@@ -456,20 +477,3 @@ def _without_duplicate_keys(writes: Sequence[Write]) -> Iterator[Sequence[Write]
             group = {}
         group[write.key] = write
     yield tuple(group.values())
-
-
-_REFUSED_CODES = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY))
-"""SQLite's error codes for lack of space, an exceeded quota, disk errors and lack of permission."""
-
-
-@contextmanager
-def translate_errors(where: object = "sqlite") -> Iterator[None]:
-    """Translate SQLite's errors to Refused, Unavailable or Corrupt, prefixed with `where`."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED_CODES:
-            raise Refused(f"{where}: {error}") from error
-        raise Unavailable(f"{where}: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise Corrupt(f"{where}: {error}") from error

@@ -16,7 +16,10 @@ from pathlib import Path
 
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
-from kapiserver.storage.sqlite import Database, check_layout, translate_errors
+from kapiserver.storage.sqlite import Database
+from kapiserver.storage.sqlite_damage import differs_from_checksum
+from kapiserver.storage.sqlite_errors import translate_errors
+from kapiserver.storage.sqlite_layout import LAYOUT, check_layout
 from kapiserver.storage.sqlite_lock import FileLock
 
 Progress = Callable[[str, int, int], None]
@@ -121,10 +124,16 @@ def check(path: Path, check_value: ValueCheck, progress: Progress) -> Sequence[s
 
 def _values(sql: sqlite3.Connection, check_value: ValueCheck, progress: Progress) -> Iterator[str]:
     count = sql.execute("SELECT count(*) FROM log").fetchone()[0]
-    rows = sql.execute("SELECT revision, key, CAST(key AS BLOB), value FROM log")
-    for count, (revision, key, raw, value) in enumerate(rows, 1):
+    has_checksums = sql.execute("PRAGMA user_version").fetchone()[0] >= LAYOUT
+    checksum = "checksum" if has_checksums else "NULL"
+    rows = sql.execute(
+        f"SELECT revision, key, CAST(key AS BLOB), value, previous, {checksum} FROM log"
+    )
+    for count, (revision, key, raw, value, previous, checksum) in enumerate(rows, 1):
         if isinstance(key, str) and key.encode() != raw:
             yield f"{key} at revision {revision}: the key is no UTF-8"
+        elif differs_from_checksum(str(key), revision, previous, value, checksum):
+            yield f"{key} at revision {revision}: the version differs from its checksum"
         elif isinstance(value, bytes) and (problem := check_value(str(key), value)):
             yield f"{key} at revision {revision}: {problem}"
         if count % _PROGRESS_STEP == 0 or count == count:
@@ -175,21 +184,22 @@ def restore(path: Path, to: Path, *, bump: int, progress: Progress) -> Summary:
         _check_absent(to)
         with _connection_to(path) as sql, _new_file(to) as partial:
             _copy(sql, partial, progress)
-            if bump:
-                _skip_revisions(partial, bump)
+            with closing(Database(partial)) as database:
+                database.check()
+                if bump:
+                    _skip_revisions(database, bump)
             with _connection_to(partial) as copy:
                 copy.execute("PRAGMA journal_mode = DELETE")
                 return _summary(copy, partial)
 
 
-def _skip_revisions(path: Path, revisions: int) -> None:
-    with closing(Database(path)) as database:
-        newest = database.revision()
-        while database.compact(newest, _COMPACTION_STEP) < newest:
-            pass
-        skipped_to = Revision(newest + revisions)
-        database.skip_to(skipped_to)
-        database.compact(skipped_to, revisions)
+def _skip_revisions(database: Database, revisions: int) -> None:
+    newest = database.revision()
+    while database.compact(newest, _COMPACTION_STEP) < newest:
+        pass
+    skipped_to = Revision(newest + revisions)
+    database.skip_to(skipped_to)
+    database.compact(skipped_to, revisions)
 
 
 def _copy(sql: sqlite3.Connection, to: Path, progress: Progress) -> None:

@@ -37,7 +37,7 @@ class Gauge(Counter[Labels]):
 
 
 class Observations:
-    """What one histogram observed for one set of labels.
+    """The observations of one histogram for one set of labels.
 
     bounds  inclusive upper bounds of the buckets, ascending
     counts  of observations in each bucket alone, the last one above all bounds

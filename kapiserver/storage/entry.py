@@ -123,14 +123,14 @@ class Entry:
 
     def __init__(
         self,
-        origin: EntryCodec,
+        codec: EntryCodec,
         path: str,
         value: bytes,
         revision: Revision,
         *,
         tree: Tree | None = None,
     ) -> None:
-        self.codec = origin
+        self.codec = codec
         self.path = path
         self.value = value
         self.revision = revision

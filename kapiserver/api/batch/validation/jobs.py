@@ -240,7 +240,7 @@ def _validate_completions_update(spec: Tree, old_spec: Tree) -> Iterator[FieldEr
 
 
 def _is_suspended_and_idle(old: Tree) -> bool:
-    # Suspended, and without pods of the old template.
+    # Pods of a suspended job may still run with the old template.
     status = old.get("status") or {}
     return (
         bool(value_at(old, "spec", "suspend"))

@@ -5,6 +5,7 @@ The only module that knows prometheus-client; it is loaded at the first scrape.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
@@ -240,32 +241,23 @@ def _by_name(values: Mapping[str, float]) -> dict[Sequence[str], float]:
     return {(name,): value for name, value in values.items()}
 
 
-def _counter(
-    name: str, text: str, labels: Iterable[str], values: Mapping[Sequence[str], float]
+def _numbers(
+    family_class: type[CounterMetricFamily | GaugeMetricFamily | UnknownMetricFamily],
+    name: str,
+    text: str,
+    labels: Iterable[str],
+    values: Mapping[Sequence[str], float],
 ) -> Metric:
-    family = CounterMetricFamily(name, text, labels=list(labels))
+    family = family_class(name, text, labels=list(labels))
     for label_values, value in values.items():
         family.add_metric(label_values, value)
     return family
 
 
-def _untyped(
-    name: str, text: str, labels: Iterable[str], values: Mapping[Sequence[str], float]
-) -> Metric:
-    """Return a counter without a type: prometheus-client would append `_total` to the name."""
-    family = UnknownMetricFamily(name, text, labels=list(labels))
-    for label_values, value in values.items():
-        family.add_metric(label_values, value)
-    return family
-
-
-def _gauge(
-    name: str, text: str, labels: Iterable[str], values: Mapping[Sequence[str], float]
-) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=list(labels))
-    for label_values, value in values.items():
-        family.add_metric(label_values, value)
-    return family
+_counter = functools.partial(_numbers, CounterMetricFamily)
+_gauge = functools.partial(_numbers, GaugeMetricFamily)
+# A counter without a type, because prometheus-client would append `_total` to its name.
+_untyped = functools.partial(_numbers, UnknownMetricFamily)
 
 
 def _sli_labels(labels: RequestLabels) -> Sequence[str]:

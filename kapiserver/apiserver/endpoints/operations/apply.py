@@ -18,7 +18,6 @@ from kapiserver.api.managed_fields import FieldManager, conflict_error, object_d
 from kapiserver.api.managed_fields_entries import Manager, managed_fields_of
 from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.types import Tree, Value
-from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
@@ -32,7 +31,7 @@ from kapiserver.apiserver.endpoints.field_managers import (
     put_entries,
     write_timestamp,
 )
-from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.endpoints.operations.guaranteed_update import guaranteed_update
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
@@ -118,19 +117,15 @@ async def apply_configuration(
             return current
         return _to_hub(server, target, merged, entries)
 
-    dry_run = is_dry_run(options)
-    result = await target.store.update(
-        target.key,
+    return await guaranteed_update(
+        server,
+        target,
+        caller,
+        options,
         change,
-        subresource=target.subresource,
-        admit=admission(server, caller, target, dry_run=dry_run),
-        dry_run=dry_run,
         may_create=not target.subresource,
         cost=cost,
     )
-    for text in result.warnings:
-        caller.warnings.add(text)
-    return result
 
 
 def read_configuration(

@@ -16,7 +16,6 @@ from kapiserver.api.errors import BadObject, InvalidObject, Path, invalid
 from kapiserver.api.go_format import go_value, quote
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree, Type, Value
-from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
@@ -30,7 +29,7 @@ from kapiserver.apiserver.endpoints.decode import (
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.operations.apply import APPLY_TYPES
-from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.endpoints.operations.guaranteed_update import guaranteed_update
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
@@ -165,18 +164,7 @@ async def patch_object(
         track_ownership(server, caller, target, options, live=current, new=obj)
         return obj
 
-    dry_run = is_dry_run(options)
-    result = await target.store.update(
-        target.key,
-        change,
-        subresource=target.subresource,
-        admit=admission(server, caller, target, dry_run=dry_run),
-        dry_run=dry_run,
-        cost=cost,
-    )
-    for text in result.warnings:
-        caller.warnings.add(text)
-    return result
+    return await guaranteed_update(server, target, caller, options, change, cost=cost)
 
 
 def read_patch(type_: PatchType, data: bytes, validation: FieldValidation) -> Patch:

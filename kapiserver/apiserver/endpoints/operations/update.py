@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kapiserver.api.accessors import uid_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
@@ -15,7 +14,7 @@ from kapiserver.apiserver.endpoints.decode import (
     field_validation,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
-from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.endpoints.operations.guaranteed_update import guaranteed_update
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.query import Preconditions, WriteResult
 
@@ -43,17 +42,13 @@ async def update_object(
         track_ownership(server, caller, target, options, live=current, new=obj)
         return obj
 
-    dry_run = is_dry_run(options)
-    result = await target.store.update(
-        target.key,
+    return await guaranteed_update(
+        server,
+        target,
+        caller,
+        options,
         change,
-        subresource=target.subresource,
         preconditions=Preconditions(uid=uid_of(first) or None),
-        admit=admission(server, caller, target, dry_run=dry_run),
-        dry_run=dry_run,
         may_create=target.strategy.allow_create_on_update,
         cost=body.cost,
     )
-    for text in result.warnings:
-        caller.warnings.add(text)
-    return result

@@ -1,0 +1,40 @@
+"""The part that replacing, patching and applying have in common: an update through admission."""
+
+from __future__ import annotations
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
+from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.options import is_dry_run
+from kapiserver.apiserver.target import Target
+from kapiserver.storage.query import ANY, Preconditions, UpdateFunc, WriteResult
+
+
+async def guaranteed_update(
+    server: Server,
+    target: Target,
+    caller: Caller,
+    options: Tree,
+    change: UpdateFunc,
+    *,
+    preconditions: Preconditions = ANY,
+    may_create: bool = False,
+    cost: int = 0,
+) -> WriteResult:
+    """Update the object with `change`, as `ResourceStore.update` does, through admission. Adds the
+    warnings of the kind's strategy to those of the caller."""
+    dry_run = is_dry_run(options)
+    result = await target.store.update(
+        target.key,
+        change,
+        subresource=target.subresource,
+        preconditions=preconditions,
+        admit=admission(server, caller, target, dry_run=dry_run),
+        dry_run=dry_run,
+        may_create=may_create,
+        cost=cost,
+    )
+    for text in result.warnings:
+        caller.warnings.add(text)
+    return result

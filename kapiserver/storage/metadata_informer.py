@@ -47,7 +47,7 @@ class ObjectMetadata:
         return _key_of(self.resource, self.path)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeletedObject:
     """An object that was deleted; its uid is "" if it could not be decoded."""
 
@@ -55,7 +55,7 @@ class DeletedObject:
     path: str
     uid: str
 
-    @property
+    @functools.cached_property
     def key(self) -> ObjectKey:
         """Namespace and name."""
         return _key_of(self.resource, self.path)

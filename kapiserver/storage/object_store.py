@@ -20,7 +20,7 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.storage import lifecycle
-from kapiserver.storage.entry import Entry, ObjectKey
+from kapiserver.storage.entry import Entry, ObjectKey, stamp_resource_version
 from kapiserver.storage.errors import (
     NO_UNIQUE_NAME,
     TERMINATING,
@@ -369,7 +369,8 @@ class ResourceStore(ResourceReader):
             return Entry(self._codec, entry.path, value, entry.revision, tree=last)
         async with self._reserve(None, last, False) if self._reserve else contextlib.nullcontext():
             revision = await self._kv.delete(entry.path, expected=entry.revision)
-        return Entry(self._codec, entry.path, value, _NOT_WRITTEN, tree=last).at_revision(revision)
+        tree = stamp_resource_version(last, revision)
+        return Entry(self._codec, entry.path, value, revision, tree=tree)
 
     async def delete_collection(
         self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None

@@ -112,7 +112,7 @@ class ListEncoder:
             return self._protobuf_list(listing, encoding)
         return self._cbor_list(listing, encoding)
 
-    async def _item(self, entry: Entry, encoding: Encoding) -> bytes:
+    async def _encode_item(self, entry: Entry, encoding: Encoding) -> bytes:
         if not entry.is_large:
             return entry.encode_for_list(encoding)
         if entry.is_encoded(encoding):
@@ -160,7 +160,9 @@ class ListEncoder:
         parts, between = [before, b'"items":['], brace
         size, time_slice = len(head), TimeSlice()
         for entry in listing.entries:
-            body = await self._item(entry, encoding)
+            body = entry.cached_encoding(encoding)
+            if body is None:
+                body = await self._encode_item(entry, encoding)
             parts.append(between)
             parts.append(body)
             between = b"," + brace
@@ -221,7 +223,9 @@ class ListEncoder:
         parts = [before, empty[:-1], array_head(len(listing.entries))]
         size, time_slice = 0, TimeSlice()
         for entry in listing.entries:
-            body = await self._item(entry, item_encoding)
+            body = entry.cached_encoding(item_encoding)
+            if body is None:
+                body = await self._encode_item(entry, item_encoding)
             parts.append(body)
             size += len(body)
             if size >= CHUNK_BYTES or time_slice.expired:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kapiserver.codecs.protobuf_wire import encode_delimited, encode_varint
 from kapiserver.storage.errors import Corrupt, StorageError, Unavailable
 from kapiserver.storage.etcd import gateway
 from kapiserver.storage.etcd.gateway_json import GatewayCodec
@@ -96,6 +97,28 @@ def test_unknown_fields_are_skipped() -> None:
     assert (response.store_revision, response.count) == (5, 7)
     (item,) = response.items
     assert (item.key, item.value, item.revision) == ("a", b"v", 130)
+
+
+NUMBERS = st.integers(1, (1 << 63) - 1)
+
+
+@given(
+    key=st.binary(max_size=200),
+    value=st.binary(max_size=200),
+    revisions=st.tuples(NUMBERS, NUMBERS, NUMBERS),
+    lease=st.one_of(st.just(0), NUMBERS),
+)
+def test_any_pair(key: bytes, value: bytes, revisions: tuple[int, int, int], lease: int) -> None:
+    """A key-value pair is read with every length, revision and lease; zero values are omitted."""
+    numbers = (encode_varint(number) for number in revisions)
+    pair = encode_delimited(1, key) if key else b""
+    pair += b"\x10%b\x18%b\x20%b" % tuple(numbers)
+    pair += encode_delimited(5, value) if value else b""
+    pair += b"\x30" + encode_varint(lease) if lease else b""
+    message = b"\x0a\x02\x18\x05" + encode_delimited(2, pair)
+    (item,) = WireCodec("").range(b"/a").decode(message).items
+    assert item.key == key.decode(errors="surrogateescape")
+    assert (item.value, item.revision) == (value, revisions[1])
 
 
 @pytest.mark.parametrize("codec", [WireCodec("/x"), GatewayCodec("/x")], ids=["grpc", "gateway"])

@@ -36,8 +36,15 @@ _KEYS_ONLY, _COUNT_ONLY = b"\x40\x01", b"\x48\x01"  # RangeRequest
 _START_REVISION = b"\x18"  # WatchCreateRequest
 _PREV_KV, _FRAGMENT = b"\x30\x01", b"\x40\x01"  # WatchCreateRequest
 
-_HEADER_START = re.compile(rb"\x08[\x80-\xff]*[\x00-\x7f]\x10[\x80-\xff]*[\x00-\x7f]\x18")
+_KEY = 0x0A  # KeyValue.key
+_ANY_VARINT = rb"[\x80-\xff]*[\x00-\x7f]"
+_HEADER_START = re.compile(rb"\x08%b\x10%b\x18" % (_ANY_VARINT, _ANY_VARINT))
 """A ResponseHeader as etcd writes it, up to its revision: cluster_id, member_id."""
+_PAIR_AFTER_KEY = re.compile(
+    rb"\x10%b\x18(%b)\x20%b(?:\x2a(%b))?" % (_ANY_VARINT, _ANY_VARINT, _ANY_VARINT, _ANY_VARINT)
+)
+"""A KeyValue as etcd writes it, from its key to its value: create_revision, mod_revision, version
+and the length of the value. A lease may follow the value."""
 
 Fields = list[tuple[int, int | bytes]]
 
@@ -89,36 +96,16 @@ def _bytes(value: int | bytes | None) -> bytes:
 
 
 def _pair(data: bytes) -> tuple[bytes, bytes, int]:
-    """Return the key, value and mod_revision of a KeyValue. Raises like `_fields`, which reads it
-    more slowly."""
-    key = value = b""
-    revision = at = 0
-    size = len(data)
-    while at < size:
-        tag = data[at]
-        at += 1
-        if tag in (0x0A, 0x2A):
-            length = data[at]
-            at += 1
-            if length > 127:
-                length, at = read_varint(data, at - 1)
-            if tag == 0x0A:
-                key = data[at : at + length]
-            else:
-                value = data[at : at + length]
-            at += length
-        elif tag == 0x18:
-            revision, at = read_varint(data, at)
-        elif tag in (0x10, 0x20, 0x30):  # create_revision, version, lease
-            while data[at] > 127:
-                at += 1
-            at += 1
-        else:
-            tag, at = read_varint(data, at - 1)
-            at = skip_field(data, at, tag, {})
-    if at != size:
-        raise Malformed("proto: a field exceeds its message")
-    return key, value, revision
+    """Return the key, value and mod_revision of a KeyValue. Raises like `_fields`."""
+    if len(data) > 2 and data[0] == _KEY and data[1] < 128:
+        end = 2 + data[1]
+        if match := _PAIR_AFTER_KEY.match(data, end):  # a third of the time of `_fields`
+            start = match.end()
+            size = read_varint(data, match.start(2))[0] if match[2] else 0
+            if start + size == len(data):
+                return data[2:end], data[start:], read_varint(data, match.start(1))[0]
+    fields = _message(data)
+    return _bytes(fields.get(1)), _bytes(fields.get(5)), _number(fields.get(3))
 
 
 def _header_revision(header: int | bytes | None) -> Revision:
@@ -283,15 +270,16 @@ class WireCodec:
         return _bytes(_message(data).get(2)).decode(errors="replace")
 
     def _event(self, data: bytes) -> KVEvent:
-        fields = _message(data)
-        key, value, revision = _pair(_bytes(fields.get(2)))
-        previous = fields.get(3)
-        return KVEvent(
-            self._key(key),
-            Revision(revision),
-            None if fields.get(1) else value,
-            None if previous is None else _pair(_bytes(previous))[1],
-        )
+        deleted, pair, previous = False, b"", None
+        for number, value in _fields(data):
+            if number == 2:
+                pair = _bytes(value)
+            elif number == 1:
+                deleted = bool(value)
+            elif number == 3:
+                previous = _pair(_bytes(value))[1]
+        key, content, revision = _pair(pair)
+        return KVEvent(self._key(key), Revision(revision), None if deleted else content, previous)
 
     def _key(self, key: bytes) -> str:
         # Other programs may write keys of any bytes, and watches must not fail on them.

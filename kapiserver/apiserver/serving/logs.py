@@ -6,6 +6,7 @@ The command line sets it up once. A server embedded in another program does not 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 
@@ -31,13 +32,18 @@ class LineFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_./:@+-]+")
+"""Text that needs no quotes."""
+
+
 def _quoted(text: str) -> str:
     # Text from a client must not break a log line or forge another.
-    plain = text and all(c.isalnum() or c in "-_./:@+" for c in text)
-    if plain and text.isascii():
+    if _PLAIN.fullmatch(text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{"".join(c if c.isprintable() else repr(c)[1:-1] for c in escaped)}"'
+    if not escaped.isprintable():
+        escaped = "".join(c if c.isprintable() else repr(c)[1:-1] for c in escaped)
+    return f'"{escaped}"'
 
 
 def set_up(verbosity: int) -> None:

@@ -22,7 +22,7 @@ _PARTS = ("0", "1", "9", "a", " ", "\t", "\n", "\\", "'", '"', "-", ".", ",", "/
 _LENGTHS = (4_000, 8_000, 16_000)
 _LEAST_SECONDS = 0.004
 _GROWTH = 3.2
-_SECONDS_OF_LEAF = 4.0
+_SECONDS_OF_LEAF = 1.0
 """CPU time for the search in one parser."""
 
 

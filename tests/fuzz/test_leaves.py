@@ -47,7 +47,7 @@ def test_seeds(name: str) -> None:
 def test_mutated_texts(name: str) -> None:
     """Changed texts are parsed or raise the parser's errors."""
 
-    @settings(max_examples=60)
+    @settings(max_examples=40)
     @given(mutated(LEAVES[name]) | st.text(max_size=30))
     def check(text: str) -> None:
         parse_leaf(LEAVES[name], text)

@@ -52,6 +52,11 @@ class Api:
         host = self.server.url.removeprefix("https://")
         return http.client.HTTPSConnection(host, timeout=60, context=self._context)
 
+    def reconnect(self) -> None:
+        """Open another connection: the server closes one that is idle for long."""
+        self._connection.close()
+        self._connection = self._connect()
+
     def request(
         self, method: str, path: str, body: Any = None, *, content_type: str = JSON, **headers: str
     ) -> Response:

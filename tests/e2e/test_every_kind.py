@@ -109,6 +109,14 @@ def idle_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     stop(server)
 
 
+@pytest.fixture(autouse=True)
+def fresh_connections(request: pytest.FixtureRequest) -> None:
+    """Each test begins with new connections."""
+    for name in ("api", "idle_api"):
+        if name in request.fixturenames:
+            request.getfixturevalue(name).reconnect()
+
+
 @pytest.fixture(scope="module")
 def served(api: Api) -> dict[tuple[str, str], Served]:
     return discover(api)

@@ -12,6 +12,8 @@ import pytest
 
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.app import serve
 from tests.controllers.waiting import until_gone, wait_until
 
@@ -73,7 +75,11 @@ def test_filled(api, account, secret, namespace):
 
 
 def test_certificate():
-    """With HTTPS the Secret has the CA of the server, and the token authenticates requests."""
+    """With HTTPS the Secret has the CA of the server. The token authenticates requests, whose audit
+    events are marked."""
+
+    async def no_body(_limit):
+        return b""
 
     async def run():
         async with serve(Config(secure_port=0)) as running:
@@ -87,9 +93,17 @@ def test_certificate():
                     if is_filled(event.object):
                         break
             assert decoded(event.object, "ca.crt") == running.ca_file.read_text()
-            token = decoded(event.object, "token")
-            user = await running.app.server.authenticator.authenticate_token(token)
-            assert user.user.name == "system:serviceaccount:default:robot"
+            request = Request(
+                method="GET",
+                path="/api",
+                query={},
+                headers={"Authorization": f"Bearer {decoded(event.object, 'token')}"},
+                info=parse_request_info("GET", "/api", {}),
+                read_body=no_body,
+            )
+            user = await running.app.server.authenticator.authenticate(request)
+            assert user.name == "system:serviceaccount:default:robot"
+            assert request.annotations == {"authentication.k8s.io/legacy-token": user.name}
 
     asyncio.run(run())
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import UTC, datetime
 
 from kapiserver.api.accessors import is_terminating, labels_of
 from kapiserver.api.resource_client import Client, StatusError
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.authenticator import bearer_token
 from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
 from kapiserver.apiserver.authentication.service_account_tokens import (
     LEGACY_ACCOUNT_NAME,
@@ -28,12 +29,14 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
+from kapiserver.apiserver.request import Request
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.store_registry import StoreRegistry
 
 LAST_USED = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
+AUDIT_ANNOTATION = "authentication.k8s.io/legacy-token"
 
 _log = logging.getLogger(__name__)
 
@@ -55,6 +58,17 @@ class LegacyServiceAccountAuthenticator(ServiceAccountAuthenticator):
     ) -> None:
         super().__init__(tokens, stores, clock)
         self._client = client
+
+    def authenticate(self, request: Request) -> Awaitable[User | None] | None:
+        """Return an awaitable of the user of the request's token; None without a token."""
+        token = bearer_token(request)
+        return self._user_of_request(request, token) if token else None
+
+    async def _user_of_request(self, request: Request, token: str) -> User | None:
+        user = await self.user_of(token)
+        if user is not None:
+            request.annotations[AUDIT_ANNOTATION] = user.name
+        return user
 
     def _audiences_of(self, token: str, audiences: Sequence[str]) -> Collection[str]:
         return self._tokens.audiences

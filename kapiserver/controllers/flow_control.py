@@ -122,7 +122,7 @@ class FlowControlBootstrap:
                 await self._create("prioritylevelconfigurations", _level(name))
             for schema in _SCHEMAS:
                 await self._create("flowschemas", _schema(*schema))
-        except (StorageError, StatusError) as error:
+        except (StorageError, StatusError, OSError) as error:  # OSError: no descriptors to import
             _log.info("flow schemas: %s; retrying", error)
             self._server.clock.call_later(RETRY_SECONDS, self._start_now)
 

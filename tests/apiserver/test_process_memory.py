@@ -73,3 +73,24 @@ def test_serve_manages_memory() -> None:
 
     code = cli._run_server.__code__
     assert "manage_memory" in code.co_names + code.co_varnames
+
+
+WITHOUT_DESCRIPTORS = """
+import resource, sys
+from kapiserver.apiserver.serving import process_memory
+
+assert "ctypes" not in sys.modules
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+process_memory.trim()
+assert "ctypes" not in sys.modules
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+process_memory.trim()
+assert "ctypes" in sys.modules
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are those of POSIX")
+def test_trim_without_descriptors() -> None:
+    """A process that has no file descriptor left to import with trims its memory later."""
+    subprocess.run([sys.executable, "-c", WITHOUT_DESCRIPTORS], check=True)

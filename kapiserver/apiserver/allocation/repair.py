@@ -70,7 +70,7 @@ class AllocationRepair:
     async def _run(self) -> None:
         try:
             await self.run_once()
-        except (StorageError, APIError) as error:
+        except (StorageError, APIError, OSError) as error:  # OSError: no descriptors to import
             _log.info("the repair of service addresses and ports failed, retrying: %s", error)
         self._timer = self._server.clock.call_later(INTERVAL_SECONDS, self._start_run)
 

@@ -58,7 +58,8 @@ def trim_in_thread() -> None:
 
 def trim() -> None:
     """Return free memory to the system, if the C library is glibc."""
-    import ctypes  # takes 9 ms to import; not at start-up
-
+    # OSError: the process has no file descriptor left to import with.
     with contextlib.suppress(AttributeError, OSError, TypeError):
+        import ctypes  # takes 9 ms to import; not at start-up
+
         ctypes.CDLL(None).malloc_trim(0)

@@ -244,7 +244,7 @@ def _record(objects: dict[str, Tree], event: Event) -> None:
 
 
 def _differences(objects: dict[str, Tree], items: list[Tree]) -> list[Event]:
-    """Return the events that lead from the known objects to a new list; updates `known`."""
+    """Return the events that lead from the known objects to a new list; updates `objects`."""
     current = {_key(item): item for item in items}
     events = [Event("DELETED", obj) for key, obj in objects.items() if key not in current]
     for key, item in current.items():

@@ -337,7 +337,8 @@ def test_list_kind_has_metadata_and_items() -> None:
 
 
 def test_scheme_loads_types_on_first_use() -> None:
-    """Making a Scheme imports no group's package, and a lookup imports only what it needs."""
+    """Making a Scheme imports no group's package; a lookup imports only the packages that it
+    needs."""
     code = """
 import sys
 from kapiserver.api.group import GroupVersionKind

@@ -1,4 +1,4 @@
-"""Invalid input: the response is a Status, never a 500, and the server goes on."""
+"""Invalid input: the response is a Status, never a 500, and the server keeps serving."""
 
 import base64
 import itertools

@@ -1,4 +1,4 @@
-"""What clients may hold before they authenticate: connections and headers."""
+"""Limits on clients before they authenticate: connections, handshakes and headers."""
 
 import asyncio
 import contextlib

@@ -88,8 +88,8 @@ def test_checks(headers: dict[str, str], checks: list[str]) -> None:
     assert texts == checks
 
 
-def test_nothing() -> None:
-    """A request without such headers impersonates nobody."""
+def test_no_headers() -> None:
+    """A request without Impersonate-* headers impersonates no user."""
     assert parse_impersonation({"Accept": "*/*", "If-Match": "x"}) is None
 
 

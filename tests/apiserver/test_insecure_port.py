@@ -1,4 +1,4 @@
-"""What the insecure port refuses, so that a web page cannot act as an administrator."""
+"""Requests that the insecure port refuses, so that a web page cannot act as an administrator."""
 
 import http.client
 import json

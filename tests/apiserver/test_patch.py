@@ -18,7 +18,7 @@ def path(api, core):
 
 
 def test_merge(api, path):
-    """A merge patch replaces values and removes what is null."""
+    """A merge patch replaces values and removes those that are null."""
     response = api.patch(path, {"data": {"k": "w", "gone": None}})
     assert response.status == 200
     assert response.json["data"] == {"k": "w"}

@@ -14,8 +14,8 @@ AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 
 
 def test_policy(make_server, tmp_path):
-    """Every role and binding exists when the server is ready. A second start completes what was
-    taken away, and leaves alone what was added or is marked."""
+    """A second start restores missing rules and subjects, and keeps added ones and roles whose
+    annotation forbids updates."""
     storage = f"sqlite:{tmp_path}/store.db"
     server = make_server(authorization_mode=("RBAC",), storage=storage, controllers=("-*",))
     api = server.api

@@ -38,7 +38,7 @@ def test_field_managers(api, collection, name, manager):
 
 
 UNOWNED = {"serviceaccounts/default"}
-"""Objects of which the server sets only name and namespace, which nobody manages."""
+"""Objects without managedFields: the server sets only their name and namespace."""
 
 
 def test_everything_has_managers(own_server):

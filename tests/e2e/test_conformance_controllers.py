@@ -164,8 +164,8 @@ def test_scopes(api: Api, core: str, inside: str, outside: str, spec: Tree) -> N
 
 
 def test_status_of_a_quota(api: Api, core: str, namespace: str) -> None:
-    """ResourceQuota should apply changes to a resourcequota status, and manage the lifecycle: what
-    is written to the status leaves the limits alone, and the count comes back."""
+    """ResourceQuota should apply changes to a resourcequota status, and manage the lifecycle:
+    writes of the status keep the limits, and the controller restores the count."""
     path = f"{core}/resourcequotas"
     limits = {"cpu": "500m", "memory": "500Mi"}
     _quota(api, core, "q", limits)
@@ -222,8 +222,8 @@ def test_budgets(api: Api, core: str, namespace: str) -> None:
 
 
 def test_services_without_pods(api: Api, core: str, namespace: str) -> None:
-    """EndpointSlice and EndpointsController should create and delete what is behind a Service with
-    a selector that matches no pods."""
+    """EndpointSlice and EndpointsController should create and delete the Endpoints and slices of a
+    Service whose selector matches no pods."""
     spec = {"selector": {"does-not-match": "anything"}, "ports": [{"port": 80}]}
     api("POST", f"{core}/services", {**meta("s"), "spec": spec})
     endpoints = wait_until(api, f"{core}/endpoints", "s", lambda obj: True)

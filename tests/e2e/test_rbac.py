@@ -61,7 +61,8 @@ def user(server: Server, tmp_path: Path) -> Callable[..., str]:
 
 
 def test_no_rights(user: Callable[..., str]) -> None:
-    """A user without a binding may see who it is and discover the API, and nothing else."""
+    """A user without a binding may create a SelfSubjectReview and discover the API, and nothing
+    else."""
     assert "jane" in user("jane", "auth", "whoami")
     assert "deployments" in user("jane", "api-resources")
     refusal = user("jane", "get", "pods", fails=True)

@@ -186,7 +186,7 @@ class Model(RuleBasedStateMachine):
         if after < self.oldest:
             assert isinstance(self.run(recorder.end()), Compacted)
         elif len(self.watches) < 5:
-            # What it has to show of the past must not be compacted before it is read.
+            # The watch must have read its history before that is compacted.
             watch.request_progress()
             self.run(recorder.wait_until(lambda: recorder.progressed))
             self.watches.append((prefix, after, recorder, watch))

@@ -147,8 +147,8 @@ def test_generate_name() -> None:
 
 
 def test_generate_name_tries_eight_times() -> None:
-    """A generated name that exists is generated again; after eight attempts the client is told to
-    retry."""
+    """A generated name that exists is generated again; after eight attempts the error has a
+    Retry-After."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")

@@ -46,7 +46,7 @@ STORED = {
     for stored_resource in SCHEME.stored_resources()
 }
 
-# What kube-apiserver calls the object `x`, in the namespace `default` where it has one.
+# The key of the object `x` in kube-apiserver; namespaced objects are in `default`.
 KEYS = {
     ("", "configmaps"): "configmaps/default/x",
     ("", "endpoints"): "services/endpoints/default/x",

@@ -1,4 +1,4 @@
-"""What waits for slow watchers: the limit of one and of all."""
+"""Backlogs of slow watchers: the limit of one watcher and of all together."""
 
 from __future__ import annotations
 

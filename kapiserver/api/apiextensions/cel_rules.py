@@ -33,12 +33,12 @@ _REASONS = (
 @dataclass(slots=True)
 class _Costs:
     total: int = 0
-    known: list[tuple[int, str]] = field(default_factory=list)
+    by_path: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, path: Path, cost: int) -> None:
         """Record the cost of an expression."""
         self.total = min(self.total + cost, MAX_COST)
-        self.known.append((cost, path.text))
+        self.by_path.append((cost, path.text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def check(structural: Structural, path: Path) -> list[FieldError]:
     costs = _Costs()
     errors = list(_check(structural, _Place(path, 1, None, True), costs))
     if costs.total > SCHEMA_LIMIT:
-        for _, rule_path in heapq.nlargest(_MOST_EXPENSIVE, costs.known):
+        for _, rule_path in heapq.nlargest(_MOST_EXPENSIVE, costs.by_path):
             detail = "contributed to estimated rule & messageExpression cost total exceeding cost "
             errors.append(forbidden(Path(rule_path), f"{detail}limit for entire OpenAPIv3 schema"))
         description = (

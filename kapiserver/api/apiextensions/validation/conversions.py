@@ -38,9 +38,9 @@ def validate_conversion(
         else:
             yield from _client(config, old, config_path, checks_bundle=checks_bundle)
         old_versions = ((old or {}).get("webhook") or {}).get("conversionReviewVersions") or []
-        requires_known = not old_versions or bool(set(old_versions) & set(REVIEW_VERSIONS))
+        require_supported = not old_versions or bool(set(old_versions) & set(REVIEW_VERSIONS))
         yield from _review_versions(
-            versions, path / "conversionReviewVersions", known=requires_known
+            versions, path / "conversionReviewVersions", require_supported=require_supported
         )
         return
     detail = "should not be set when strategy is not set to Webhook"
@@ -50,7 +50,9 @@ def validate_conversion(
         yield forbidden(path / "conversionReviewVersions", detail)
 
 
-def _review_versions(versions: list[str], path: Path, *, known: bool) -> Iterator[FieldError]:
+def _review_versions(
+    versions: list[str], path: Path, *, require_supported: bool
+) -> Iterator[FieldError]:
     if not versions:
         yield required(path)
         return
@@ -61,7 +63,7 @@ def _review_versions(versions: list[str], path: Path, *, known: bool) -> Iterato
             continue
         unique_versions.add(version)
         yield from (invalid(path[index], version, text) for text in names.dns1035_label(version))
-    if known and not unique_versions & set(REVIEW_VERSIONS):
+    if require_supported and not unique_versions & set(REVIEW_VERSIONS):
         detail = f"must include at least one of {', '.join(REVIEW_VERSIONS)}"
         yield invalid(path, versions, detail)
 

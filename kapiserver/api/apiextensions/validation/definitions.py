@@ -192,7 +192,7 @@ def _version_fields(
         old_schemas = [_schema_of(old_version) for old_version in (old or {}).get("versions") or ()]
         schema_path = path / schema_field / "openAPIV3Schema"
         yield from validate_schema(
-            schema, schema_path, has_status=has_status, known=schema in old_schemas
+            schema, schema_path, has_status=has_status, is_old=schema in old_schemas
         )
     if "subresources" in parts:
         yield from validate_subresources(version.get("subresources") or {}, path / "subresources")

@@ -44,15 +44,15 @@ _ROOT_KEYWORDS = {
 
 
 def validate_schema(
-    schema: Tree, path: Path, *, has_status: bool, known: bool
+    schema: Tree, path: Path, *, has_status: bool, is_old: bool
 ) -> Iterator[FieldError]:
-    """Yield the errors of a schema; `known` if an old version has it, so that its rules are
+    """Yield the errors of a schema; `is_old` if an old version has it, so that its rules are
     valid."""
     if has_status:
         yield from _root(schema, path)
     problems = structural_rules.check(schema, path)
     yield from problems
-    if not problems and not known:
+    if not problems and not is_old:
         yield from cel.check_rules(structural.compile(schema), path)
 
 

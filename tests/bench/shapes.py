@@ -160,14 +160,22 @@ def delete(path: str, body: Any = None) -> Call:
 MANY = f"{CONFIG_MAPS}/many"
 
 
+REMOVE = (patch(MANY, MERGE, {"metadata": {"finalizers": None}}), delete(MANY))
+
+
+def absent(_: int) -> tuple[Call, ...]:
+    """Remove the ConfigMap."""
+    return REMOVE
+
+
 def small(_: int) -> list[Call]:
     """Make a ConfigMap of one key."""
-    return [delete(MANY), post(CONFIG_MAPS, config_map(1))]
+    return [*REMOVE, post(CONFIG_MAPS, config_map(1))]
 
 
 def large(n: int) -> list[Call]:
     """Make a ConfigMap of n keys."""
-    return [delete(MANY), post(CONFIG_MAPS, config_map(n))]
+    return [*REMOVE, post(CONFIG_MAPS, config_map(n))]
 
 
 def without(path: str) -> Callable[[int], list[Call]]:
@@ -225,9 +233,9 @@ SHAPES = (
     Shape(name="create NetworkPolicy, ipBlocks", known=20_000,
           before=without(f"{POLICIES}/many"), call=lambda n: post(POLICIES, policy(n))),
     Shape(name="create ConfigMap, keys", known=120_000,
-          before=without(MANY), call=lambda n: post(CONFIG_MAPS, config_map(n))),
+          before=absent, call=lambda n: post(CONFIG_MAPS, config_map(n))),
     Shape(name="create ConfigMap, keys, YAML", known=50_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(
               CONFIG_MAPS,
               b"kind: ConfigMap\napiVersion: v1\nmetadata: {name: many}\ndata:\n"
@@ -250,33 +258,33 @@ SHAPES = (
               "Pod", "many",
               spec={"containers": [CONTAINER], "tolerations": [{"operator": "?"}] * n}))),
     Shape(name="create ConfigMap, ownerReferences", known=20_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(CONFIG_MAPS, metadata(n, ownerReferences=owners(n)))),
     Shape(name="create ConfigMap, the same ownerReference", known=20_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(CONFIG_MAPS, metadata(n, ownerReferences=owners(1) * n))),
     Shape(name="create ConfigMap, labels", known=50_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(CONFIG_MAPS, metadata(n, labels=flat(n)))),
     Shape(name="create ConfigMap, bad labels", known=50_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(
               CONFIG_MAPS, metadata(n, labels={f"-{i}": "-" for i in range(n)}))),
     Shape(name="create ConfigMap, annotations", known=20_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(CONFIG_MAPS, metadata(n, annotations=flat(n)))),
     Shape(name="create ConfigMap, finalizers", known=50_000,
-          before=lambda _: [patch(MANY, MERGE, {"metadata": {"finalizers": None}}), delete(MANY)],
+          before=absent,
           call=lambda n: post(
               CONFIG_MAPS, metadata(n, finalizers=[f"a.b/f{i}" for i in range(n)]))),
     Shape(name="create ConfigMap, managedFields", known=50_000,
-          before=lambda _: [patch(MANY, MERGE, {"metadata": {"finalizers": None}}), delete(MANY)],
+          before=absent,
           call=lambda n: post(CONFIG_MAPS, metadata(n, managedFields=fields_of(n)))),
     Shape(name="create ConfigMap, unknown fields", known=50_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(CONFIG_MAPS, config_map(1) | flat(n))),
     Shape(name="create ConfigMap, repeated keys", known=50_000,
-          before=without(MANY),
+          before=absent,
           call=lambda n: post(
               CONFIG_MAPS, b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"many"},'
               b'"data":{%b}}' % b",".join([b'"k":"v"'] * n))),
@@ -337,7 +345,7 @@ SHAPES = (
           before=small,
           call=lambda n: patch(f"{MANY}?fieldManager=a&force=true", APPLY, config_map(n))),
     Shape(name="apply again, keys", known=50_000,
-          before=lambda n: [delete(MANY), patch(
+          before=lambda n: [*REMOVE, patch(
               f"{MANY}?fieldManager=a&force=true", APPLY, config_map(n))],
           call=lambda n: patch(f"{MANY}?fieldManager=a&force=true", APPLY, config_map(n // 2))),
     Shape(name="apply custom object, keys", known=100_000,
@@ -372,11 +380,11 @@ SHAPES = (
           ("JSON", JSON, ""), ("pretty", JSON, "?pretty=true"), ("YAML", YAML, ""),
           ("CBOR", CBOR, ""), ("Table with object", TABLE, "?includeObject=Object"))),
     Shape(name="GET ConfigMap, labels, metadata",  known=50_000,
-          before=lambda n: [delete(MANY), post(CONFIG_MAPS, metadata(n, labels=flat(n)))],
+          before=lambda n: [*REMOVE, post(CONFIG_MAPS, metadata(n, labels=flat(n)))],
           call=lambda n: get(
               MANY, accept=f"{JSON};as=PartialObjectMetadata;v=v1;g=meta.k8s.io")),
     Shape(name="list by label, labels", known=50_000,
-          before=lambda n: [delete(MANY), post(CONFIG_MAPS, metadata(n, labels=flat(n)))],
+          before=lambda n: [*REMOVE, post(CONFIG_MAPS, metadata(n, labels=flat(n)))],
           call=lambda n: get(f"{CONFIG_MAPS}?labelSelector=k1")),
     Shape(name="GET custom object, free keys, YAML", known=50_000,
           before=custom(FREE, flat), call=lambda n: get(f"{WIDGETS}/many", accept=YAML)),
@@ -386,7 +394,7 @@ SHAPES = (
     Shape(name="delete ConfigMaps, keys", known=80_000,
           before=large, call=lambda _: delete(CONFIG_MAPS)),
     # Watches.
-    *(Shape(name=f"watch as {name}, keys", known=80_000, before=without(MANY),
+    *(Shape(name=f"watch as {name}, keys", known=80_000, before=absent,
             watch=get(f"{CONFIG_MAPS}?watch=1&timeoutSeconds=4{query}", accept=accept),
             call=lambda n: post(CONFIG_MAPS, config_map(n)))
       for name, accept, query in (

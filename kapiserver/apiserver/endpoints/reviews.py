@@ -54,7 +54,8 @@ async def serve_review(server: Server, request: Request, target: Target) -> AnyR
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_review(server, target, request.caller(), options, body)
-    return plain_response(server, response_format, tree, 201)
+    run = server.stores.offloader.run
+    return await run(body.cost, plain_response, server, response_format, tree, 201)
 
 
 async def create_review(

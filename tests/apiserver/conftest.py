@@ -142,14 +142,14 @@ class Server:
         )
         self._thread.start()
         started.wait(60)
-        self.loop, self._stop, self._running = handles
-        self.api = Api(int(self._running.url.rpartition(":")[2]))
+        self.loop, self._stop, self.running = handles
+        self.api = Api(int(self.running.url.rpartition(":")[2]))
 
     def compact(self) -> None:
         """Compact the store at its current revision."""
 
         async def run() -> None:
-            kv = self._running.app.kv
+            kv = self.running.app.kv
             await kv.compact(await kv.current_revision())
 
         asyncio.run_coroutine_threadsafe(run(), self.loop).result(60)

@@ -12,6 +12,10 @@ from types import FrameType
 
 import pytest
 
+from kapiserver.api.errors import MAX_ERRORS
+from kapiserver.apiserver.authentication.user import UNSECURED
+from kapiserver.apiserver.request import MAX_PARAMETERS, parse_query
+from kapiserver.storage.offload import QUEUED_PER_USER, REQUESTER, Requester
 from tests.apiserver.conftest import Api, Server
 from tests.bench.shapes import SHAPES, Call, Shape
 
@@ -113,3 +117,40 @@ def test_list_that_is_too_large_for_yaml(server: Server) -> None:
     assert "request application/json, or pages with limit" in refused.body.decode()
     assert server.api.get(f"{maps}?limit=2", accept="application/yaml").status == 200
     assert server.api.get(maps).status == 200
+
+
+def test_too_much_queued_work(server: Server) -> None:
+    """A user whose long work fills their part of the queue gets 429 with Retry-After. Their small
+    requests go on, and large ones when the queue has room again."""
+    offloader, opened = server.running.app.server.stores.offloader, threading.Event()
+
+    async def fill() -> None:
+        REQUESTER.set(Requester(UNSECURED.name))
+        queued = [offloader.run_in_thread(opened.wait, 30) for _ in range(QUEUED_PER_USER + 1)]
+        await asyncio.gather(*queued)
+
+    filled = asyncio.run_coroutine_threadsafe(fill(), server.loop)
+    maps = "/api/v1/namespaces/kube-node-lease/configmaps"
+    large = {"metadata": {"name": "large"}, "data": {f"k{n}": "v" for n in range(VALUES)}}
+    refused = server.api.post(maps, large)
+    assert (refused.status, refused.headers["Retry-After"]) == (429, "1")
+    assert refused.json["reason"] == "TooManyRequests"
+    assert server.api.post(maps, {"metadata": {"name": "small"}}).status == 201
+    opened.set()
+    filled.result(60)
+    assert server.api.post(maps, large).status == 201
+
+
+def test_very_many_errors(server: Server) -> None:
+    """An answer lists a bounded number of field errors."""
+    labels = {f"-{number}": "-" for number in range(MAX_ERRORS)}
+    body = {"metadata": {"name": "bad", "labels": labels}}
+    refused = server.api.post("/api/v1/namespaces/default/configmaps", body)
+    assert refused.status == 422
+    assert len(refused.json["details"]["causes"]) == MAX_ERRORS
+
+
+def test_very_many_parameters() -> None:
+    """A query with more parameters than Go parses is empty."""
+    assert len(parse_query("&".join(["a=b"] * MAX_PARAMETERS))["a"]) == MAX_PARAMETERS
+    assert parse_query("&".join(["a=b"] * (MAX_PARAMETERS + 1))) == {}

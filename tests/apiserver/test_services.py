@@ -244,7 +244,7 @@ def test_allocations_match_services(make_server, seed):
     eventually(lambda: own.api.get(KUBERNETES), lambda response: response.status == 200)
 
     async def leaked():
-        repair = AllocationRepair(own._running.app.server)
+        repair = AllocationRepair(own.running.app.server)
         await repair.run_once()
         return repair._previous
 

@@ -66,6 +66,13 @@ def test_not_acceptable(header):
     assert str(caught.value) == f"only the following media types are accepted: {ALL}"
 
 
+def test_many_parameters():
+    """A media range with very many parameters does not count, so that parsing it takes no time."""
+    assert negotiate_output(f"{JSON.name}{';a=b' * 99}", MEDIA_TYPES).media is JSON
+    with pytest.raises(NotAcceptable):
+        negotiate_output(f"{JSON.name}{';a=b' * 101}", MEDIA_TYPES)
+
+
 def test_conversion():
     """`as`, `g` and `v` name a kind; the endpoint decides whether it supports the kind."""
     table = GroupVersionKind("meta.k8s.io", "v1", "Table")

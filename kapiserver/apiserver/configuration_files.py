@@ -15,7 +15,6 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Tree
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.yaml import YAMLSerializer
 
 MAX_BYTES = 1 << 20
 """The largest file that is read."""
@@ -52,6 +51,10 @@ def read_configuration(
 ) -> Tree:
     """Return the object of a file, valid. `what` names the file's purpose in errors. Raises
     BadConfiguration."""
+    from kapiserver.codecs.yaml import (
+        YAMLSerializer,
+    )  # loads PyYAML; most servers have no such file
+
     try:
         with file.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)

@@ -51,9 +51,7 @@ def read_configuration(
 ) -> Tree:
     """Return the object of a file, valid. `what` names the file's purpose in errors. Raises
     BadConfiguration."""
-    from kapiserver.codecs.yaml import (
-        YAMLSerializer,
-    )  # loads PyYAML; most servers have no such file
+    from kapiserver.codecs.yaml import YAMLSerializer  # most servers have no such file
 
     try:
         with file.open("rb") as stream:

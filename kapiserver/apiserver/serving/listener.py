@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TypeAlias, cast
 
 from aiohttp import web
@@ -260,7 +260,7 @@ async def _write_response(
         bytes_sent = 0 if omit_body else len(response.body)
         if bytes_sent > WRITE_BYTES:  # TLS encrypts what it is given at once
             transport.write(head)
-            await _write_slices(raw, _cut(response.body))
+            await _write_slices(raw, _single_slice(response.body))
         else:
             transport.write(head if omit_body else head + response.body)
             await _wait_writable(raw)
@@ -281,9 +281,13 @@ async def _write_response(
     return outcome, KEEP_ALIVE if keep_alive else CLOSE
 
 
-async def _cut(body: bytes) -> AsyncIterator[bytes]:
-    for start in range(0, len(body), WRITE_BYTES):
-        yield body[start : start + WRITE_BYTES]
+async def _single_slice(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def _cut(piece: bytes) -> Iterator[bytes]:
+    for start in range(0, len(piece), WRITE_BYTES):
+        yield piece[start : start + WRITE_BYTES]
 
 
 async def _write_slices(
@@ -294,14 +298,15 @@ async def _write_slices(
     """Write slices at the speed of the client; return the bytes written. Raises TimeoutError."""
     bytes_sent = 0
     async for piece in slices:
-        if raw.transport is None:
-            raise ConnectionResetError
-        framed = frame(piece)
-        raw.transport.write(framed)
-        bytes_sent += len(framed)
-        # For a fast client drain() returns at once; yield to other requests all the same.
-        await _wait_writable(raw)
-        await asyncio.sleep(0)
+        for part in _cut(piece):
+            if raw.transport is None:
+                raise ConnectionResetError
+            framed = frame(part)
+            raw.transport.write(framed)
+            bytes_sent += len(framed)
+            # For a fast client drain() returns at once; yield to other requests all the same.
+            await _wait_writable(raw)
+            await asyncio.sleep(0)
     return bytes_sent
 
 

@@ -38,6 +38,7 @@ from kapiserver.storage.sqlite_damage import (
 )
 from kapiserver.storage.sqlite_errors import translate_errors
 from kapiserver.storage.sqlite_layout import check_layout, update_layout
+from kapiserver.storage.sqlite_wal import has_lost_transactions
 
 EMPTY_STORE_REVISION = Revision(1)
 WAL_LIMIT = 32 << 20
@@ -128,15 +129,18 @@ class Database:
         counts: RemainingCounts | None = None,
         *,
         exclusive: bool = False,
+        first: bool = True,
     ) -> None:
         """Open the file, or a new store in memory, and create missing tables. Raises Corrupt,
         Unavailable.
 
         exclusive   no other connection can be opened, and SQLite needs no file for the index of
                     its write-ahead log
+        first       no other connection is open
         """
         self._path = path
         self._exclusive = exclusive
+        self._first = first
         self._counts = counts or RemainingCounts()
         self._wal = f"{path}-wal"
         self._truncate_at = 0
@@ -160,6 +164,8 @@ class Database:
             run("PRAGMA locking_mode = EXCLUSIVE")
         layout = check_layout(self._sql, self._path)
         if self._path is not None:
+            if self._first:
+                self._check_wal()  # before the first write, which may start the log again
             if not layout:
                 run("PRAGMA auto_vacuum = INCREMENTAL")
             # Deleted values are scrubbed; free pages are returned to the file system.
@@ -180,6 +186,16 @@ class Database:
             damage = find_damage(self._sql)
         if damage:
             raise Damaged(f"{self._path}: {damage}")
+
+    def _check_wal(self) -> None:
+        """Raise Damaged if SQLite could not read the whole write-ahead log of a crash."""
+        try:
+            _, frames, _ = self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.OperationalError:  # the disk is full
+            return
+        page_size = self._sql.execute("PRAGMA page_size").fetchone()[0]
+        if has_lost_transactions(Path(self._wal), max(frames, 0), page_size):
+            raise Damaged(f"{self._wal}: transactions at its end are unreadable")
 
     def interrupt(self) -> None:
         """Make a statement that runs in another thread fail with Unavailable."""

@@ -28,7 +28,7 @@ class Readers:
         """Return `query(database)`, on the connection of the current thread."""
         database: Database | None = getattr(self._thread_local, "database", None)
         if database is None:
-            database = self._thread_local.database = Database(self._path, self._counts)
+            database = self._thread_local.database = Database(self._path, self._counts, first=False)
             self._databases.append(database)
         return query(database)
 

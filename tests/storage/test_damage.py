@@ -133,6 +133,63 @@ def test_flipped_bytes(store: Store, tmp_path: Path) -> None:
     assert all(results.values()), results
 
 
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes, list[int]]:
+    """The file and the write-ahead log of a store that was not closed, and the length of the log
+    after each of 20 transactions."""
+    path = tmp_path_factory.mktemp("crashed") / "store.db"
+    log, sizes = Path(f"{path}-wal"), []
+    with closing(Database(path)) as database:
+        for number in range(20):
+            database.apply([Write(f"/{number}", bytes(3000), 0)])
+            sizes.append(log.stat().st_size)
+        return path.read_bytes(), log.read_bytes(), sizes
+
+
+def reopened(path: Path, content: bytes, log: bytes) -> Revision:
+    """The newest revision of a store with these files. Raises Damaged."""
+    path.write_bytes(content)
+    Path(f"{path}-wal").write_bytes(log)
+    try:
+        with closing(Database(path)) as database:
+            database.check()
+            return database.revision()
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def test_flipped_bytes_in_the_log(crashed: tuple[bytes, bytes, list[int]], tmp_path: Path) -> None:
+    """A write-ahead log with a flipped byte is refused. If its end is missing, a crash cut it off,
+    and the last transaction did not happen."""
+    content, log, sizes = crashed
+    path = tmp_path / "store.db"
+    newest = reopened(path, content, log)
+    assert newest == 1 + len(sizes)
+    rng = random.Random(0)
+    for at in (*range(32), *(rng.randrange(sizes[-3]) for _ in range(60))):
+        changed = bytearray(log)
+        changed[at] ^= 1 << rng.randrange(8)
+        with pytest.raises(Damaged):
+            reopened(path, content, bytes(changed))
+    for length in range(sizes[-2], sizes[-1], 500):
+        assert reopened(path, content, log[:length]) == newest - 1
+
+
+def test_restarted_log(tmp_path: Path) -> None:
+    """Frames of before the log's last restart are not taken for lost transactions."""
+    path = tmp_path / "store.db"
+    with closing(Database(path)) as database:
+        for number in range(30):
+            database.apply([Write(f"/{number}", bytes(3000), 0)])
+        with closing(sqlite3.connect(path)) as other:
+            other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        database.apply([Write("/last", b"value", 0)])
+        files = path.read_bytes(), Path(f"{path}-wal").read_bytes()
+        newest = database.revision()
+    assert reopened(tmp_path / "copy.db", *files) == newest
+
+
 def damage_value(path: Path, key: str) -> None:
     """Change a byte of the newest value of a key in the file."""
     with closing(sqlite3.connect(path)) as sql:

@@ -1,0 +1,1 @@
+"""Loads a server for minutes, kills it again and again, and reports what became of it."""

@@ -1,0 +1,201 @@
+"""Nothing stays in memory of objects that are deleted, of dry runs and of watches that end."""
+
+import asyncio
+import gc
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.config import Config
+from kapiserver.app import RunningServer, serve
+from kapiserver.storage import object_reader, watch_cache
+from tests.e2e.every_kind import objects
+
+JSON, MERGE, APPLY = (
+    "application/json",
+    "application/merge-patch+json",
+    "application/apply-patch+yaml",
+)
+WARM_UP = 3
+"""Rounds before the first count: tables of types are made when they are first needed."""
+ROUNDS, MANY_ROUNDS = 5, 500
+GROUPS = 6
+"""Tests that share the kinds of the slow test."""
+TIMEOUT_SECONDS = 60
+
+Tree = dict[str, Any]
+
+
+class _Client:
+    """One connection of the administrator."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, method: str, path: str, body: Tree | None = None, type: str = JSON) -> None:
+        data = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAccept: {JSON}\r\n"
+            f"Content-Type: {type}\r\nContent-Length: {len(data)}\r\n\r\n"
+        )
+        self.writer.write(head.encode() + data)
+
+    async def __call__(
+        self, method: str, path: str, body: Tree | None = None, type: str = JSON
+    ) -> Tree:
+        status, content = await self.request(method, path, body, type)
+        assert status in (200, 201), (method, path, content)
+        tree: Tree = json.loads(content)
+        return tree
+
+    async def request(
+        self, method: str, path: str, body: Tree | None = None, type: str = JSON
+    ) -> tuple[int, bytes]:
+        self.send(method, path, body, type)
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
+        return int(head.split()[1]), await self._content(head)
+
+    async def _content(self, head: str) -> bytes:
+        _, found, length = head.partition("content-length: ")
+        if found:
+            return await self.reader.readexactly(int(length.split()[0]))
+        content = b""
+        while size := int(await self.reader.readline(), 16):
+            content += (await self.reader.readexactly(size + 2))[:-2]
+        await self.reader.readline()
+        return content
+
+    async def close(self) -> None:
+        self.writer.close()
+        await self.writer.wait_closed()
+
+
+@asynccontextmanager
+async def _connection(port: int) -> AsyncIterator[_Client]:
+    client = _Client(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 24))
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def _collections(api: _Client) -> dict[tuple[str, str], str]:
+    """The path of the collection of each version and kind."""
+    groups = (await api("GET", "/apis"))["groups"]
+    paths = {"v1": "/api/v1"} | {
+        version["groupVersion"]: f"/apis/{version['groupVersion']}"
+        for group in groups
+        for version in group["versions"]
+    }
+    collections = {}
+    for version, path in paths.items():
+        for resource in (await api("GET", path))["resources"]:
+            if "/" not in resource["name"]:
+                scope = "/namespaces/default" if resource["namespaced"] else ""
+                collections[version, resource["kind"]] = f"{path}{scope}/{resource['name']}"
+    return collections
+
+
+async def _replace(api: _Client, path: str) -> None:
+    """Change an object with a PUT; repeat it when a controller has changed the object."""
+    status = 409
+    while status == 409:
+        latest = await api("GET", path)
+        latest["metadata"].setdefault("annotations", {})["round"] = "1"
+        status, content = await api.request("PUT", path, latest)
+    assert status == 200, content
+
+
+async def _round(api: _Client, port: int, collection: str, obj: Tree) -> None:
+    """Do all that a client may do with an object, and delete it."""
+    path = f"{collection}/{obj['metadata']['name']}"
+    selector = f"fieldSelector=metadata.name={obj['metadata']['name']}"
+    async with asyncio.timeout(TIMEOUT_SECONDS), _connection(port) as watch:
+        await api("POST", f"{collection}?dryRun=All", obj)
+        await api("POST", collection, obj)
+        watch.send("GET", f"{collection}?watch=1&{selector}")
+        await watch.reader.readuntil(b'"ADDED"')
+        await api("PATCH", path, {"metadata": {"labels": {"round": "1"}}}, MERGE)
+        await watch.reader.readuntil(b'"MODIFIED"')
+        await api("PATCH", f"{path}?dryRun=All", {"metadata": {"labels": {"round": "2"}}}, MERGE)
+        labels = {"metadata": {"labels": {"applied": "1"}}}
+        applied = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]} | labels
+        await api("PATCH", f"{path}?fieldManager=test&force=true", applied, APPLY)
+        await _replace(api, path)
+        await api("GET", f"{collection}?{selector}")
+        await api("DELETE", f"{path}?dryRun=All")
+        await api("DELETE", f"{path}?gracePeriodSeconds=0")
+        await watch.reader.readuntil(b'"DELETED"')
+
+
+def _living(running: RunningServer) -> Counter[str]:
+    """How many objects of each of our types there are, without those in the rings of recent events,
+    which keep objects for watches that resume."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch_cache, "MIN_RECENT_EVENTS", 0)
+        patch.setattr(watch_cache, "RECENT_SECONDS", -1.0)
+        for store in running.app.server.stores.in_use():
+            store.cache._trim(running.app.server.clock.now())
+    gc.collect()
+    types = Counter(type(obj) for obj in gc.get_objects())
+    return Counter(
+        {
+            f"{type_.__module__}.{type_.__qualname__}": count
+            for type_, count in types.items()
+            if str(type_.__module__).startswith("kapiserver.")
+        }
+    )
+
+
+async def _grown(running: RunningServer, rounds: int, group: slice) -> dict[str, Counter[str]]:
+    """By kind or groups of kinds: the types of which more objects live after the rounds, at least
+    one more for each round."""
+    port = int(running.url.rpartition(":")[2])
+    async with _connection(port) as api:
+        collections = await _collections(api)
+        kinds = [obj for obj in objects() if (obj["apiVersion"], obj["kind"]) in collections]
+        for obj in kinds:
+            obj["metadata"].pop("namespace", None)
+            for field in {"involvedObject", "regarding"} & obj.keys():
+                obj[field]["namespace"] = "default"
+        grown = {}
+        batches = [[obj] for obj in kinds[group]] if rounds == MANY_ROUNDS else [kinds[group]]
+        for batch in batches:
+            before: Counter[str] = Counter()
+            for number in range(WARM_UP + rounds):
+                if number == WARM_UP:
+                    before = _living(running)
+                for obj in batch:
+                    await _round(api, port, collections[obj["apiVersion"], obj["kind"]], obj)
+            growth = {name: count - before[name] for name, count in _living(running).items()}
+            leaks = Counter({name: count for name, count in growth.items() if count >= rounds})
+            if leaks:
+                grown[",".join(obj["kind"] for obj in batch)] = leaks
+        return grown
+
+
+def _leaks(monkeypatch: pytest.MonkeyPatch, rounds: int, group: slice) -> dict[str, Counter[str]]:
+    # A store of a deleted definition stays until no request can use it.
+    monkeypatch.setattr(object_reader, "MAX_REQUEST_SECONDS", 0.0)
+
+    async def run() -> dict[str, Counter[str]]:
+        async with serve(Config(secure_port=None, insecure_port=0)) as running:
+            return await _grown(running, rounds, group)
+
+    return asyncio.run(run())
+
+
+def test_no_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No type has one more object for each time that objects of every kind come and go."""
+    assert _leaks(monkeypatch, ROUNDS, slice(None)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_leaks_in_many_rounds(monkeypatch: pytest.MonkeyPatch, group: int) -> None:
+    """The same for each kind alone, often enough that what stays is seen."""
+    assert _leaks(monkeypatch, MANY_ROUNDS, slice(group, None, GROUPS)) == {}

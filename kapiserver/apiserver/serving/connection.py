@@ -82,6 +82,7 @@ class Connection(web.RequestHandler):
     """One client's connection."""
 
     __slots__ = (
+        "__weakref__",
         "_abort_handshake",
         "_body_bytes",
         "_certificate",

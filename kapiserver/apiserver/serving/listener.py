@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TypeAlias, cast
 
@@ -152,7 +153,8 @@ class Listener(web.Server):
             return connection.refuse(raw, refusal)
         request = request_from(raw, connection, self._user)
         request.open_sink = functools.partial(self._open_sink, raw, connection)
-        request.has_gone = lambda: raw.transport is None
+        # Tasks and timers that a request starts keep its context, and so this function, for long.
+        request.has_gone = functools.partial(_has_gone, weakref.ref(connection))
         outcome = Outcome(status=0, bytes_sent=0, finished=False)
         try:
             response = await self._handle(request)
@@ -205,6 +207,12 @@ class Listener(web.Server):
         if is_backlogged:
             asyncio.get_running_loop().call_later(SLOW_CLIENT_SECONDS, raw.transport.abort)
         return outcome, KEEP_ALIVE if keep_alive and not is_backlogged else CLOSE
+
+
+def _has_gone(connection: weakref.ref[Connection]) -> bool:
+    """Report whether the client has closed the connection."""
+    alive = connection()
+    return alive is None or alive.transport is None
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

@@ -3,8 +3,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 900
 
-.PHONY: install run test test-all lint fmt bench fuzz fuzz-server generate clean
+.PHONY: install run test test-all lint fmt bench soak fuzz fuzz-server generate clean
 
 install: $(VENV)/.installed
 
@@ -41,6 +42,9 @@ fuzz: $(VENV)/.tests-installed
 
 fuzz-server: $(VENV)/.tests-installed
 	$(BIN)/python -m tests.fuzz.fuzz_server --seconds $(FUZZ_SECONDS) $(ARGS)
+
+soak: $(VENV)/.tests-installed
+	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(ARGS)
 
 generate: install
 	$(BIN)/python -m kapiserver.api.generate

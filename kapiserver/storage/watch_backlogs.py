@@ -13,8 +13,8 @@ from kapiserver.storage.query import WatchSink
 
 MAX_BACKLOG_BYTES = 2 << 20
 """Limit of the bytes written to a sink and not yet taken by its client."""
-MAX_ALL_BACKLOGS_BYTES = 256 << 20
-"""Limit of the backlogs of all watchers of a server."""
+MAX_ALL_BACKLOGS_BYTES = 128 << 20
+"""Limit of the backlogs of all watchers of a server. TLS buffers take up to twice as much."""
 LAGGING_BYTES = 64 << 10
 """Smaller backlogs do not count to the limit of all: the connection may just be writing them."""
 
@@ -45,10 +45,14 @@ class WatchBacklogs:
         """Bytes of all lagging watchers when each was last written to."""
 
     def write(self, watcher: SlowWatcher, frames: bytes) -> None:
-        """Write live frames to a watcher, or end it if its backlog is too large."""
+        """Write live frames to a watcher, or end it if its backlog is too large. If many others
+        are slow, too, its backlog is dropped."""
         backlog = watcher.sink.backlog()
         if backlog > MAX_BACKLOG_BYTES:
-            watcher.end()
+            if self.size > self._limit // 4:
+                watcher.abort()
+            else:
+                watcher.end()
             return
         watcher.sink.write(frames)
         if backlog > LAGGING_BYTES:

@@ -26,6 +26,8 @@ from tests.soak.report import Report, measure
 
 KILL_PHASE = 0.25
 """The share of the time in which the server is killed."""
+PATIENCE_SECONDS = 60.0
+"""How long a started server may take until it acknowledges a write."""
 LEDGER = f"{CORE}/configmaps?labelSelector=soak%3Dledger"
 
 
@@ -96,13 +98,20 @@ class Soak:
         self.report.kills += 1
 
     async def _measure_until(self, server: Server, end: float) -> None:
+        """Measure the server until a time, but until it has acknowledged a write at least."""
         wal = self._folder / "data" / "kapiserver.db-wal"
-        while (at := time.monotonic() - self._started) < end:
+        acknowledged, latest = self._ledger.acknowledged, self._elapsed() + PATIENCE_SECONDS
+        while (at := self._elapsed()) < end or (
+            acknowledged == self._ledger.acknowledged and at < latest
+        ):
             if server.process.poll() is not None:
                 self.report.faults.append(f"the server ended with {server.process.returncode}")
                 return
             self.report.samples.append(measure(at, server.process.pid, wal))
-            await asyncio.sleep(min(1.0, max(end - at, 0.01)))
+            await asyncio.sleep(min(1.0, max(end - at, 0.1)))
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._started
 
     async def _check(self, api: Api) -> None:
         _, content = await api("list", "GET", LEDGER)

@@ -84,10 +84,10 @@ class Connection(web.RequestHandler):
     __slots__ = (
         "__weakref__",
         "_abort_handshake",
+        "_abort_timer",
         "_body_bytes",
         "_certificate",
         "_discard",
-        "_header_timer",
         "_payload",
         "_unhandled_bytes",
         "body",
@@ -104,7 +104,7 @@ class Connection(web.RequestHandler):
         self._certificate: Certificate | bool | None = True
         self._abort_handshake: Callable[[], object] | None = None
         self._discard: Callable[[], None] | None = None
-        self._header_timer: asyncio.TimerHandle | None = None
+        self._abort_timer: asyncio.TimerHandle | None = None
         self._payload: StreamReader | None = None
         self._body_bytes = 0
         self._unhandled_bytes = 0
@@ -142,15 +142,20 @@ class Connection(web.RequestHandler):
         elif self._abort_handshake is not None:
             self._abort_handshake()
 
+    def abort_later(self, seconds: float) -> None:
+        """Close the connection after so many seconds, if it is not closed by then."""
+        self._cancel_abort_timer()
+        self._abort_timer = self._loop.call_later(seconds, self.abort)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._abort_handshake = None
         super().connection_made(transport)
-        self._start_header_timer()
+        self.abort_later(HEADER_SECONDS)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
         self.on_authenticated()
-        self._cancel_header_timer()
+        self._cancel_abort_timer()
         self.listener.incomplete_headers.set(self, 0)
         if self.stream is not None:
             self.stream.close()
@@ -166,13 +171,13 @@ class Connection(web.RequestHandler):
         self._unhandled_bytes += len(data)
         if self._request_count > requests_before:
             self._payload = self._messages[-1][1]
-            self._cancel_header_timer()
+            self._cancel_abort_timer()
         elif self._payload is not None and not self._payload.is_eof():
             if self._payload.total_bytes > self._body_bytes:
                 self._unhandled_bytes = 0
             self._body_bytes = self._payload.total_bytes
-        elif data and self._header_timer is None:
-            self._start_header_timer()
+        elif data and self._abort_timer is None:
+            self.abort_later(HEADER_SECONDS)
         if self._unhandled_bytes > SMALL_HEADER_BYTES:
             self._limit_headers()
 
@@ -194,17 +199,10 @@ class Connection(web.RequestHandler):
         else:
             self.abort()
 
-    def _start_header_timer(self) -> None:
-        self._header_timer = self._loop.call_later(HEADER_SECONDS, self._on_header_timeout)
-
-    def _cancel_header_timer(self) -> None:
-        if self._header_timer is not None:
-            self._header_timer.cancel()
-            self._header_timer = None
-
-    def _on_header_timeout(self) -> None:
-        self._header_timer = None
-        self.abort()
+    def _cancel_abort_timer(self) -> None:
+        if self._abort_timer is not None:
+            self._abort_timer.cancel()
+            self._abort_timer = None
 
     @property
     def body_error(self) -> ServerError | None:

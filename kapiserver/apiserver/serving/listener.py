@@ -205,7 +205,7 @@ class Listener(web.Server):
         is_backlogged = raw.transport.get_write_buffer_size() > 0
         raw.transport.write(LAST_CHUNK)
         if is_backlogged:
-            asyncio.get_running_loop().call_later(SLOW_CLIENT_SECONDS, raw.transport.abort)
+            cast(Connection, raw.protocol).abort_later(SLOW_CLIENT_SECONDS)
         return outcome, KEEP_ALIVE if keep_alive and not is_backlogged else CLOSE
 
 

@@ -1,6 +1,6 @@
 """`make soak`: loads a server with 30 clients, kills it again and again, and judges the result.
 
-In the first quarter of the time the server is killed with SIGKILL and started again. From a third
+In the first tenth of the time the server is killed with SIGKILL and started again. From a third
 of the time on its memory may grow by 10 % at most. After the end it is killed once more. The soak
 fails for a lost acknowledged write, an unexpected response, and memory that grows.
 """
@@ -24,7 +24,7 @@ from tests.soak.clients import CORE, MIX, Api, repeat
 from tests.soak.ledger import Ledger
 from tests.soak.report import Report, measure
 
-KILL_PHASE = 0.25
+KILL_PHASE = 0.1
 """The share of the time in which the server is killed."""
 PATIENCE_SECONDS = 60.0
 """How long a started server may take until it acknowledges a write."""

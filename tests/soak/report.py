@@ -83,6 +83,8 @@ class Report:
             "",
             *plot([(sample.at, sample.memory / MIB) for sample in self.samples], "MiB of memory"),
             "",
+            "median memory in MiB, by tenths of the time: "
+            + " ".join(f"{self.memory_around(tenth / 10) / MIB:.0f}" for tenth in range(10)),
             self._extremes("descriptors", [sample.descriptors for sample in self.samples]),
             self._extremes("WAL in KiB", [sample.wal >> 10 for sample in self.samples]),
             "",

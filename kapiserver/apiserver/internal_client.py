@@ -284,7 +284,7 @@ class InternalResource(ResourceClient):
             target = await self._target(info)
             delete_options = self._delete_options(options, parameters)
             written = await delete_object(self._server, target, self._caller(), delete_options)
-            status = deleted_status(target, written)
+            status = await deleted_status(self._server, target, written)
             return await self._tree(target, written.entry) if status is None else status
 
     async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:

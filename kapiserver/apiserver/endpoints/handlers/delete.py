@@ -23,7 +23,7 @@ async def delete(server: Server, request: Request, target: Target) -> AnyRespons
     response_format = negotiate_response(server, request, target)
     options = await read_delete_options(server, request, target)
     result = await delete_object(server, target, request.caller(), options)
-    status = deleted_status(target, result)
+    status = await deleted_status(server, target, result)
     if status is not None:
         # A Status is never converted to a Table.
         return plain_response(

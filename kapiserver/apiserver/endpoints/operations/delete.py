@@ -46,7 +46,7 @@ async def delete_object(
     return result
 
 
-def deleted_status(target: Target, result: WriteResult) -> Tree | None:
+async def deleted_status(server: Server, target: Target, result: WriteResult) -> Tree | None:
     """Return the Status in the response to a delete; None if the response is the object."""
     if result.outcome != "deleted" or target.resource.returns_deleted_object:
         return None
@@ -54,7 +54,7 @@ def deleted_status(target: Target, result: WriteResult) -> Tree | None:
         name=result.entry.key.name,
         group=target.resource.group,
         kind=target.resource.name,
-        uid=uid_of(result.entry.tree()),
+        uid=uid_of(await server.stores.offloader.tree(result.entry)),
     )
     return {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": SUCCESS, "details": info,

@@ -1,5 +1,8 @@
 """The flags of `kapiserver`, their help, and the Config that they make."""
 
+import gc
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,17 @@ from kapiserver.apiserver.durations import parse_duration
 from kapiserver.apiserver.filters.headers import warning_header
 from kapiserver.apiserver.serving.logs import _quoted
 from kapiserver.cli import config_of, main, parser
+
+
+@pytest.fixture(autouse=True)
+def _process_settings() -> Iterator[None]:
+    """Undo what `serve` sets for its process: handlers of the log, and the garbage collector."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    gc.enable()
 
 
 def _config(*flags: str) -> Config:

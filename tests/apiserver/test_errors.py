@@ -22,6 +22,7 @@ from kapiserver.apiserver.admission.configuration import BadAdmissionConfigurati
 from kapiserver.apiserver.allocation.addresses import NotAllocated
 from kapiserver.apiserver.allocation.ports import PortNotAllocated
 from kapiserver.apiserver.authentication.token_file import BadTokenFile
+from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.customresources.webhook_client import WebhookFailed
 from kapiserver.apiserver.endpoints.decode import StrictErrors
 from kapiserver.apiserver.faults import DropConnection
@@ -44,8 +45,8 @@ BASES = {
 }  # fmt: skip
 """Base classes, never raised themselves."""
 STARTUP_ERRORS = {
-    BadAdmissionConfiguration, BadTokenFile, ForeignKubeconfig, InvalidEncryptionConfig,
-    WorkerFailed,
+    BadAdmissionConfiguration, BadConfiguration, BadTokenFile, ForeignKubeconfig,
+    InvalidEncryptionConfig, WorkerFailed,
 }  # fmt: skip
 """Errors that end the start of a server."""
 CAUGHT = {

@@ -188,7 +188,6 @@ async def _run_server(config: Config, channel: WorkerChannel | None = None) -> N
     from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.apiserver.serving.signals import ServerSignals
     from kapiserver.app import serve
-    from kapiserver.storage.offload import set_switch_interval
 
     signals = ServerSignals(worker=channel is not None)
     server = serve(config) if channel is None else serve(config, barrier=channel.wait_all_ready)
@@ -198,7 +197,6 @@ async def _run_server(config: Config, channel: WorkerChannel | None = None) -> N
         if channel is not None:
             channel.on_supervisor_exit(signals.stop.set)
         manage_memory()
-        set_switch_interval()
         signals.serve(reload=running.reload, status=running.status)
         await signals.stop.wait()
 

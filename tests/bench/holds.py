@@ -139,7 +139,6 @@ async def _serve(arguments: list[str], over: float) -> None:
     from kapiserver.apiserver.filters import compression
     from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.app import serve
-    from kapiserver.storage.offload import set_switch_interval
 
     compression.is_remote = lambda _: True  # the only client uses the loopback address
     turns = Turns(over)
@@ -154,7 +153,6 @@ async def _serve(arguments: list[str], over: float) -> None:
     threading.Thread(target=read, daemon=True).start()
     async with serve(cli.config_of(cli.parser().parse_args(arguments))):
         manage_memory()
-        set_switch_interval()
         while await lines.get():
             print(json.dumps(turns.take()), flush=True)
 

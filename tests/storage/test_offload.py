@@ -1,6 +1,7 @@
 """Long work runs in threads, with the same result, in turns between users."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from kapiserver.storage.offload import (
     QUEUED,
     QUEUED_PER_USER,
     REQUESTER,
+    SWITCH_SECONDS,
     WORKERS,
     Offloader,
     Requester,
@@ -223,3 +225,21 @@ def test_queued_work_is_limited() -> None:
         gate.opened.set()
 
     asyncio.run(run())
+
+
+def test_switch_interval() -> None:
+    """The interpreter switches between threads often while work runs, and as usual afterwards."""
+    usual = sys.getswitchinterval()
+    offloader = Offloader()
+
+    async def check() -> None:
+        first, second = (
+            offloader.run_in_thread(sys.getswitchinterval),
+            offloader.run_in_thread(sys.getswitchinterval),
+        )
+        assert await asyncio.gather(first, second) == [SWITCH_SECONDS, SWITCH_SECONDS]
+        with pytest.raises(ZeroDivisionError):
+            await offloader.run_in_thread(lambda: 1 // 0)
+
+    asyncio.run(check())
+    assert sys.getswitchinterval() == usual

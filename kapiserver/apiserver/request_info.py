@@ -107,6 +107,14 @@ def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]
     )
 
 
+def matches_path(pattern: str, path: str) -> bool:
+    """Whether a pattern of a rule, which may end in `*`, matches the path of a request, or covers
+    another pattern."""
+    if pattern in ("*", path):
+        return True
+    return pattern.endswith("*") and path.startswith(pattern.rstrip("*"))
+
+
 def _asks_to_watch(query: Mapping[str, Sequence[str]]) -> bool:
     # As Go's conversion of query parameters has it: whatever is not false is true, "" included.
     values = query.get("watch")

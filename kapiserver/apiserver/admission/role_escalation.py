@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import orjson
 
 from kapiserver.api.accessors import metadata_of
+from kapiserver.api.go_format import quote
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
@@ -20,7 +21,7 @@ from kapiserver.apiserver.authorization.rbac import RbacAuthorizer, not_found_er
 from kapiserver.apiserver.authorization.rbac_index import RBAC, RoleKey
 from kapiserver.apiserver.authorization.rbac_rules import ALL
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.request_info import RequestInfo, matches_path
 from kapiserver.storage.errors import NotFound
 
 _EVERYTHING: Sequence[Tree] = (
@@ -102,9 +103,9 @@ def _confirm(rbac: RbacAuthorizer, attributes: Attributes, rules: Iterable[Tree]
     missing = missing_rules(held, rules)
     if not missing:
         return
-    groups = " ".join(_quoted(group) for group in user.groups)
+    groups = " ".join(quote(group) for group in user.groups)
     message = (
-        f"user {_quoted(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions "
+        f"user {quote(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions "
         "not currently held:\n" + "\n".join(describe(missing))
     )
     if unresolved:
@@ -170,7 +171,7 @@ def _covers(rule: Tree, part: Mapping[str, Sequence[str]]) -> bool:
         return False
     if "nonResourceURLs" in part:
         path = part["nonResourceURLs"][0]
-        return any(_covers_path(pattern, path) for pattern in rule.get("nonResourceURLs") or ())
+        return any(matches_path(pattern, path) for pattern in rule.get("nonResourceURLs") or ())
     names = rule.get("resourceNames") or ()
     return (
         _has(rule, "apiGroups", part["apiGroups"][0])
@@ -186,12 +187,6 @@ def _covers_resource(rule: Tree, resource: str) -> bool:
     return bool(slash) and f"{ALL}/{subresource}" in (rule.get("resources") or ())
 
 
-def _covers_path(pattern: str, path: str) -> bool:
-    if pattern in (ALL, path):
-        return True
-    return pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL))
-
-
 def _has(rule: Tree, field: str, value: str) -> bool:
     values = rule.get(field) or ()
     return value in values or ALL in values
@@ -200,12 +195,8 @@ def _has(rule: Tree, field: str, value: str) -> bool:
 def _description(rule: Tree) -> str:
     names = ("APIGroups", "Resources", "NonResourceURLs", "ResourceNames", "Verbs")
     parts = (
-        f"{name}:[{' '.join(map(_quoted, rule[field]))}]"
+        f"{name}:[{' '.join(map(quote, rule[field]))}]"
         for name, field in zip(names, _FIELDS, strict=True)
         if rule.get(field)
     )
     return "{" + ", ".join(parts) + "}"
-
-
-def _quoted(text: str) -> str:
-    return orjson.dumps(text).decode()

@@ -19,7 +19,7 @@ from kapiserver.apiserver.configuration_files import (
     ConfigurationKind,
     read_configuration,
 )
-from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.request_info import RequestInfo, matches_path
 
 ALL = "*"
 
@@ -122,7 +122,7 @@ class _Rule:
             return self._matches_resource(info)
         if self._paths:
             return not info.is_resource_request and any(
-                _matches_path(pattern, info.path) for pattern in self._paths
+                matches_path(pattern, info.path) for pattern in self._paths
             )
         return True
 
@@ -166,12 +166,6 @@ def _selects(group: Tree, info: RequestInfo) -> bool:
             f"{info.resource}/*",
         }
     return not patterns.isdisjoint(resources)
-
-
-def _matches_path(pattern: str, path: str) -> bool:
-    if pattern in (ALL, path):
-        return True
-    return pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL))
 
 
 def policy_errors(tree: Tree) -> Iterator[FieldError]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.request_info import RequestInfo, matches_path
 
 ALL = "*"
 
@@ -42,7 +42,7 @@ class PathRule:
         """Whether the rule allows the verb on a path."""
         if verb not in self.verbs and ALL not in self.verbs:
             return False
-        return any(_matches_path(pattern, path) for pattern in self.paths)
+        return any(matches_path(pattern, path) for pattern in self.paths)
 
 
 class CompiledRules:
@@ -81,9 +81,3 @@ def _resource_patterns(info: RequestInfo) -> Sequence[str]:
     if info.subresource:
         return f"{info.resource}/{info.subresource}", ALL, f"{ALL}/{info.subresource}"
     return info.resource, ALL
-
-
-def _matches_path(pattern: str, path: str) -> bool:
-    if pattern in (ALL, path):
-        return True
-    return pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL))

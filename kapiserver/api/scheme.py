@@ -8,7 +8,7 @@ runtime.Scheme of k8s.io/apimachinery, without the codecs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -263,3 +263,17 @@ def _merge_groups(groups: tuple[Group, ...], custom: tuple[Group, ...]) -> tuple
         for group in groups
     ]
     return (*merged, *(group for group in custom if group.name in added))
+
+
+class ConfigurationScheme(Scheme):
+    """The kinds that a configuration file of the server may have; the API does not serve them."""
+
+    def __init__(self, kinds: Mapping[GroupVersionKind, type[Kind]]) -> None:
+        super().__init__()
+        self._configuration_kinds = kinds
+
+    def type_of(self, kind: GroupVersionKind) -> type[Kind]:
+        """Return the type of a kind. Raises NotRegistered."""
+        if kind not in self._configuration_kinds:
+            raise NotRegistered.of_kind(kind)
+        return self._configuration_kinds[kind]

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
 
-from kapiserver.api.errors import FieldError, NotRegistered, Path, invalid, required
-from kapiserver.api.group import GroupVersion, GroupVersionKind
-from kapiserver.api.scheme import Scheme
+from kapiserver.api.errors import FieldError, Path, invalid, required
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field, int32
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.yaml import YAMLSerializer
@@ -102,15 +102,6 @@ class EncryptionConfiguration(Kind):
 _KIND = GroupVersion("apiserver.config.k8s.io", "v1").with_kind("EncryptionConfiguration")
 
 
-class _ConfigScheme(Scheme):
-    """A scheme of the file's only kind."""
-
-    def type_of(self, kind: GroupVersionKind) -> type[Kind]:
-        if kind != _KIND:
-            raise NotRegistered.of_kind(kind)
-        return EncryptionConfiguration
-
-
 @dataclass(frozen=True, slots=True)
 class _Cipher:
     """A keyed provider: the prefix of its values, and the allowed lengths of its keys."""
@@ -171,7 +162,7 @@ def _read_file(file: FilePath) -> bytes:
 def parse_encryption_config(data: bytes, name: str) -> TransformerOverrides:
     """Return the transformers of a file's content. Raises InvalidEncryptionConfig."""
     try:
-        decoded = YAMLSerializer(_ConfigScheme()).decode(data)
+        decoded = YAMLSerializer(ConfigurationScheme({_KIND: EncryptionConfiguration})).decode(data)
     except CodecError as error:
         raise _undecodable(name, str(error)) from error
     if decoded.strict_errors:

@@ -22,9 +22,9 @@ from kapiserver.api.core.pod_security_policy import (
     parse_level,
     parse_minor,
 )
-from kapiserver.api.errors import FieldError, NotRegistered, Path, duplicate, invalid
+from kapiserver.api.errors import FieldError, Path, duplicate, invalid
 from kapiserver.api.group import GroupVersionKind
-from kapiserver.api.scheme import Scheme
+from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.yaml import YAMLSerializer
@@ -109,15 +109,6 @@ _KINDS: dict[GroupVersionKind, type[Kind]] = {
 }
 
 
-class _ConfigScheme(Scheme):
-    """A scheme of the kinds in configuration files."""
-
-    def type_of(self, kind: GroupVersionKind) -> type[Kind]:
-        if kind not in _KINDS:
-            raise NotRegistered.of_kind(kind)
-        return _KINDS[kind]
-
-
 def read_admission_settings(file: FilePath) -> AdmissionSettings:
     """Return the settings of a file. Raises BadAdmissionConfiguration."""
     configuration = _decode(_read_file(file), AdmissionConfiguration, file.name)
@@ -142,7 +133,7 @@ def _read_file(file: FilePath) -> bytes:
 
 def _decode(data: bytes, type_: type[Kind], name: str) -> Tree:
     try:
-        decoded = YAMLSerializer(_ConfigScheme()).decode(data)
+        decoded = YAMLSerializer(ConfigurationScheme(_KINDS)).decode(data)
     except CodecError as error:
         raise BadAdmissionConfiguration(f"{name}: {error}") from error
     if decoded.strict_errors:

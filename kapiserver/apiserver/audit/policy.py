@@ -12,11 +12,11 @@ from pathlib import Path as FilePath
 
 from kapiserver.api.audit.v1 import Policy
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported
+from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.configuration_files import (
     BadConfiguration,
-    ConfigurationKind,
     read_configuration,
 )
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
@@ -50,7 +50,7 @@ _SECRET_BODIES = frozenset(
 )
 """Resources whose bodies are recorded only by a rule that names them: not by `*`, nor by a rule for
 everything. kube-apiserver records them at the level of any rule that matches."""
-_KINDS: Sequence[ConfigurationKind] = (("audit.k8s.io", "v1", Policy),)
+_KINDS = {GroupVersionKind("audit.k8s.io", "v1", "Policy"): Policy}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

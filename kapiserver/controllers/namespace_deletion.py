@@ -138,8 +138,8 @@ def _finalizers(namespace: Tree) -> list[str]:
 
 
 def _without_finalizer(namespace: Tree) -> Tree:
-    left = [item for item in _finalizers(namespace) if item != FINALIZER]
-    namespace["spec"] = {"finalizers": left} if left else {}
+    remaining = [item for item in _finalizers(namespace) if item != FINALIZER]
+    namespace["spec"] = {"finalizers": remaining} if remaining else {}
     return namespace
 
 

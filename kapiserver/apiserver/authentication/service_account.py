@@ -57,8 +57,8 @@ class ServiceAccountAuthenticator:
         if user is None:
             return None
         held = self._audiences_of(token, audiences)
-        asked = dict.fromkeys(audiences or self._tokens.audiences)
-        return TokenIdentity(user=user, audiences=[name for name in asked if name in held])
+        requested = dict.fromkeys(audiences or self._tokens.audiences)
+        return TokenIdentity(user=user, audiences=[name for name in requested if name in held])
 
     def _audiences_of(self, token: str, audiences: Sequence[str]) -> Collection[str]:
         """Return the audiences of a token that is valid for one of the given ones."""

@@ -12,10 +12,12 @@ import orjson
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditDecision, Level
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authentication.user import user_info
 from kapiserver.apiserver.request import Request
 from kapiserver.codecs.codec_factory import CodecFactory, RecognizingSerializer
 from kapiserver.codecs.errors import CodecError
+
+_DECISION, _REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reason"
 
 
 class RecordedBody(NamedTuple):
@@ -64,10 +66,10 @@ class RequestRecord:
             "stage": stage,
             "requestURI": request.uri,
             "verb": request.info.verb,
-            "user": _user_info(request.impersonator or request.user),
+            "user": user_info(request.impersonator or request.user),
         }
         if request.impersonator is not None:
-            fields["impersonatedUser"] = _user_info(request.user)
+            fields["impersonatedUser"] = user_info(request.user)
         fields["sourceIPs"] = _source_addresses(request)
         if agent := request.header("User-Agent"):
             fields["userAgent"] = agent
@@ -77,8 +79,12 @@ class RequestRecord:
             fields["responseStatus"] = {"metadata": {}, **_error_fields(self.status), "code": code}
         fields["requestReceivedTimestamp"] = _micro_time(self._received)
         fields["stageTimestamp"] = _micro_time(now)
-        if request.annotations:
-            fields["annotations"] = dict(request.annotations)
+        annotations = dict(request.annotations)
+        if request.decision is not None:
+            annotations[_DECISION] = "allow" if request.decision.allowed else "forbid"
+            annotations[_REASON] = request.decision.reason
+        if annotations:
+            fields["annotations"] = annotations
         return AuditEvent(
             fields,
             self.request_body if level >= Level.REQUEST else None,
@@ -127,19 +133,6 @@ def legacy_line(event: AuditEvent) -> bytes:
     }
     pairs = " ".join(f"{name}={orjson.dumps(str(text)).decode()}" for name, text in texts.items())
     return f"{fields['stageTimestamp']} {pairs}\n".encode()
-
-
-def _user_info(user: User) -> Tree:
-    info: Tree = {}
-    if user.name:
-        info["username"] = user.name
-    if user.uid:
-        info["uid"] = user.uid
-    if user.groups:
-        info["groups"] = list(user.groups)
-    if user.extra:
-        info["extra"] = {name: list(values) for name, values in sorted(user.extra.items())}
-    return info
 
 
 def _source_addresses(request: Request) -> list[str]:

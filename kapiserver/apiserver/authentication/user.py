@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kapiserver.api.types import Tree
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
@@ -49,3 +51,15 @@ def service_account_user(
         groups=(*service_account_groups(namespace), AUTHENTICATED),
         extra=extra or {},
     )
+
+
+def user_info(user: User) -> Tree:
+    """Return a user in the form of authentication.k8s.io/v1 UserInfo."""
+    info: Tree = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.groups:
+        info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {name: list(values) for name, values in sorted(user.extra.items())}
+    return info

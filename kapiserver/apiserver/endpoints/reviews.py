@@ -15,7 +15,7 @@ from kapiserver.api.authorization import validation
 from kapiserver.api.errors import FieldError, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authentication.user import User, user_info
 from kapiserver.apiserver.authorization.authorizer import Verdict
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
@@ -86,7 +86,7 @@ async def _token_review(server: Server, _user: User, review: Tree) -> Tree:
     if identity is None:
         status["error"] = _INVALID_TOKEN
     else:
-        user = _user_info(identity.user)
+        user = user_info(identity.user)
         status = {"authenticated": True, "user": user, "audiences": list(identity.audiences)}
     return {**review, "status": status}
 
@@ -97,19 +97,8 @@ async def _self_subject_review(server: Server, user: User, review: Tree) -> Tree
         "kind": review["kind"],
         "apiVersion": review["apiVersion"],
         "metadata": {"creationTimestamp": moment},
-        "status": {"userInfo": _user_info(user)},
+        "status": {"userInfo": user_info(user)},
     }
-
-
-def _user_info(user: User) -> Tree:
-    info: Tree = {"username": user.name}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.groups:
-        info["groups"] = list(user.groups)
-    if user.extra:
-        info["extra"] = {name: list(values) for name, values in sorted(user.extra.items())}
-    return info
 
 
 # Authorization.

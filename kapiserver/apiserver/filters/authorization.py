@@ -21,10 +21,6 @@ def authorize(server: Server, next_handler: Handler) -> Handler:
         started = time.perf_counter()
         decision = request.decision = await authorizer.authorize(request.user, request.info)
         request.add_latency("authorization", started)
-        request.annotations["authorization.k8s.io/decision"] = (
-            "allow" if decision.allowed else "forbid"
-        )
-        request.annotations["authorization.k8s.io/reason"] = decision.reason
         if not decision.allowed:
             raise forbidden(request.user, request.info, decision.reason)
         return await next_handler(request)

@@ -1,7 +1,6 @@
 """Reads configuration files of the server, in YAML or JSON, that flags name.
 
-A file holds one object of a kind that the API does not serve. Unknown and duplicate fields are
-errors.
+A file holds one object of a kind that the API does not serve.
 """
 
 from __future__ import annotations
@@ -29,9 +28,12 @@ def read_configuration(
     *,
     what: str,
     validate: Callable[[Tree], Iterable[FieldError]],
+    strict: bool = True,
+    default: GroupVersionKind | None = None,
 ) -> Tree:
-    """Return the object of a file, valid. `what` names the file's purpose in errors. Raises
-    BadConfiguration."""
+    """Return the object of a file, valid. `what` names the file's purpose in errors. A file that
+    is not strict may have unknown and duplicate fields; a missing kind or version is that of
+    `default`. Raises BadConfiguration."""
     from kapiserver.codecs.yaml import YAMLSerializer  # most servers have no such file
 
     try:
@@ -42,10 +44,11 @@ def read_configuration(
     if len(data) > MAX_BYTES:
         raise BadConfiguration(f"the {what} file {file} is larger than {MAX_BYTES} bytes")
     try:
-        decoded = YAMLSerializer(ConfigurationScheme(kinds)).decode(data)
+        decoded = YAMLSerializer(ConfigurationScheme(kinds)).decode(data, defaults=default)
     except CodecError as error:
         raise BadConfiguration(f"{what} file {file}: {error}") from error
-    problems = [*decoded.strict_errors, *map(str, validate(decoded.object))]
+    strict_errors = decoded.strict_errors if strict else ()
+    problems = [*strict_errors, *map(str, validate(decoded.object))]
     if problems:
         raise BadConfiguration(f"{what} file {file}: {', '.join(problems)}")
     return decoded.object

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.customresources import webhook_client
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.webhooks import client_config, http_client
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.conversion_webhook import FREE, Behave, Raw, Webhook, good
 from tests.apiserver.customkit import apply, definition, establish, path_of, version, widget
@@ -277,7 +277,7 @@ def test_webhook_changes_labels_and_annotations_only(api: Api, webhook: Webhook)
 
 def test_webhook_timeout(api: Api, webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout covers the head and the body of the webhook's response."""
-    monkeypatch.setattr(webhook_client, "TIMEOUT", 0.2)
+    monkeypatch.setattr(http_client, "TIMEOUT", 0.2)
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "a", spec={"first": "A", "last": "B"}))
@@ -295,7 +295,7 @@ def test_webhook_response_limit(
 ) -> None:
     """A response above the size limit is an error, whatever its Content-Length; a smaller one is
     read whole."""
-    monkeypatch.setattr(webhook_client, "MAX_BYTES", 3 << 20)
+    monkeypatch.setattr(http_client, "MAX_BYTES", 3 << 20)
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     name = "n" * (2 << 20)
@@ -411,8 +411,8 @@ def test_service_addresses(spec: Any, subsets: Any, port: int, addresses: Any) -
     """A service resolves to its ready endpoints and the port with its name."""
     service = {"metadata": {"name": "x"}, "spec": {"type": "ClusterIP", **spec}}
     if isinstance(addresses, list):
-        assert webhook_client.endpoint_addresses(service, {"subsets": subsets}, port) == addresses
+        assert client_config.endpoint_addresses(service, {"subsets": subsets}, port) == addresses
         return
-    with pytest.raises(webhook_client.WebhookFailed) as caught:
-        webhook_client.endpoint_addresses(service, {"subsets": subsets}, port)
+    with pytest.raises(http_client.WebhookFailed) as caught:
+        client_config.endpoint_addresses(service, {"subsets": subsets}, port)
     assert str(caught.value) == addresses

@@ -23,13 +23,13 @@ from kapiserver.apiserver.allocation.addresses import NotAllocated
 from kapiserver.apiserver.allocation.ports import PortNotAllocated
 from kapiserver.apiserver.authentication.token_file import BadTokenFile
 from kapiserver.apiserver.configuration_files import BadConfiguration
-from kapiserver.apiserver.customresources.webhook_client import WebhookFailed
 from kapiserver.apiserver.endpoints.decode import StrictErrors
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.health import Unhealthy
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.workers import WorkerFailed
+from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.storage import errors as storage
 from kapiserver.storage.continue_token import BadToken

@@ -19,7 +19,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata_validation import validate_annotations
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.customresources.webhook_client import WebhookFailed, call_webhook
+from kapiserver.apiserver.webhooks.client_config import call_webhook
+from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs.json import encode_value
 from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.store_registry import StoreRegistry

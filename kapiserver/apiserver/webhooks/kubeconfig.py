@@ -1,0 +1,326 @@
+"""The webhook that a kubeconfig file names: token review, authorization, image policy and audit.
+
+The cluster of the current context has the webhook's URL and CA, its user the credentials: a client
+certificate, a token or a password. For example:
+
+    webhook = read_kubeconfig(file, clock, what="authentication webhook")  # BadConfiguration
+    response = await webhook.review(review)  # WebhookFailed
+    await webhook.close()
+
+Mirrors pkg/util/webhook/webhook.go of k8s.io/apiserver and tools/clientcmd of client-go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import random
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path as FilePath
+from typing import Any
+from urllib.parse import urlsplit
+
+from kapiserver.api.errors import FieldError, Path, invalid, required
+from kapiserver.api.group import GroupVersionKind
+from kapiserver.api.types import Kind, Tree, Type, field
+from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration
+from kapiserver.apiserver.webhooks.http_client import (
+    JSON_HEADERS,
+    MAX_BYTES,
+    TIMEOUT,
+    Address,
+    Call,
+    HttpClient,
+    WebhookFailed,
+    decode_review,
+    encode_review,
+)
+from kapiserver.storage.clock import Clock
+
+ATTEMPTS = 5
+"""Most attempts of one call."""
+_BACKOFF_FACTOR, _BACKOFF_JITTER = 1.5, 0.2
+
+
+class Cluster(Type):
+    """How to reach a server."""
+
+    server: str = field(1)
+    tls_server_name: str = field(2, json="tls-server-name")
+    insecure_skip_tls_verify: bool = field(3, json="insecure-skip-tls-verify")
+    certificate_authority: str = field(4, json="certificate-authority")
+    certificate_authority_data: bytes = field(5, json="certificate-authority-data")
+    proxy_url: str = field(6, json="proxy-url")
+    disable_compression: bool = field(7, json="disable-compression")
+
+
+class AuthInfo(Type):
+    """The credentials of a user."""
+
+    client_certificate: str = field(1, json="client-certificate")
+    client_certificate_data: bytes = field(2, json="client-certificate-data")
+    client_key: str = field(3, json="client-key")
+    client_key_data: bytes = field(4, json="client-key-data")
+    token: str = field(5)
+    tokenFile: str = field(6)
+    username: str = field(7)
+    password: str = field(8)
+    auth_provider: dict[str, Any] | None = field(9, json="auth-provider")
+    exec: dict[str, Any] | None = field(10)
+
+
+class Context(Type):
+    """A cluster and a user."""
+
+    cluster: str = field(1)
+    user: str = field(2)
+
+
+class NamedCluster(Type):
+    """A cluster with its name."""
+
+    name: str = field(1)
+    cluster: Cluster = field(2)
+
+
+class NamedAuthInfo(Type):
+    """A user with its name."""
+
+    name: str = field(1)
+    user: AuthInfo = field(2)
+
+
+class NamedContext(Type):
+    """A context with its name."""
+
+    name: str = field(1)
+    context: Context = field(2)
+
+
+class KubeconfigFile(Kind):
+    """A kubeconfig; fields that no webhook needs are left out."""
+
+    clusters: list[NamedCluster] = field(1)
+    users: list[NamedAuthInfo] = field(2)
+    contexts: list[NamedContext] = field(3)
+    current_context: str = field(4, json="current-context")
+
+
+_KIND = GroupVersionKind("", "v1", "Config")
+
+
+def _is_transient(error: WebhookFailed) -> bool:
+    return error.transient
+
+
+class KubeconfigWebhook:
+    """Posts reviews to one webhook. Certificates, keys and token files that change are read again
+    at the next call."""
+
+    def __init__(
+        self, cluster: Tree, user: Tree, folder: FilePath, clock: Clock, *, timeout: float = TIMEOUT
+    ) -> None:
+        """Load the certificates. Raises BadConfiguration."""
+        self._cluster = cluster
+        self._user = user
+        self._folder = folder
+        self._clock = clock
+        self._timeout = timeout
+        self._client = HttpClient()
+        self._states = self._file_states()
+        self._context = self._load_context()
+        self._address = Address(
+            url=f"{cluster['server']}?timeout={timeout:g}s",
+            name=cluster.get("tls-server-name") or "",
+            proxy=cluster.get("proxy-url") or "",
+        )
+
+    async def review(self, review: Tree, **options: Any) -> Any:
+        """Post a review and return the decoded response; options as in `post`. Raises
+        WebhookFailed."""
+        return await decode_review(await self.post(review, **options))
+
+    async def post(
+        self,
+        review: Tree,
+        *,
+        initial_backoff: float = 0.5,
+        should_retry: Callable[[WebhookFailed], bool] = _is_transient,
+    ) -> bytes:
+        """Post a review and return the body of the response. After a failure that another attempt
+        may mend it waits `initial_backoff` seconds, then half as long again each time. Raises
+        WebhookFailed after ATTEMPTS attempts."""
+        body = await encode_review(review)
+        delay = initial_backoff
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                call = Call(
+                    body=body, headers=self._headers(), timeout=self._timeout, max_bytes=MAX_BYTES
+                )
+                return await self._client.send(self._address, self._current_context(), call)
+            except WebhookFailed as error:
+                if attempt == ATTEMPTS or not should_retry(error):
+                    raise
+            await self._wait(delay * (1 + random.random() * _BACKOFF_JITTER))
+            delay *= _BACKOFF_FACTOR
+        raise AssertionError("unreachable")
+
+    async def close(self) -> None:
+        """Close the connections. Idempotent."""
+        await self._client.close()
+
+    async def _wait(self, seconds: float) -> None:
+        done = asyncio.Event()
+        timer = self._clock.call_later(seconds, done.set)
+        try:
+            await done.wait()
+        finally:
+            timer.cancel()
+
+    def _headers(self) -> Mapping[str, str]:
+        user, headers = self._user, dict(JSON_HEADERS)
+        token = user.get("token") or ""
+        if user.get("tokenFile"):
+            try:
+                token = (self._folder / user["tokenFile"]).read_text().strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise WebhookFailed(f"failed to read token file: {error}") from None
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        elif user.get("username"):
+            pair = f"{user['username']}:{user.get('password') or ''}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        return headers
+
+    def _current_context(self) -> ssl.SSLContext:
+        states = self._file_states()
+        if states != self._states:
+            try:
+                self._context = self._load_context()
+            except BadConfiguration as error:
+                raise WebhookFailed(str(error)) from None
+            self._states = states
+        return self._context
+
+    def _file_states(self) -> list[tuple[int, int] | None]:
+        states: list[tuple[int, int] | None] = []
+        for tree, name in (
+            (self._cluster, "certificate-authority"),
+            (self._user, "client-certificate"),
+            (self._user, "client-key"),
+        ):
+            if tree.get(name):
+                try:
+                    stat = (self._folder / tree[name]).stat()
+                    states.append((stat.st_mtime_ns, stat.st_ino))
+                except OSError:
+                    states.append(None)
+        return states
+
+    def _load_context(self) -> ssl.SSLContext:
+        authorities = _pem(self._cluster, "certificate-authority", self._folder)
+        certificate = _pem(self._user, "client-certificate", self._folder)
+        key = _pem(self._user, "client-key", self._folder)
+        try:
+            context = ssl.create_default_context(cadata=authorities.decode() or None)
+            if certificate and key:
+                with tempfile.NamedTemporaryFile() as file:  # ssl loads a certificate by path only
+                    file.write(certificate + b"\n" + key)
+                    file.flush()
+                    context.load_cert_chain(file.name)
+        except (ValueError, ssl.SSLError) as error:
+            raise BadConfiguration(f"unable to load root certificates or key: {error}") from None
+        if self._cluster.get("insecure-skip-tls-verify"):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def _pem(tree: Tree, name: str, folder: FilePath) -> bytes:
+    """Return the PEM text in the field `NAME-data`, or in the file that the field `NAME` has."""
+    if tree.get(f"{name}-data"):
+        return base64.b64decode(tree[f"{name}-data"])
+    if not tree.get(name):
+        return b""
+    try:
+        return FilePath(folder, tree[name]).read_bytes()
+    except OSError as error:
+        raise BadConfiguration(f"unable to read {name} {tree[name]}: {error.strerror}") from None
+
+
+def read_kubeconfig(
+    file: FilePath, clock: Clock, *, what: str, timeout: float = TIMEOUT
+) -> KubeconfigWebhook:
+    """Return the webhook of a kubeconfig file. Relative paths in it begin at its folder. `what`
+    names the file's purpose in errors, `timeout` is that of one attempt in seconds. Raises
+    BadConfiguration."""
+    tree = read_configuration(
+        file, {_KIND: KubeconfigFile}, what=what, validate=_errors, strict=False, default=_KIND
+    )
+    context = _context_of(tree)
+    cluster = _named(tree, "clusters", "cluster", context.get("cluster"))
+    user = _named(tree, "users", "user", context.get("user")) or {}
+    assert cluster is not None  # _errors checks it
+    return KubeconfigWebhook(cluster, user, file.parent, clock, timeout=timeout)
+
+
+def _context_of(tree: Tree) -> Tree:
+    return _named(tree, "contexts", "context", tree.get("current-context")) or {}
+
+
+def _named(tree: Tree, plural: str, singular: str, name: str | None) -> Tree | None:
+    for each in tree.get(plural) or ():
+        if each.get("name") == name and name:
+            return each.get(singular) or {}
+    return None
+
+
+def _errors(tree: Tree) -> Iterator[FieldError]:
+    current = tree.get("current-context") or ""
+    context = _named(tree, "contexts", "context", current)
+    if context is None:
+        yield invalid(Path("current-context"), current, "no context has this name")
+        return
+    cluster_name, user_name = context.get("cluster") or "", context.get("user") or ""
+    cluster = _named(tree, "clusters", "cluster", cluster_name)
+    if cluster is None:
+        yield invalid(Path("contexts"), cluster_name, "no cluster has this name")
+    else:
+        yield from _cluster_errors(cluster, Path("clusters"))
+    user = _named(tree, "users", "user", user_name)
+    if user is None:
+        if user_name:
+            yield invalid(Path("contexts"), user_name, "no user has this name")
+        return
+    for name in ("exec", "auth-provider"):
+        if user.get(name) is not None:
+            yield invalid(Path("users") / name, user_name, "credential plugins are not supported")
+    for first, second in (
+        ("client-certificate", "client-key"),
+        ("client-key", "client-certificate"),
+    ):
+        if _has(user, first) and not _has(user, second):
+            yield required(Path("users") / second, f"{first} and {second} must be set together")
+
+
+def _cluster_errors(cluster: Tree, path: Path) -> Iterator[FieldError]:
+    server = cluster.get("server") or ""
+    try:
+        parts = urlsplit(server)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_valid = False
+    if not is_valid or parts.query or parts.fragment:
+        yield invalid(path / "server", server, "must be an HTTP or HTTPS URL without a query")
+    if cluster.get("insecure-skip-tls-verify") and _has(cluster, "certificate-authority"):
+        yield invalid(
+            path / "certificate-authority",
+            cluster.get("certificate-authority") or "",
+            "specifying a root certificates file with the insecure flag is not allowed",
+        )
+
+
+def _has(tree: Tree, name: str) -> bool:
+    return bool(tree.get(name) or tree.get(f"{name}-data"))

@@ -1,0 +1,109 @@
+"""An HTTPS server for tests of clients: a webhook or an issuer whose response a test chooses."""
+
+import http.server
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kapiserver.apiserver.serving.tls import Credentials
+
+
+@dataclass(frozen=True)
+class Received:
+    """A request that the server received."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response; a body that is not bytes is encoded as JSON."""
+
+    body: Any = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def data(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+class HttpsServer:
+    """Serves HTTPS on a free port; `respond` makes each response, `received` has the requests.
+
+    A test that lets a response wait ends the wait with `over`, which `end` sets.
+    """
+
+    def __init__(self, credentials: Credentials, respond: Callable[[Received], Reply]) -> None:
+        self.respond = respond
+        self.received: list[Received] = []
+        self.over = threading.Event()
+        server = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                received = Received(self.command, self.path, headers, body)
+                server.received.append(received)
+                reply = server.respond(received)
+                self.send_response(reply.status)
+                headers = {"Content-Type": "application/json"} | reply.headers
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(reply.data)))
+                self.end_headers()
+                self.wfile.write(reply.data)
+
+            do_POST = do_GET
+
+            def handle(self) -> None:
+                try:
+                    super().handle()
+                except OSError:  # the client has gone
+                    self.close_connection = True
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = credentials.server_context()
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        self.credentials = credentials
+        self.port: int = self._server.server_address[1]
+        self.url = f"https://127.0.0.1:{self.port}"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def end(self) -> None:
+        self.over.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def kubeconfig(server: HttpsServer, user: dict[str, Any] | None = None, **cluster: Any) -> str:
+    """Return the text of a kubeconfig file for the server."""
+    cluster = {
+        "server": f"{server.url}/review",
+        "certificate-authority": str(server.credentials.ca),
+    } | cluster
+    return json.dumps(
+        {
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": user or {}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+    )

@@ -1,0 +1,1 @@
+"""Example groups of RPCs, which `kapiserver rpc generate examples/rpc` keeps up to date."""

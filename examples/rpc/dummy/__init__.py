@@ -1,0 +1,1 @@
+"""The group dummy of csi-proxy's API document, in two versions."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import Client
-from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
 from kapiserver.apiserver.allocation import ServiceAllocation
@@ -39,7 +38,7 @@ from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.authorization.modes import make_authorization
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import Filter, Handler, Server
+from kapiserver.apiserver.context import CallGroup, Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS
@@ -55,14 +54,13 @@ from kapiserver.apiserver.health import (
 from kapiserver.apiserver.memory_limit import MemoryLimit, max_memory
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
-from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_filter
+from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
 from kapiserver.apiserver.serving.process_memory import trim_in_thread
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
-from kapiserver.apiserver.version import NEWEST_MINOR, emulated_minor
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import ServerAddress
@@ -148,6 +146,7 @@ async def serve(
     authorizer: Authorizer | None = None,
     admission_plugins: Sequence[Plugin] = PLUGINS,
     controllers: Sequence[ControllerDescriptor] = REGISTRY,
+    call_groups: Sequence[CallGroup] = (),
     faults: Faults | None = None,
     barrier: Barrier = _no_barrier,
 ) -> AsyncIterator[RunningServer]:
@@ -160,6 +159,7 @@ async def serve(
     authorizer          replaces the default one
     admission_plugins   all plugins, of which the configuration enables some
     controllers         all controllers, of which the configuration enables some
+    call_groups         groups that are served besides the declared ones; their resources are calls
     faults              called around every request
     barrier             awaited before the server reports ready
 
@@ -176,6 +176,7 @@ async def serve(
             filters=filters,
             authorizer=authorizer,
             admission_plugins=admission_plugins,
+            call_groups=call_groups,
             faults=faults,
         )
         stack.push_async_callback(app.kv.close)
@@ -316,6 +317,7 @@ async def build_app(
     filters: Sequence[Filter] = FILTERS,
     authorizer: Authorizer | None = None,
     admission_plugins: Sequence[Plugin] = PLUGINS,
+    call_groups: Sequence[CallGroup] = (),
     faults: Faults | None = None,
 ) -> App:
     """Create every part of a server and open its store, but no socket.
@@ -323,7 +325,7 @@ async def build_app(
     Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
     """
     clock = clock or SystemClock()
-    scheme = _scheme(config)
+    scheme = make_scheme(config, [added.group for added in call_groups])
     codecs = CodecFactory(scheme, _media_types(config))
     account_tokens = _service_account_tokens(config, clock)
     static_tokens = _static_tokens(config, account_tokens.audiences)
@@ -366,6 +368,7 @@ async def build_app(
         rbac=rbac,
         flow_classifier=FlowClassifier(stores),
         memory_limit=MemoryLimit(max_memory(config), clock, free_memory),
+        calls={added.group.name: added.handle for added in call_groups},
         faults=faults,
         plugin_chain=AdmissionPlugins(
             admission_plugins,
@@ -429,14 +432,6 @@ def compose(server: Server, filters: Sequence[Filter] = FILTERS) -> Handler:
     for wrap in reversed(filters):
         handle = wrap(server, handle)
     return handle
-
-
-def _scheme(config: Config) -> Scheme:
-    minor = emulated_minor(config.emulated_version)
-    return Scheme(
-        is_enabled=resource_filter(parse_runtime_config(config.runtime_config)),
-        release=minor if minor < NEWEST_MINOR else None,
-    )
 
 
 def _media_types(config: Config) -> Sequence[MediaType]:

@@ -102,7 +102,10 @@ class BuiltinKind(BuiltinObjects):
 
     @property
     def hub(self) -> GroupVersion:
-        """The version in which the objects are handled."""
+        """The version in which the objects are handled: that of the request if they are never
+        stored."""
+        if not self.resource.stored:
+            return self.group_version
         return self._kinds.hub_version(self.resource.group, self.resource.kind)
 
     @property
@@ -437,6 +440,8 @@ class BuiltinKinds:
 
 @functools.cache
 def _has_module(group: Group, name: str) -> bool:
+    if group.find_module is not None:
+        return group.find_module(name) is not None
     return find_spec(f"kapiserver.api.{group.package}.{name}") is not None
 
 
@@ -445,4 +450,9 @@ def group_module(group: Group, name: str) -> ModuleType:
 
     Raises ModuleNotFoundError.
     """
+    if group.find_module is not None:
+        module = group.find_module(name)
+        if module is None:
+            raise ModuleNotFoundError(f"group {group.name} has no module {name}")
+        return module
     return importlib.import_module(f"kapiserver.api.{group.package}.{name}")

@@ -8,8 +8,9 @@ APIGroup and APIResource of meta/v1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import NamedTuple
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -235,6 +236,9 @@ class Group:
     versions: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     """Versions with types whose objects are read and written, but never served."""
+    find_module: Callable[[str], ModuleType | None] | None = field(default=None, compare=False)
+    """Returns a module of the group by its name in the package, or None if there is none, for a
+    group whose modules are made at run time; None for a package below `kapiserver/api`."""
 
     @property
     def group_versions(self) -> tuple[GroupVersion, ...]:

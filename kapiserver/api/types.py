@@ -40,6 +40,7 @@ import sys
 import types
 import typing
 from collections import ChainMap
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NewType, TypeAlias
 
@@ -238,6 +239,22 @@ class Variant(ScalarType):
     def canonical(cls, value: Value) -> Value:
         """Return the value, canonical as far as it can be without reading nested values."""
         return None if value is None else cls.from_message(cls.to_message(value))
+
+
+class EncodedType(Type):
+    """A message of which the fields declare the tree only: the class itself encodes and decodes
+    its Protobuf form."""
+
+    @classmethod
+    def encode(cls, tree: Tree) -> bytes:
+        """Return the message of a canonical tree. Raises ValueError."""
+        raise NotImplementedError(cls.__name__)
+
+    @classmethod
+    def decode(cls, data: bytes, take: Callable[[int], None]) -> Tree:
+        """Return the canonical tree of a message. Calls `take` with the number of items of each
+        list and map, which raises if there are too many. Raises ValueError."""
+        raise NotImplementedError(cls.__name__)
 
 
 class Kind(Type):

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from kapiserver.api.group import Group, GroupVersionKind
 from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
@@ -17,6 +18,7 @@ from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.authorizer import Authorizer
+from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
@@ -65,6 +67,8 @@ class Server:
     """Faults that a test injects into requests."""
     admission: AdmissionSettings | None = None
     """Settings from --admission-control-config-file, if set."""
+    calls: Mapping[str, CallHandler] = field(default_factory=dict)
+    """The handlers of the groups of calls, by group."""
     plugin_chain: Callable[[str, str], PluginChain] = lambda _resource, _operation: PluginChain()
     """The admission plugins for a qualified resource (with its subresource) and an operation."""
 
@@ -86,6 +90,19 @@ Filter: TypeAlias = Callable[[Server, Handler], Handler]
 Hook: TypeAlias = Callable[[Server, Attributes, Tree | None, Tree | None], Awaitable[None]]
 """One step of an admission plugin: (server, attributes, new object, old object). Changes the new
 object, or raises to reject the write."""
+
+
+CallHandler: TypeAlias = Callable[[Server, GroupVersionKind, Caller, Tree], Awaitable[Tree]]
+"""Answers the create of a call, an object that is never stored: returns it with its status, in the
+version of the request. Raises an error that `errors.TABLE` has a row for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallGroup:
+    """A group whose resources are calls: created, answered and never stored, as reviews are."""
+
+    group: Group
+    handle: CallHandler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -181,7 +181,7 @@ class InternalResource(ResourceClient):
             target, caller = await self._target(info), self._caller()
             options = parse_options(self._server, _query(parameters), "CreateOptions")
             body = TreeBody(self._versioned(obj))
-            create_unstored = unstored_create(target)
+            create_unstored = unstored_create(self._server, target)
             if create_unstored is not None:
                 tree = await create_unstored(self._server, target, caller, options, body)
                 return _success(tree)

@@ -24,6 +24,7 @@ PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
 
 def route(server: Server) -> Handler:
     """Return the handler that the filters wrap."""
+    unstored = UNSTORED | _calls(server)
 
     async def handle(request: Request) -> AnyResponse:
         info = request.info
@@ -40,7 +41,7 @@ def route(server: Server) -> Handler:
         target.check_verb(info.verb)
         request.target = target
         request.warnings.add(target.deprecation)
-        load = UNSTORED.get((info.version.group, info.resource))
+        load = unstored.get((info.version.group, info.resource))
         if load is not None:
             return await load()(server, request, target)
         handler = handler_of_subresource(target) if target.subresource else None
@@ -73,6 +74,12 @@ UNSTORED: dict[tuple[str, str], Callable[[], VerbHandler]] = {
 }
 """Handlers of resources that are never stored, by group and name (see `media_types.py` on late
 loading)."""
+
+
+def _calls(server: Server) -> dict[tuple[str, str], Callable[[], VerbHandler]]:
+    """Return the rows of the calls of added groups."""
+    resources = (resource for group in server.calls for resource in server.scheme.resources(group))
+    return {(resource.group, resource.name): _load_review for resource in resources}
 
 
 async def _openapi(server: Server, request: Request) -> AnyResponse:

@@ -7,10 +7,13 @@ pkg/server/resourceconfig/helpers.go and pkg/server/options/api_enablement.go of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from kapiserver.api.group import GroupVersion, is_stable
+from kapiserver.api.group import Group, GroupVersion, is_stable
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.version import NEWEST_MINOR, emulated_minor
 
 _ALL = "api/all"
 _VERSION_SETS: dict[str, re.Pattern[str]] = {
@@ -31,6 +34,17 @@ ResourceFilter = Callable[[GroupVersion, str], bool]
 """Reports whether a resource is on in a version."""
 
 
+def make_scheme(config: Config, added_groups: Sequence[Group] = ()) -> Scheme:
+    """Return the scheme of a server that serves the declared groups and `added_groups`. Raises
+    ValueError for settings that do not parse."""
+    minor = emulated_minor(config.emulated_version)
+    return Scheme(
+        (*GROUPS, *added_groups),
+        is_enabled=resource_filter(parse_runtime_config(config.runtime_config), added_groups),
+        release=minor if minor < NEWEST_MINOR else None,
+    )
+
+
 def parse_runtime_config(text: str) -> dict[str, str]:
     """Parse the flag's value, `key[=value],...`; of a repeated key the last value counts."""
     settings = {}
@@ -40,16 +54,22 @@ def parse_runtime_config(text: str) -> dict[str, str]:
     return settings
 
 
-def resource_filter(settings: Mapping[str, str]) -> ResourceFilter:
-    """Return the filter for the settings. Raises ValueError with kube-apiserver's message."""
+def resource_filter(
+    settings: Mapping[str, str], added_groups: Sequence[Group] = ()
+) -> ResourceFilter:
+    """Return the filter for the settings. All versions of `added_groups` are on unless the settings
+    name them. Raises ValueError with kube-apiserver's message."""
     if dict(settings) == {_ALL: "false"}:
         raise ValueError(f"invalid key with only {_ALL}=false")
     keys = {key: _split_key(key) for key in settings if key not in _VERSION_SETS}
-    declared_versions = {group.name: group.declared_versions for group in DECLARED_GROUPS}
+    declared_versions = {
+        group.name: group.declared_versions for group in (*DECLARED_GROUPS, *added_groups)
+    }
     unknown = [parts[0] for parts in keys.values() if parts[0] not in declared_versions]
     if unknown:
         raise ValueError(f"unknown api groups {','.join(unknown)}")
     enabled_versions = _version_defaults(settings)
+    enabled_versions |= {v: True for group in added_groups for v in group.group_versions}
     enabled_resources: dict[tuple[GroupVersion, str], bool] = {}
     for key, (group, version, *resource) in keys.items():
         group_version = GroupVersion(group, version)

@@ -21,6 +21,7 @@ from typing import Any
 
 from kapiserver.api.scalar_types import RawExtension, StringList
 from kapiserver.api.types import (
+    EncodedType,
     Field,
     ListOf,
     MapOf,
@@ -111,6 +112,9 @@ def compiled_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Tree]:
     The function raises Malformed, TooLarge, ValueError or struct.error, and IndexError if the
     message is truncated.
     """
+    if issubclass(type_, EncodedType):
+        encoded_type = type_
+        return lambda data, budget: encoded_type.decode(data, budget.take)
     source = FunctionSource("b, budget")
     fields = [field for field in type_.fields() if field.number is not None]
     locals_ = {field.name: f"f{index}" for index, field in enumerate(fields)}

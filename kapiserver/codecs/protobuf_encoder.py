@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from kapiserver.api.scalar_types import StringList
 from kapiserver.api.types import (
+    EncodedType,
     Field,
     ListOf,
     MapOf,
@@ -63,6 +64,8 @@ def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
 
     The function raises any exception if the tree is not canonical.
     """
+    if issubclass(type_, EncodedType):
+        return type_.encode
     source = FunctionSource("tree")
     source.add("get = tree.get\nout = bytearray()")
     for field in sorted(type_.fields(), key=lambda field: field.number or 0):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.group import Group, GroupVersion
 from kapiserver.apiserver.runtime_config import parse_runtime_config, resource_filter
 from kapiserver.cli import config_of, parser
 from tests.apiserver.conftest import Server
@@ -191,3 +191,11 @@ def test_everything_can_be_listed() -> None:
                     assert table["columnDefinitions"], path
     finally:
         server.end()
+
+
+def test_all_versions_of_added_groups_are_on_unless_the_settings_turn_them_off() -> None:
+    group = Group(name="dummy.example", package="dummy", versions=("v1", "v1alpha1"))
+    settings = parse_runtime_config("api/alpha=false,dummy.example/v1=false")
+    serves = resource_filter(settings, [group])
+    assert serves(GroupVersion("dummy.example", "v1alpha1"), "computedoubles")
+    assert not serves(GroupVersion("dummy.example", "v1"), "computedoubles")

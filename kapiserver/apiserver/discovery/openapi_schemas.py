@@ -318,6 +318,8 @@ def schema_name(type_: type[Type]) -> str:
     if issubclass(type_, CustomKind | CustomList):
         return openapi_custom.schema_name(type_.version, type_.__name__)
     parts = type_.__module__.split(".")  # kapiserver api <package> <version> ...
+    if parts[1] != "api":  # made at run time
+        return f"{type_.package}.{type_.__name__}"
     if parts[2] in ("meta", "scalar_types", "quantity", "runtime"):
         return f"{_SCALAR_PACKAGES.get(type_.__name__, _META)}.{type_.__name__}"
     package = _PACKAGES.get(parts[2], f"io.k8s.api.{parts[2]}")

@@ -1,6 +1,7 @@
 """Reviews: TokenReview, SelfSubjectReview and the access reviews. Reviews are never stored.
 
-`Server.authenticator` and `Server.authorizer` make every decision. Mirrors
+`Server.authenticator` and `Server.authorizer` make every decision. The calls of added groups
+(`Server.calls`) have the form of reviews and are served here, too. Mirrors
 pkg/registry/authentication and pkg/registry/authorization of Kubernetes.
 """
 
@@ -45,7 +46,7 @@ _ANY = "*"
 
 
 async def serve_review(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Serve the create of a review. Raises NotAcceptable for a Table."""
+    """Serve the create of a review or call. Raises NotAcceptable for a Table."""
     accepted = negotiate_output(request.header("Accept"), server.codecs.media_types)
     is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     response_format = ResponseFormat(
@@ -61,7 +62,7 @@ async def serve_review(server: Server, request: Request, target: Target) -> AnyR
 async def create_review(
     server: Server, target: Target, caller: Caller, options: Tree, body: Body
 ) -> Tree:
-    """Return the review in the body with its status."""
+    """Return the review or call in the body with its status."""
 
     def new_review() -> Tree:
         review = decode_object(server, target, body, field_validation(options), caller.warnings)
@@ -70,6 +71,9 @@ async def create_review(
         return review
 
     review = await server.stores.offloader.run(body.cost, new_review)
+    handle_call = server.calls.get(target.resource.group)
+    if handle_call is not None:
+        return await handle_call(server, target.kind, caller, review)
     return await REVIEWS[target.resource.kind](server, caller.user, review)
 
 

@@ -53,8 +53,10 @@ UNSTORED_CREATES: dict[tuple[str, str, str], Callable[[], CreateOperation]] = {
 """By group, resource and subresource (see `media_types.py` on late loading)."""
 
 
-def unstored_create(target: Target) -> CreateOperation | None:
+def unstored_create(server: Server, target: Target) -> CreateOperation | None:
     """Return the operation of a create that stores no object; None if it stores one."""
     resource = target.resource
+    if resource.group in server.calls:
+        return _load_review()
     load = UNSTORED_CREATES.get((resource.group, resource.name, target.subresource))
     return None if load is None else load()

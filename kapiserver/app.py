@@ -64,6 +64,7 @@ from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.apiserver_endpoints import ServerAddress
+from kapiserver.controllers.csr_signing import check_signing_files
 from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
@@ -71,7 +72,6 @@ from kapiserver.storage.backends import open_store
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.compaction import Compactor
 from kapiserver.storage.errors import StorageError
-from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.kv import KV
 from kapiserver.storage.metered_store import MeteredStore
 from kapiserver.storage.object_reader import IdentifierSource
@@ -186,8 +186,7 @@ async def serve(
         insecure_port = 0
         if config.insecure_port is not None:
             insecure_port = await http.listen_insecure(config.insecure_port)
-        ca_text = certificates.ca.read_text() if certificates is not None else ""
-        await _start_loops(app, stack, controllers, ca_text=ca_text)
+        await _start_loops(app, stack, controllers, certificates)
         await barrier()
         _start_repair(app, stack)
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
@@ -250,7 +249,10 @@ def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
 
 
 async def _start_loops(
-    app: App, stack: AsyncExitStack, registry: Sequence[ControllerDescriptor], *, ca_text: str
+    app: App,
+    stack: AsyncExitStack,
+    registry: Sequence[ControllerDescriptor],
+    certificates: Credentials | None,
 ) -> None:
     if app.server.rbac is not None:
         await app.server.rbac.start()
@@ -263,7 +265,12 @@ async def _start_loops(
         stack.callback(classifier.stop)
     with contextlib.suppress(StorageError):  # a paged list tries again
         await app.server.stores.load_token_codec()  # saves the key before the disk may be full
-    manager = ControllerManager(app.server, ca_text=ca_text, registry=registry)
+    manager = ControllerManager(
+        app.server,
+        ca_text=certificates.ca.read_text() if certificates is not None else "",
+        signing_ca=certificates.own_ca if certificates is not None else None,
+        registry=registry,
+    )
     await manager.start()
     stack.push_async_callback(manager.stop)
     health = app.server.health
@@ -325,6 +332,7 @@ async def build_app(
     Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
     """
     clock = clock or SystemClock()
+    check_signing_files(config)
     scheme = make_scheme(config, [added.group for added in call_groups])
     codecs = CodecFactory(scheme, _media_types(config))
     account_tokens = _service_account_tokens(config, clock)
@@ -389,7 +397,7 @@ def _audit(config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics)
 
 
 async def _open_store(config: Config, clock: Clock, metrics: Metrics) -> KV:
-    kv = await open_store(config.storage, clock=clock, etcd=_etcd_config(config))
+    kv = await open_store(config.storage, clock=clock, etcd=config.etcd)
     return MeteredStore(kv, metrics.observe_storage, root=config.key_root)
 
 
@@ -438,18 +446,6 @@ def _media_types(config: Config) -> Sequence[MediaType]:
     if "CBORServingAndStorage" in config.feature_gates:
         return MEDIA_TYPES
     return [media for media in MEDIA_TYPES if media is not CBOR]
-
-
-def _etcd_config(config: Config) -> EtcdConfig:
-    return EtcdConfig(
-        root=config.key_root,
-        cafile=config.etcd_cafile,
-        certfile=config.etcd_certfile,
-        keyfile=config.etcd_keyfile,
-        username=config.etcd_username,
-        password_file=config.etcd_password_file,
-        transport=config.etcd_transport,
-    )
 
 
 def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountTokens:

@@ -20,7 +20,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import enabled_controllers
-from kapiserver.flags import DEFAULTS, add_recode_flags, add_serve_flags
+from kapiserver.flags import CLUSTER_SIGNERS, DEFAULTS, add_recode_flags, add_serve_flags
 from kapiserver.storage.backends import backend_of
 from kapiserver.storage_commands import add_storage_commands
 
@@ -84,17 +84,32 @@ def parser() -> argparse.ArgumentParser:
     return root
 
 
+_PAIRS = (
+    ("tls_cert_file", "tls_private_key_file"),
+    ("cluster_signing_cert_file", "cluster_signing_key_file"),
+    *(
+        (f"cluster_signing_{name}_cert_file", f"cluster_signing_{name}_key_file")
+        for name in (signer.replace("-", "_") for signer in CLUSTER_SIGNERS)
+    ),
+    ("etcd_certfile", "etcd_keyfile"),
+    ("etcd_username", "etcd_password_file"),
+    ("audit_policy_file", "audit_log_path"),
+)
+"""Options of which each needs the other."""
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
 def config_of(options: argparse.Namespace) -> Config:
     """Return the settings of parsed flags. Raises ValueError for flags that contradict each
     other or lack a flag they need."""
     from kapiserver.apiserver.admission.plugins import AdmissionPlugins
 
-    if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
-        raise ValueError("--tls-cert-file and --tls-private-key-file must be set together")
-    if (options.etcd_certfile is None) != (options.etcd_keyfile is None):
-        raise ValueError("--etcd-certfile and --etcd-keyfile must be set together")
-    if bool(options.etcd_username) != (options.etcd_password_file is not None):
-        raise ValueError("--etcd-username and --etcd-password-file must be set together")
+    for first, second in _PAIRS:
+        if bool(getattr(options, first)) != bool(getattr(options, second)):
+            raise ValueError(f"{_flag(first)} and {_flag(second)} must be set together")
     if options.encryption_provider_config_automatic_reload and (
         options.encryption_provider_config is None
     ):
@@ -102,8 +117,6 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config-automatic-reload must be set with "
             "--encryption-provider-config"
         )
-    if (options.audit_policy_file is None) != (not options.audit_log_path):
-        raise ValueError("--audit-policy-file and --audit-log-path must be set together")
     AdmissionPlugins(
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )

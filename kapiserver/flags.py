@@ -8,6 +8,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from kapiserver.api.certificates.signer_rules import (
+    KUBE_APISERVER_CLIENT,
+    KUBE_APISERVER_CLIENT_KUBELET,
+    KUBELET_SERVING,
+    LEGACY_UNKNOWN,
+)
 from kapiserver.apiserver.authorization.modes import MODES
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import feature_gates_help
@@ -16,6 +22,13 @@ from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.storage.etcd.config import TRANSPORTS
 
 DEFAULTS = Config()
+CLUSTER_SIGNERS = {
+    "kubelet-serving": KUBELET_SERVING,
+    "kubelet-client": KUBE_APISERVER_CLIENT_KUBELET,
+    "kube-apiserver-client": KUBE_APISERVER_CLIENT,
+    "legacy-unknown": LEGACY_UNKNOWN,
+}
+"""The names of signers in flags, and those in requests."""
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +36,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_serving(parser.add_argument_group("serving"))
     _add_certificates(parser.add_argument_group("certificates"))
     _add_features(parser.add_argument_group("APIs and features"))
+    _add_cluster_signing(parser.add_argument_group("signing of certificates"))
     users = parser.add_argument_group("authentication")
     _add_users(users)
     _add_service_accounts(users)
@@ -110,6 +124,38 @@ def _add_certificates(group: argparse._ArgumentGroup) -> None:
         "--tls-private-key-file", type=Path, metavar="FILE",
         help="PEM file with the private key of --tls-cert-file; each flag needs the other. "
         "Default: a key in --cert-dir.",
+    )  # fmt: skip
+
+
+def _add_cluster_signing(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--cluster-signing-cert-file", type=Path, metavar="FILE",
+        help="PEM file with the CA certificate that signs approved CertificateSigningRequests. "
+        "Needs --cluster-signing-key-file. Default: the CA in --cert-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--cluster-signing-key-file", type=Path, metavar="FILE",
+        help="PEM file with the private key of --cluster-signing-cert-file; each flag needs the "
+        "other. Default: the key of the CA in --cert-dir.",
+    )  # fmt: skip
+    for name, signer in CLUSTER_SIGNERS.items():
+        flag = f"--cluster-signing-{name}"
+        group.add_argument(
+            f"{flag}-cert-file", type=Path, metavar="FILE",
+            help=f"PEM file with the CA certificate of the signer {signer}. If any signer has its "
+            "own CA, those without do not sign. Excludes --cluster-signing-cert-file. "
+            "Default: no CA of its own.",
+        )  # fmt: skip
+        group.add_argument(
+            f"{flag}-key-file", type=Path, metavar="FILE",
+            help=f"PEM file with the private key of {flag}-cert-file; each flag needs the other. "
+            "Default: no key.",
+        )  # fmt: skip
+    group.add_argument(
+        "--cluster-signing-duration", type=_seconds, metavar="DURATION",
+        default=DEFAULTS.cluster_signing_duration,
+        help="How long signed certificates are valid at most; a request may ask for less. "
+        "Default: 8760h.",
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
-from kapiserver.storage.etcd.config import EtcdTransport
+from kapiserver.storage.etcd.config import EtcdConfig, EtcdTransport
 
 BODY_LIMIT = 3 * 1024 * 1024
 """The most bytes of a request body; kube-apiserver's MaxRequestBodyBytes."""
@@ -39,6 +39,17 @@ class Config:
     tls_cert_file: Path | None = None
     tls_private_key_file: Path | None = None
     client_ca_file: Path | None = None
+    cluster_signing_cert_file: Path | None = None
+    cluster_signing_key_file: Path | None = None
+    cluster_signing_kubelet_serving_cert_file: Path | None = None
+    cluster_signing_kubelet_serving_key_file: Path | None = None
+    cluster_signing_kubelet_client_cert_file: Path | None = None
+    cluster_signing_kubelet_client_key_file: Path | None = None
+    cluster_signing_kube_apiserver_client_cert_file: Path | None = None
+    cluster_signing_kube_apiserver_client_key_file: Path | None = None
+    cluster_signing_legacy_unknown_cert_file: Path | None = None
+    cluster_signing_legacy_unknown_key_file: Path | None = None
+    cluster_signing_duration: float = 365 * 24 * 3600.0
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
     authorization_mode: tuple[str, ...] = ("AlwaysAllow",)
@@ -92,3 +103,16 @@ class Config:
     def key_root(self) -> str:
         """The prefix of all keys, without a slash at its end."""
         return f"/{self.etcd_prefix.strip('/')}".rstrip("/")
+
+    @property
+    def etcd(self) -> EtcdConfig:
+        """The settings of the client of etcd."""
+        return EtcdConfig(
+            root=self.key_root,
+            cafile=self.etcd_cafile,
+            certfile=self.etcd_certfile,
+            keyfile=self.etcd_keyfile,
+            username=self.etcd_username,
+            password_file=self.etcd_password_file,
+            transport=self.etcd_transport,
+        )

@@ -16,6 +16,7 @@ from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.serving.tls import Pair
 from kapiserver.controllers.workqueue import Item, WorkQueue
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class ControllerContext:
     user        of the controller's requests
     manager     field manager of its writes
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+    signing_ca  files of the server's own CA, which signs client certificates; None without HTTPS
     """
 
     server: Server
@@ -47,6 +49,7 @@ class ControllerContext:
     user: User
     manager: str
     ca_text: str = ""
+    signing_ca: Pair | None = None
 
     def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
         """Return the controller's client of a resource."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.serving.tls import Pair
 from kapiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.controllers.context import Controller, ControllerContext
 from kapiserver.controllers.leader import LeaderElector
@@ -26,6 +27,7 @@ class ControllerManager:
     """The controllers of one server; `start` it once, `stop` it once.
 
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+    signing_ca  files of the server's own CA; None without HTTPS
     registry    of the controllers that there are
     """
 
@@ -34,15 +36,16 @@ class ControllerManager:
         server: Server,
         *,
         ca_text: str,
+        signing_ca: Pair | None = None,
         registry: Sequence[ControllerDescriptor] = REGISTRY,
     ) -> None:
         enabled = enabled_controllers(server.config.controllers, registry)
         self._server = server
-        self._on_every_server = ControllerGroup(
-            server, _select(registry, Scope.EVERY_SERVER, enabled), ca_text=ca_text
-        )
-        self._on_leader = ControllerGroup(
-            server, _select(registry, Scope.LEADER, enabled), ca_text=ca_text
+        self._on_every_server, self._on_leader = (
+            ControllerGroup(
+                server, _select(registry, scope, enabled), ca_text=ca_text, signing_ca=signing_ca
+            )
+            for scope in (Scope.EVERY_SERVER, Scope.LEADER)
         )
         self._elector: LeaderElector | None = None
 
@@ -73,11 +76,17 @@ class ControllerGroup:
     which remember nothing of earlier runs."""
 
     def __init__(
-        self, server: Server, descriptors: Sequence[ControllerDescriptor], *, ca_text: str
+        self,
+        server: Server,
+        descriptors: Sequence[ControllerDescriptor],
+        *,
+        ca_text: str,
+        signing_ca: Pair | None,
     ) -> None:
         self.descriptors = descriptors
         self._server = server
         self._ca_text = ca_text
+        self._signing_ca = signing_ca
         self._controllers: list[Controller] = []
         self._metadata: SharedMetadata | None = None
 
@@ -92,6 +101,7 @@ class ControllerGroup:
                     user=descriptor.user,
                     manager=descriptor.manager,
                     ca_text=self._ca_text,
+                    signing_ca=self._signing_ca,
                 )
             )
             for descriptor in self.descriptors

@@ -160,6 +160,30 @@ def _token_secrets(context: ControllerContext) -> Controller:
     return TokenSecretsController(context)
 
 
+def _csr_approving(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.csr_approving import CSRApprovingController
+
+    return CSRApprovingController(context)
+
+
+def _csr_signing(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.csr_signing import CSRSigningController
+
+    return CSRSigningController(context)
+
+
+def _csr_cleaner(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.csr_cleaner import CSRCleanerController
+
+    return CSRCleanerController(context)
+
+
+def _trust_bundle_publisher(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.trust_bundle_publisher import TrustBundlePublisher
+
+    return TrustBundlePublisher(context)
+
+
 def _account(name: str) -> User:
     return service_account_user("kube-system", name)
 
@@ -210,6 +234,29 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=_root_ca_publisher,
         user=_account("root-ca-cert-publisher"),
         scope=Scope.EVERY_SERVER,
+    ),
+    ControllerDescriptor(
+        name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        factory=_trust_bundle_publisher,
+        user=_account("kube-apiserver-serving-clustertrustbundle-publisher"),
+    ),
+    ControllerDescriptor(
+        name="certificatesigningrequest-approving-controller",
+        aliases=("csrapproving",),
+        factory=_csr_approving,
+        user=_account("certificate-controller"),
+    ),
+    ControllerDescriptor(
+        name="certificatesigningrequest-signing-controller",
+        aliases=("csrsigning",),
+        factory=_csr_signing,
+        user=_account("certificate-controller"),
+    ),
+    ControllerDescriptor(
+        name="certificatesigningrequest-cleaner-controller",
+        aliases=("csrcleaner",),
+        factory=_csr_cleaner,
+        user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="clusterrole-aggregation-controller",

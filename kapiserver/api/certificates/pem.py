@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
+    from cryptography.x509 import Certificate, CertificateSigningRequest
 
 _BLOCK = re.compile(
     r"^-----BEGIN ([^\n]*?)-----[ \t\r]*\n((?:(?!-----)[^\n]*\n)*)-----END \1-----[ \t\r]*$",
     re.MULTILINE,
 )
+_MALFORMED_REQUEST = "asn1: structure error: malformed certificate request"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +87,32 @@ def alternative_names(certificate: Certificate) -> tuple[list[str], list[str]]:
     return list(names.get_values_for_type(x509.DNSName)), list(mail_addresses)
 
 
-def request_problem(text: str) -> str:
-    """Return why a PEM text is not a valid signing request, or "" if it is."""
+def parse_signing_request(text: str) -> CertificateSigningRequest:
+    """Return the signing request of a PEM text. Raises ValueError with Go's message."""
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     block = next(parse_blocks(text), None)
     if block is None or block.type != "CERTIFICATE REQUEST":
-        return "PEM block type must be CERTIFICATE REQUEST"
+        raise ValueError("PEM block type must be CERTIFICATE REQUEST")
     try:
-        if not x509.load_der_x509_csr(block.content).is_signature_valid:
+        return x509.load_der_x509_csr(block.content)
+    except (ValueError, x509.InvalidVersion):
+        raise ValueError(_MALFORMED_REQUEST) from None
+
+
+def request_problem(text: str) -> str:
+    """Return why a PEM text is not a valid signing request, or "" if it is."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+    try:
+        request = parse_signing_request(text)
+    except ValueError as error:
+        return str(error)
+    try:
+        if not request.is_signature_valid:
             raise InvalidSignature
     except InvalidSignature:
         return "x509: certificate signature verification failed"
-    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
-        return "asn1: structure error: malformed certificate request"
+    except (ValueError, UnsupportedAlgorithm):
+        return _MALFORMED_REQUEST
     return ""

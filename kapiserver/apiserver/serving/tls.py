@@ -59,12 +59,14 @@ class Credentials:
     """The certificate files of a server.
 
     ca          the CA of the serving certificate
+    own_ca      the CA in --cert-dir and its key; client certificates of it are accepted
     serving     the server's certificate
     admin       a client certificate of an administrator
     trusted     CAs whose client certificates are accepted
     """
 
     ca: Path
+    own_ca: Pair
     serving: Pair
     admin: Pair
     trusted: tuple[Path, ...]
@@ -114,6 +116,7 @@ def ensure_certificates(
     extra_cas = (config.client_ca_file,) if config.client_ca_file is not None else ()
     return Credentials(
         ca=config.tls_cert_file or ca.certificate,
+        own_ca=ca,
         serving=serving,
         admin=admin,
         trusted=(ca.certificate, *extra_cas),

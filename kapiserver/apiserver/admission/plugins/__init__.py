@@ -32,6 +32,12 @@ def _load_always_pull_images() -> Hooks:
     return Hooks(admit=always_pull_images.admit)
 
 
+def _load_cluster_trust_bundle_attest() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import cluster_trust_bundle_attest
+
+    return Hooks(validate=cluster_trust_bundle_attest.validate)
+
+
 def _load_certificate_approval() -> Hooks:
     from kapiserver.apiserver.admission.plugins import certificate_approval
 
@@ -248,6 +254,12 @@ PLUGINS = (
         operations=UPDATE,
     ),
     Plugin(
+        name="ClusterTrustBundleAttest",
+        load=_load_cluster_trust_bundle_attest,
+        resources=("clustertrustbundles.certificates.k8s.io",),
+        operations=WRITE,
+    ),
+    Plugin(
         name="CertificateSubjectRestriction",
         load=_load_certificate_subject_restriction,
         resources=(_CSR,),
@@ -328,7 +340,7 @@ class AdmissionPlugins:
 
 _NOT_IMPLEMENTED = frozenset(
     (
-        "AlwaysAdmit", "AlwaysDeny", "ClusterTrustBundleAttest", "EventRateLimit",
+        "AlwaysAdmit", "AlwaysDeny", "EventRateLimit",
         "ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology",
         "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "NamespaceAutoProvision",
         "NamespaceExists", "NodeDeclaredFeatureValidator", "NodeRestriction",

@@ -1,0 +1,212 @@
+"""A certificate authority whose files are on disk, and the certificates that it signs.
+
+The cryptography package is loaded when first needed. Mirrors
+pkg/controller/certificates/authority and ca_provider.go of pkg/controller/certificates/signer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias
+
+from kapiserver.api.certificates.keys import public_key_of
+from kapiserver.api.certificates.signer_rules import InvalidRequest, RequestContent
+from kapiserver.apiserver.serving.tls import Pair
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    from cryptography.hazmat.primitives.hashes import SHA256, SHA384, SHA512
+
+    SigningKey: TypeAlias = (
+        ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
+    )
+
+BACKDATE = timedelta(minutes=5)
+"""How long before the time of signing a certificate begins to be valid, for clocks that are
+behind."""
+SHORT = timedelta(hours=8)
+"""A certificate of less than this is valid for its full duration after the time of signing."""
+
+_KEY_USAGES = {
+    "signing": "digital_signature",
+    "digital signature": "digital_signature",
+    "content commitment": "content_commitment",
+    "key encipherment": "key_encipherment",
+    "key agreement": "key_agreement",
+    "data encipherment": "data_encipherment",
+    "cert sign": "key_cert_sign",
+    "crl sign": "crl_sign",
+    "encipher only": "encipher_only",
+    "decipher only": "decipher_only",
+}
+_EXTENDED_KEY_USAGES = {
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
+}
+"""Object identifiers, in the order in which Go writes them."""
+_SUBJECT_ATTRIBUTES = (
+    "2.5.4.6", "2.5.4.10", "2.5.4.11", "2.5.4.7", "2.5.4.8", "2.5.4.9", "2.5.4.17",
+)  # fmt: skip
+_SINGLE_SUBJECT_ATTRIBUTES = ("2.5.4.3", "2.5.4.5")
+"""Common name and serial number, of which the last one counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateAuthority:
+    """A CA certificate and its key."""
+
+    certificate: x509.Certificate
+    key: SigningKey
+
+    def sign(self, request: RequestContent, duration: timedelta, now: datetime) -> bytes:
+        """Return a certificate for a request as PEM. It is valid for `duration`, but not longer
+        than the CA. Raises InvalidRequest; ValueError if the CA has expired."""
+        from cryptography import x509
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        expiry = self.certificate.not_valid_after_utc
+        not_after = now + duration - (BACKDATE if duration >= SHORT else timedelta())
+        if now >= expiry:
+            raise ValueError(f"the signer has expired: NotAfter={expiry}")
+        try:
+            builder = x509.CertificateBuilder(
+                issuer_name=self.certificate.subject,
+                subject_name=_subject(request.parsed.subject),
+                public_key=request.parsed.public_key(),
+                serial_number=x509.random_serial_number(),
+                not_valid_before=now - BACKDATE,
+                not_valid_after=min(not_after, expiry),
+            )
+            for extension, critical in (*_extensions(request), *self._authority_key()):
+                builder = builder.add_extension(extension, critical=critical)
+            certificate = builder.sign(self.key, _hash_algorithm(self.key))
+        except (TypeError, ValueError, UnsupportedAlgorithm) as error:
+            raise InvalidRequest(f"failed to sign certificate: {error}") from None
+        return certificate.public_bytes(Encoding.PEM)
+
+    def _authority_key(self) -> Iterator[tuple[x509.ExtensionType, bool]]:
+        from cryptography import x509
+
+        try:
+            subject_key = self.certificate.extensions.get_extension_for_class(
+                x509.SubjectKeyIdentifier
+            ).value
+        except x509.ExtensionNotFound:
+            return
+        authority = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject_key)
+        yield authority, False
+
+
+def load_authority(files: Pair) -> CertificateAuthority:
+    """Return the certificate authority of two PEM files. Raises ValueError with the words of
+    kube-controller-manager."""
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        certificates = x509.load_pem_x509_certificates(files.certificate.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ValueError(f'error reading CA cert file "{files.certificate}": {error}') from None
+    if len(certificates) != 1:
+        raise ValueError(
+            f'error reading CA cert file "{files.certificate}": '
+            f"expected 1 certificate, found {len(certificates)}"
+        )
+    try:
+        key = load_pem_private_key(files.key.read_bytes(), None)
+    except (OSError, TypeError, ValueError, UnsupportedAlgorithm) as error:
+        raise ValueError(f'error reading CA key file "{files.key}": {error}') from None
+    if not isinstance(
+        key, ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey | rsa.RSAPrivateKey
+    ):
+        raise ValueError(f'error reading CA key file "{files.key}": unsupported type of key')
+    authority = CertificateAuthority(certificates[0], key)
+    _check_key(authority, files)
+    return authority
+
+
+def _check_key(authority: CertificateAuthority, files: Pair) -> None:
+    from kapiserver.api.certificates.keys import encode_key
+
+    if public_key_of(authority.certificate) != encode_key(authority.key.public_key()):
+        raise ValueError(
+            f'error reading CA key file "{files.key}": '
+            "x509: provided PrivateKey doesn't match parent's PublicKey"
+        )
+
+
+def is_expired(certificate_text: str, now: datetime) -> bool:
+    """Return whether the first certificate of a PEM text has expired; False if the text has no
+    valid one."""
+    from kapiserver.api.certificates.pem import parse_blocks, parse_certificate
+
+    block = next(parse_blocks(certificate_text), None)
+    certificate = parse_certificate(block) if block is not None else None
+    return certificate is not None and certificate.not_valid_after_utc < now.astimezone(UTC)
+
+
+def _subject(subject: x509.Name) -> x509.Name:
+    """Return the attributes of a subject that Go keeps, in Go's order: a certificate names nobody
+    by an attribute that the signer has not checked, such as a UID or a second common name."""
+    from cryptography import x509
+
+    def attributes(oid: str) -> list[x509.NameAttribute[str | bytes]]:
+        return subject.get_attributes_for_oid(x509.ObjectIdentifier(oid))
+
+    groups = [attributes(oid) for oid in _SUBJECT_ATTRIBUTES]
+    groups.extend(attributes(oid)[-1:] for oid in _SINGLE_SUBJECT_ATTRIBUTES)
+    return x509.Name([x509.RelativeDistinguishedName(group) for group in groups if group])
+
+
+def _extensions(request: RequestContent) -> Iterator[tuple[x509.ExtensionType, bool]]:
+    """Yield the extensions of a certificate for a request, and whether they are critical."""
+    from cryptography import x509
+
+    used = {_KEY_USAGES[usage] for usage in request.usages if usage in _KEY_USAGES}
+    if used:
+        names = dict.fromkeys(_KEY_USAGES.values(), False)
+        yield x509.KeyUsage(**{name: name in used for name in names}), True
+    wanted = {_EXTENDED_KEY_USAGES.get(usage) for usage in request.usages}
+    purposes = [oid for oid in dict.fromkeys(_EXTENDED_KEY_USAGES.values()) if oid in wanted]
+    if purposes:
+        yield x509.ExtendedKeyUsage([x509.ObjectIdentifier(oid) for oid in purposes]), False
+    yield x509.BasicConstraints(ca=False, path_length=None), True
+    if request.names:
+        _check_addresses(request.names)
+        is_critical = not list(request.parsed.subject)
+        yield x509.SubjectAlternativeName(request.names), is_critical
+
+
+def _check_addresses(names: Sequence[x509.GeneralName]) -> None:
+    for name in names:
+        if isinstance(name.value, ipaddress.IPv4Network | ipaddress.IPv6Network):
+            raise ValueError(f"x509: cannot parse IP address {name.value}")
+
+
+def _hash_algorithm(key: SigningKey) -> SHA256 | SHA384 | SHA512 | None:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return None
+    if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.key_size > 256:
+        return hashes.SHA384() if key.curve.key_size == 384 else hashes.SHA512()
+    return hashes.SHA256()

@@ -23,17 +23,8 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import AllocationRepair
-from kapiserver.apiserver.authentication.legacy_service_account import (
-    LegacyServiceAccountAuthenticator,
-)
-from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
+from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
-from kapiserver.apiserver.authentication.token_file import (
-    BadTokenFile,
-    TokenFileAuthenticator,
-    read_token_file,
-)
-from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.authorization.authorizer import Authorizer
 from kapiserver.apiserver.authorization.modes import make_authorization
@@ -95,7 +86,7 @@ class App:
     server: Server
     kv: KV
     handle: Handler
-    static_tokens: TokenFileAuthenticator
+    authentication: Authentication
     unauthenticated: UnauthenticatedConnections
     encryption: EncryptionFile | None = None
     """The configuration file of encryption at rest; None without encryption."""
@@ -254,6 +245,8 @@ async def _start_loops(
     registry: Sequence[ControllerDescriptor],
     certificates: Credentials | None,
 ) -> None:
+    app.authentication.start()
+    stack.push_async_callback(app.authentication.stop)
     if app.server.rbac is not None:
         await app.server.rbac.start()
         stack.callback(app.server.rbac.stop)
@@ -296,18 +289,13 @@ def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> Non
 
 
 def _reload_files(app: App, context: ReloadingContext | None = None) -> None:
-    """Read the certificates, the token file and, with automatic reload, the encryption
+    """Read the certificates, the files of authenticators and, with automatic reload, the encryption
     configuration again. An unusable file is logged and changes nothing."""
     if context is not None:
         context.reload()
     if app.encryption is not None:
         app.encryption.check()
-    token_file = app.server.config.token_auth_file
-    if token_file is not None:
-        try:
-            app.static_tokens.replace(read_token_file(token_file))
-        except (BadTokenFile, OSError) as error:
-            _log.error("the changed token file is not used: %s", error)
+    app.authentication.reload()
 
 
 async def _drain(app: App, http: HttpServer) -> None:
@@ -336,7 +324,6 @@ async def build_app(
     scheme = make_scheme(config, [added.group for added in call_groups])
     codecs = CodecFactory(scheme, _media_types(config))
     account_tokens = _service_account_tokens(config, clock)
-    static_tokens = _static_tokens(config, account_tokens.audiences)
     encryption = _encryption(config, clock)
     metrics = Metrics()
     kv = await _open_store(config, clock, metrics)
@@ -354,6 +341,9 @@ async def build_app(
     authorization = make_authorization(config.authorization_mode, stores)
     custom_resources = CustomResources(scheme, stores)
     rbac = None if authorizer else authorization.rbac
+    authentication = Authentication(
+        config, stores, clock, account_tokens, lambda: _apiserver_client(server)
+    )
     unauthenticated = UnauthenticatedConnections()
     free_memory = (stores.free_memory, unauthenticated.close_half, trim_in_thread)
     server = Server(
@@ -368,9 +358,7 @@ async def build_app(
         metrics=metrics,
         admission=_admission(config),
         audit=_audit(config, codecs, clock, metrics),
-        authenticator=_authenticator(
-            config, static_tokens, account_tokens, stores, clock, lambda: _apiserver_client(server)
-        ),
+        authenticator=authentication.authenticator,
         service_account_tokens=account_tokens,
         authorizer=authorizer or authorization.authorizer,
         rbac=rbac,
@@ -385,7 +373,7 @@ async def build_app(
         ).chain,
     )
     handle = compose(server, filters)
-    return App(server, kv, handle, static_tokens, unauthenticated, encryption)
+    return App(server, kv, handle, authentication, unauthenticated, encryption)
 
 
 def _audit(config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics) -> AuditLog | None:
@@ -405,29 +393,6 @@ def _new_client(server: Server, user: User, user_agent: str, authorize: bool) ->
     from kapiserver.apiserver.internal_client import InternalClient  # not needed at start
 
     return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
-
-
-def _static_tokens(config: Config, audiences: Sequence[str]) -> TokenFileAuthenticator:
-    path = config.token_auth_file
-    return TokenFileAuthenticator(read_token_file(path) if path else {}, audiences)
-
-
-def _authenticator(
-    config: Config,
-    static_tokens: TokenFileAuthenticator,
-    tokens: ServiceAccountTokens,
-    stores: StoreRegistry,
-    clock: Clock,
-    client: Callable[[], Client],
-) -> UnionAuthenticator:
-    return UnionAuthenticator(
-        [
-            static_tokens,
-            ServiceAccountAuthenticator(tokens, stores, clock),
-            LegacyServiceAccountAuthenticator(tokens, stores, clock, client=client),
-        ],
-        anonymous=config.anonymous_auth,
-    )
 
 
 def _apiserver_client(server: Server) -> Client:

@@ -102,6 +102,14 @@ def _flag(option: str) -> str:
     return f"--{option.replace('_', '-')}"
 
 
+def _check_authentication(options: argparse.Namespace) -> None:
+    maximum = options.service_account_max_token_expiration
+    if maximum and not 3600 <= maximum <= 1 << 32:
+        raise ValueError(
+            "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds"
+        )
+
+
 def config_of(options: argparse.Namespace) -> Config:
     """Return the settings of parsed flags. Raises ValueError for flags that contradict each
     other or lack a flag they need."""
@@ -117,6 +125,7 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config-automatic-reload must be set with "
             "--encryption-provider-config"
         )
+    _check_authentication(options)
     AdmissionPlugins(
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )

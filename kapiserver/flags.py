@@ -221,6 +221,17 @@ def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
         "Default: /openid/v1/jwks of this server.",
     )  # fmt: skip
     group.add_argument(
+        "--service-account-extend-token-expiration", type=_bool, nargs="?", const=True,
+        default=True, metavar="BOOL",
+        help="Let the tokens in Pods live for a year instead of an hour, for programs that read "
+        "them once; the audit log marks their use after the hour. Default: true.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-max-token-expiration", type=_seconds, default=0.0, metavar="DURATION",
+        help="Longest validity of new service account tokens, from 1h on; a request for more gets "
+        "this and a warning. 0 means no limit. Default: 0.",
+    )  # fmt: skip
+    group.add_argument(
         "--api-audiences", type=_list, default=(), metavar="NAME,...",
         help="Identifiers of this API; a service account token must have one of them as an "
         "audience. Default: the values of --service-account-issuer.",

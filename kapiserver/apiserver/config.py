@@ -75,6 +75,8 @@ class Config:
     service_account_key_file: tuple[Path, ...] = ()
     service_account_signing_key_file: Path | None = None
     service_account_jwks_uri: str = ""
+    service_account_extend_token_expiration: bool = True
+    service_account_max_token_expiration: float = 0.0
     api_audiences: tuple[str, ...] = ()
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()

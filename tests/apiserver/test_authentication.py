@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.apiserver.authentication.authenticator import TokenIdentity, bearer_token
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, bearer_token
 from kapiserver.apiserver.authentication.token_file import (
     BadTokenFile,
     TokenFileAuthenticator,
@@ -71,13 +71,17 @@ def test_token_audiences(union: UnionAuthenticator) -> None:
     those that are also the server's."""
 
     def audiences(*requested: str) -> Sequence[str] | None:
-        identity: TokenIdentity | None = asyncio.run(union.authenticate_token("secret", requested))
-        return None if identity is None else identity.audiences
+        try:
+            identity = asyncio.run(union.authenticate_token("secret", requested))
+        except InvalidCredentials:
+            return None
+        return identity.audiences
 
     assert audiences() == ["api", "other"]
     assert audiences("elsewhere", "other") == ["other"]
     assert audiences("elsewhere") is None
-    assert asyncio.run(union.authenticate_token("wrong")) is None
+    with pytest.raises(InvalidCredentials, match=r"^invalid bearer token$"):
+        asyncio.run(union.authenticate_token("wrong"))
 
 
 def test_certificates(union: UnionAuthenticator) -> None:
@@ -101,7 +105,7 @@ def test_anonymous(union: UnionAuthenticator) -> None:
     assert _user(union, _request()) is ANONYMOUS
     assert _user(union, _request(user=UNSECURED)) is UNSECURED
     with pytest.raises(Unauthorized):
-        _user(UnionAuthenticator(anonymous=False), _request())
+        _user(UnionAuthenticator(anonymous=None), _request())
 
 
 @pytest.mark.parametrize("line", ["token", "token,name", ",name,uid", "token,,uid"])

@@ -21,6 +21,7 @@ from kapiserver.apiserver import errors as server
 from kapiserver.apiserver.admission.configuration import BadAdmissionConfiguration
 from kapiserver.apiserver.allocation.addresses import NotAllocated
 from kapiserver.apiserver.allocation.ports import PortNotAllocated
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.token_file import BadTokenFile
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.endpoints.decode import StrictErrors
@@ -70,6 +71,7 @@ CAUGHT = {
     StatusError,  # the internal client raises it for an error Status
     StrictErrors,  # decoding raises BadObject instead
     TagError,  # ends `make generate`
+    InvalidCredentials,  # the union of authenticators raises Unauthorized
     Unhealthy,  # a health check reports it
     ValidationTakesLong,  # storage/offload.py does the work in a thread
     WebhookFailed,  # the caller of the webhook raises its own error

@@ -175,7 +175,7 @@ def test_authentication_metrics() -> None:
     """Attempts are timed by result, and authenticated requests counted by user."""
     users = ("kubelet", "ann@example.com", "ann")
     token_file = TokenFileAuthenticator({name: User(name=name) for name in users}, ())
-    authenticator = UnionAuthenticator([token_file], anonymous=False)
+    authenticator = UnionAuthenticator([token_file], anonymous=None)
     metrics = Metrics()
     for token in (*users, "bad", ""):
         headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.filters import FILTERS
@@ -167,8 +168,11 @@ def test_reload_reads_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
     async def check(running: RunningServer, _: Connect) -> None:
         async def user(token: str) -> str | None:
-            identity = await running.app.static_tokens.authenticate_token(token)
-            return identity.user.name if identity is not None else None
+            try:
+                identity = await running.app.server.authenticator.authenticate_token(token)
+            except InvalidCredentials:
+                return None
+            return identity.user.name
 
         tokens.write_text("better,bob,2\n")
         running.reload()

@@ -1,18 +1,24 @@
 """The contract of authenticators: which user sent a request.
 
-To add an authenticator, write a class with `authenticate` in a module of this package, and add it
-to the union in `kapiserver/app.py`; one for bearer tokens has `authenticate_token` too, for
-TokenReview. Mirrors pkg/authentication/authenticator of k8s.io/apiserver.
+To add an authenticator, write a class in a module of this package and add a row to the table of
+`chain.py`: one with `authenticate` for credentials of the connection or of headers, one with
+`authenticate_token` for bearer tokens. Mirrors pkg/authentication/authenticator of
+k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request import Request
+
+
+class InvalidCredentials(Exception):
+    """The credentials are of the authenticator's kind and are wrong; the message is for the log
+    and for the status of a TokenReview."""
 
 
 class Authenticator(Protocol):
@@ -20,25 +26,45 @@ class Authenticator(Protocol):
 
     def authenticate(self, request: Request) -> User | Awaitable[User | None] | None:
         """Return the user, or None if the request has no credentials that this authenticator
-        recognizes. An authenticator that reads the store returns an awaitable of the same."""
+        recognizes. An authenticator that waits returns an awaitable of the same. Raises
+        InvalidCredentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenIdentity:
-    """The user of a valid token, and the requested audiences for which it is valid."""
+    """The user of a valid token.
+
+    audiences       the requested audiences for which the token is valid
+    annotations     for the audit event of the request
+    """
 
     user: User
     audiences: Sequence[str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-class TokenAuthenticator(Authenticator, Protocol):
+class TokenAuthenticator(Protocol):
     """Recognizes one kind of bearer tokens."""
 
     async def authenticate_token(
         self, token: str, audiences: Sequence[str] = ()
     ) -> TokenIdentity | None:
-        """Return the identity, or None if the token is unknown, expired or valid for none of the
-        audiences. Without audiences those of this server count."""
+        """Return the identity, or None if the token is not of this kind or is valid for none of
+        the audiences. Without audiences those of this server count. Raises InvalidCredentials for
+        a token that is expired, revoked or forged."""
+
+
+class ManagedAuthenticator:
+    """Base of authenticators that hold files, timers or connections. The methods do nothing."""
+
+    def start(self) -> None:
+        """Start background work. Called on the event loop."""
+
+    def reload(self) -> None:
+        """Read files that changed. An unusable one is logged and changes nothing."""
+
+    async def stop(self) -> None:
+        """End background work and close connections. Idempotent."""
 
 
 def bearer_token(request: Request) -> str:

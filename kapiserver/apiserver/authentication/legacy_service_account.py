@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from kapiserver.api.accessors import is_terminating, labels_of
 from kapiserver.api.resource_client import Client, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.authenticator import bearer_token
-from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
+from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken
+from kapiserver.apiserver.authentication.service_account import BoundObjects
 from kapiserver.apiserver.authentication.service_account_tokens import (
     LEGACY_ACCOUNT_NAME,
     LEGACY_ACCOUNT_UID,
+    LEGACY_ISSUER,
     LEGACY_NAMESPACE,
     LEGACY_SECRET_NAME,
     ServiceAccountTokens,
@@ -29,7 +31,6 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
-from kapiserver.apiserver.request import Request
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.store_registry import StoreRegistry
@@ -41,7 +42,7 @@ AUDIT_ANNOTATION = "authentication.k8s.io/legacy-token"
 _log = logging.getLogger(__name__)
 
 
-class LegacyServiceAccountAuthenticator(ServiceAccountAuthenticator):
+class LegacyServiceAccountAuthenticator:
     """Recognizes tokens that `ServiceAccountTokens.sign_legacy` signed; they are valid for the
     audiences of this server.
 
@@ -56,33 +57,28 @@ class LegacyServiceAccountAuthenticator(ServiceAccountAuthenticator):
         *,
         client: Callable[[], Client],
     ) -> None:
-        super().__init__(tokens, stores, clock)
+        self._tokens = tokens
+        self._objects = BoundObjects(stores, clock)
+        self._clock = clock
         self._client = client
 
-    def authenticate(self, request: Request) -> Awaitable[User | None] | None:
-        """Return an awaitable of the user of the request's token; None without a token."""
-        token = bearer_token(request)
-        return self._user_of_request(request, token) if token else None
-
-    async def _user_of_request(self, request: Request, token: str) -> User | None:
-        user = await self.user_of(token)
-        if user is not None:
-            request.annotations[AUDIT_ANNOTATION] = user.name
-        return user
-
-    def _audiences_of(self, token: str, audiences: Sequence[str]) -> Collection[str]:
-        return self._tokens.audiences
-
-    async def user_of(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """Return the user of a token, or None if it is invalid, or its account or Secret no longer
-        exists."""
-        if audiences and not set(audiences) & set(self._tokens.audiences):
+    async def authenticate_token(
+        self, token: str, audiences: Sequence[str] = ()
+    ) -> TokenIdentity | None:
+        """Return the identity; see TokenAuthenticator."""
+        verified = self._tokens.verify(token)
+        if verified is None or verified.issuer != LEGACY_ISSUER or verified.claims.get("aud"):
             return None
-        claims = self._tokens.verify_legacy(token)
-        if claims is None:
-            return None
-        names = [
-            claims.get(name)
+        held = self._tokens.audiences
+        valid = [each for each in dict.fromkeys(audiences or held) if each in held]
+        if not valid:
+            raise InvalidCredentials("token audiences are invalid for this server")
+        user = await self._user(verified)
+        return TokenIdentity(user=user, audiences=valid, annotations={AUDIT_ANNOTATION: user.name})
+
+    async def _user(self, token: UnverifiedToken) -> User:
+        values = [
+            token.claims.get(name)
             for name in (
                 LEGACY_NAMESPACE,
                 LEGACY_ACCOUNT_NAME,
@@ -90,20 +86,21 @@ class LegacyServiceAccountAuthenticator(ServiceAccountAuthenticator):
                 LEGACY_SECRET_NAME,
             )
         ]
-        if not all(isinstance(name, str) and name for name in names):
-            return None
-        namespace, name, uid, secret_name = map(str, names)
-        if claims.get("sub") != f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}":
-            return None
-        secret = await self._find("secrets", ObjectKey(namespace, secret_name))
-        if secret is None or is_terminating(secret) or _token_in(secret) != token:
-            return None
-        account = await self._find("serviceaccounts", ObjectKey(namespace, name), uid)
+        if not all(isinstance(value, str) and value for value in values):
+            raise InvalidCredentials("service account claims are missing")
+        namespace, name, uid, secret_name = map(str, values)
+        if token.claims.get("sub") != f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}":
+            raise InvalidCredentials("the subject is not the service account")
+        secret = await self._objects.find("secrets", ObjectKey(namespace, secret_name))
+        if secret is None or is_terminating(secret) or _token_in(secret) != token.text:
+            raise InvalidCredentials("service account token has been invalidated")
+        key = ObjectKey(namespace, name)
+        account = await self._objects.find("serviceaccounts", key, uid)
         if account is None or is_terminating(account):
-            return None
+            raise InvalidCredentials(f"service account {namespace}/{name} has been deleted")
         await self._record_use(secret)
         if labels_of(secret).get(INVALID_SINCE):
-            return None
+            raise InvalidCredentials("the token has been marked as invalid")
         return service_account_user(namespace, name, uid=uid)
 
     async def _record_use(self, secret: Tree) -> None:

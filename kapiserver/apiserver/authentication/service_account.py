@@ -1,22 +1,25 @@
 """Authenticates the tokens of service accounts, while the account and the bound objects exist.
 
-Mirrors pkg/serviceaccount/claims.go of kube-apiserver.
+The objects are read from the watch cache, for each request: a deletion counts at once, and a valid
+token costs no read of the store. Mirrors pkg/serviceaccount/claims.go of kube-apiserver.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from kapiserver.api.accessors import is_terminating, uid_of, value_at
+from kapiserver.api.accessors import is_terminating, uid_of
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.authenticator import TokenIdentity, bearer_token
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
+from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken
 from kapiserver.apiserver.authentication.service_account_tokens import (
+    LEGACY_ISSUER,
     PRIVATE_CLAIMS,
     ServiceAccountTokens,
-    audiences_of,
 )
 from kapiserver.apiserver.authentication.user import (
     CREDENTIAL_ID,
@@ -24,87 +27,37 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
-from kapiserver.apiserver.request import Request
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.store_registry import StoreRegistry
 
+STALE_TOKEN = "authentication.k8s.io/stale-token"
+"""The audit annotation of a token that is used after its original expiry."""
 _EXTRA = "authentication.kubernetes.io"
 _BOUND_RESOURCES = (("pod", "pods"), ("secret", "secrets"), ("node", "nodes"))
 _GRACE_SECONDS = 60
 """A token stays valid so long after the deletion of its account or of an object it is bound to."""
 
 
-class ServiceAccountAuthenticator:
-    """Recognizes the tokens that `ServiceAccountTokens` signs."""
+class BoundObjects:
+    """The accounts, Pods, Secrets and Nodes that tokens name."""
 
-    def __init__(self, tokens: ServiceAccountTokens, stores: StoreRegistry, clock: Clock) -> None:
-        self._tokens = tokens
+    def __init__(self, stores: StoreRegistry, clock: Clock) -> None:
         self._stores = stores
         self._clock = clock
 
-    def authenticate(self, request: Request) -> Awaitable[User | None] | None:
-        """Return an awaitable of the user of the request's token; None without a token."""
-        token = bearer_token(request)
-        return self.user_of(token) if token else None
+    async def check(self, resource: str, key: ObjectKey, uid: str) -> None:
+        """Return if the object with that uid exists, or was deleted only just now. Raises
+        InvalidCredentials."""
+        tree = await self.find(resource, key, uid)
+        if tree is not None:
+            deleted = _deletion(tree) if is_terminating(tree) else None
+            if deleted is None or self._clock.now() < deleted + _GRACE_SECONDS:
+                return
+        raise InvalidCredentials("service account token has been invalidated")
 
-    async def authenticate_token(
-        self, token: str, audiences: Sequence[str] = ()
-    ) -> TokenIdentity | None:
-        """Return the identity; see TokenAuthenticator."""
-        user = await self.user_of(token, audiences)
-        if user is None:
-            return None
-        held = self._audiences_of(token, audiences)
-        requested = dict.fromkeys(audiences or self._tokens.audiences)
-        return TokenIdentity(user=user, audiences=[name for name in requested if name in held])
-
-    def _audiences_of(self, token: str, audiences: Sequence[str]) -> Collection[str]:
-        """Return the audiences of a token that is valid for one of the given ones."""
-        return audiences_of(self._tokens.verify(token, audiences) or {})
-
-    async def user_of(self, token: str, audiences: Sequence[str] = ()) -> User | None:
-        """Return the user of a token, or None if the token is invalid or its account, or an object
-        that it is bound to, no longer exists."""
-        claims = self._tokens.verify(token, audiences)
-        if claims is None:
-            return None
-        private = claims.get(PRIVATE_CLAIMS)
-        namespace, account = value_at(claims, PRIVATE_CLAIMS, "namespace"), None
-        if isinstance(private, dict) and isinstance(namespace, str):
-            account = private.get("serviceaccount")
-        if not isinstance(private, dict) or not isinstance(account, dict):
-            return None
-        name, uid = str(account.get("name")), str(account.get("uid"))
-        if claims.get("sub") != f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}":
-            return None
-        if not await self._exists("serviceaccounts", ObjectKey(namespace, name), uid):
-            return None
-        extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID: (f"JTI={claims.get('jti')}",)}
-        for kind, resource in _BOUND_RESOURCES:
-            reference = private.get(kind)
-            if not isinstance(reference, dict):
-                continue
-            bound_name, bound_uid = str(reference.get("name")), str(reference.get("uid"))
-            key = ObjectKey("" if kind == "node" else namespace, bound_name)
-            # A token bound to a pod names its node too, but is not bound to the node.
-            is_bound = kind != "node" or "pod" not in private
-            if is_bound and not await self._exists(resource, key, bound_uid):
-                return None
-            if kind != "secret":
-                extra[f"{_EXTRA}/{kind}-name"] = (bound_name,)
-                extra[f"{_EXTRA}/{kind}-uid"] = (bound_uid,)
-        return service_account_user(namespace, name, uid=uid, extra=extra)
-
-    async def _exists(self, resource: str, key: ObjectKey, uid: str) -> bool:
-        """Report whether the object of that uid exists, or was deleted only just now."""
-        tree = await self._find(resource, key, uid)
-        if tree is None:
-            return False
-        return not is_terminating(tree) or self._clock.now() < _deletion(tree) + _GRACE_SECONDS
-
-    async def _find(self, resource: str, key: ObjectKey, uid: str = "") -> Tree | None:
+    async def find(self, resource: str, key: ObjectKey, uid: str = "") -> Tree | None:
         """Return the object, or None if it does not exist or has another uid."""
         store = self._stores.by_name(CORE, resource)
         for version in ("0", ""):  # the watch cache may be behind: read the store then
@@ -113,6 +66,78 @@ class ServiceAccountAuthenticator:
                 if uid in ("", uid_of(tree)):
                     return tree
         return None
+
+
+class ServiceAccountAuthenticator:
+    """Recognizes the tokens that `ServiceAccountTokens.sign` signs."""
+
+    def __init__(self, tokens: ServiceAccountTokens, stores: StoreRegistry, clock: Clock) -> None:
+        self._tokens = tokens
+        self._objects = BoundObjects(stores, clock)
+        self._clock = clock
+
+    async def authenticate_token(
+        self, token: str, audiences: Sequence[str] = ()
+    ) -> TokenIdentity | None:
+        """Return the identity; see TokenAuthenticator."""
+        verified = self._tokens.verify(token)
+        if verified is None or verified.issuer == LEGACY_ISSUER:
+            return None
+        held = verified.audiences
+        valid = [
+            each for each in dict.fromkeys(audiences or self._tokens.audiences) if each in held
+        ]
+        if not valid:
+            raise InvalidCredentials("token audiences are invalid for this server")
+        verified.check_time(self._clock.now())
+        private = verified.claims.get(PRIVATE_CLAIMS)
+        if not isinstance(private, dict):
+            raise InvalidCredentials("service account claims are missing")
+        user = await self._user(verified, private)
+        return TokenIdentity(user=user, audiences=valid, annotations=self._stale(user, private))
+
+    async def _user(self, token: UnverifiedToken, private: Tree) -> User:
+        namespace = private.get("namespace")
+        name, uid = _reference(private.get("serviceaccount"))
+        if not isinstance(namespace, str):
+            raise InvalidCredentials("service account namespace is missing")
+        if token.claims.get("sub") != f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}":
+            raise InvalidCredentials("the subject is not the service account")
+        await self._objects.check("serviceaccounts", ObjectKey(namespace, name), uid)
+        extra: dict[str, tuple[str, ...]] = {}
+        if isinstance(token.claims.get("jti"), str):
+            extra[CREDENTIAL_ID] = (f"JTI={token.claims['jti']}",)
+        for kind, resource in _BOUND_RESOURCES:
+            if private.get(kind) is None:
+                continue
+            bound_name, bound_uid = _reference(private[kind])
+            # A token bound to a pod names its node too, but is not bound to the node.
+            if kind != "node" or "pod" not in private:
+                key = ObjectKey("" if kind == "node" else namespace, bound_name)
+                await self._objects.check(resource, key, bound_uid)
+            if kind != "secret":
+                extra[f"{_EXTRA}/{kind}-name"] = (bound_name,)
+                if bound_uid:
+                    extra[f"{_EXTRA}/{kind}-uid"] = (bound_uid,)
+        return service_account_user(namespace, name, uid=uid, extra=extra)
+
+    def _stale(self, user: User, private: Tree) -> Mapping[str, str]:
+        threshold = private.get("warnafter")
+        if not isinstance(threshold, int) or self._clock.now() <= threshold:
+            return {}
+        seconds = int(self._clock.now()) - threshold
+        return {
+            STALE_TOKEN: f"subject: {user.name}, seconds after warning threshold: {seconds}",
+        }
+
+
+def _reference(value: Any) -> tuple[str, str]:
+    """Return the name and the uid of an object that a token names. Raises InvalidCredentials."""
+    if isinstance(value, dict):
+        name, uid = value.get("name"), value.get("uid", "")
+        if isinstance(name, str) and name and isinstance(uid, str):
+            return name, uid
+    raise InvalidCredentials("an object that the token names has no name")
 
 
 def _deletion(tree: Tree) -> float:

@@ -7,46 +7,61 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kapiserver.apiserver.authentication.authenticator import TokenIdentity, bearer_token
+from kapiserver.apiserver.authentication.authenticator import (
+    ManagedAuthenticator,
+    TokenIdentity,
+)
 from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
-from kapiserver.apiserver.request import Request
+
+_log = logging.getLogger(__name__)
 
 
 class BadTokenFile(Exception):
     """The token file has a line without token, user and uid, or is not a CSV file."""
 
 
-class TokenFileAuthenticator:
+class TokenFileAuthenticator(ManagedAuthenticator):
     """Recognizes the tokens of a file.
 
     users       by token
     audiences   for which these tokens are valid
+    path        of the file, which `reload` reads again
     """
 
-    def __init__(self, users: Mapping[str, User], audiences: Sequence[str]) -> None:
+    def __init__(
+        self, users: Mapping[str, User], audiences: Sequence[str], path: Path | None = None
+    ) -> None:
         self._users = users
         self._audiences = audiences
+        self._path = path
 
-    def replace(self, users: Mapping[str, User]) -> None:
-        """Use these tokens from now on."""
-        self._users = users
+    @classmethod
+    def of_file(cls, path: Path, audiences: Sequence[str]) -> TokenFileAuthenticator:
+        """Return the authenticator of a file. Raises BadTokenFile, OSError."""
+        return cls(read_token_file(path), audiences, path)
 
-    def authenticate(self, request: Request) -> User | None:
-        """Return the user of the request's token, or None if the file does not have the token."""
-        return self._users.get(bearer_token(request))
+    def reload(self) -> None:
+        """Read the file again."""
+        if self._path is None:
+            return
+        try:
+            self._users = read_token_file(self._path)
+        except (BadTokenFile, OSError) as error:
+            _log.error("the changed token file is not used: %s", error)
 
     async def authenticate_token(
         self, token: str, audiences: Sequence[str] = ()
     ) -> TokenIdentity | None:
         """Return the identity; see TokenAuthenticator."""
-        valid = [each for each in audiences or self._audiences if each in self._audiences]
         user = self._users.get(token)
-        if user is None or not valid:
+        if user is None:
             return None
-        return TokenIdentity(user=user, audiences=valid)
+        valid = [each for each in audiences or self._audiences if each in self._audiences]
+        return TokenIdentity(user=user, audiences=valid) if valid or not audiences else None
 
 
 def read_token_file(path: Path) -> dict[str, User]:

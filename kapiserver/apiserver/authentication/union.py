@@ -1,58 +1,96 @@
-"""Several authenticators in order. Mirrors pkg/authentication/request/union of k8s.io/apiserver."""
+"""Several authenticators in order. Mirrors pkg/authentication/request/union,
+pkg/authentication/request/bearertoken and pkg/authentication/token/union of k8s.io/apiserver."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
 from kapiserver.apiserver.authentication.authenticator import (
     Authenticator,
+    InvalidCredentials,
     TokenAuthenticator,
     TokenIdentity,
+    bearer_token,
 )
 from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import Request
 
+INVALID_TOKEN = "invalid bearer token"
+_CERTIFICATES: tuple[Authenticator, ...] = (CertificateAuthenticator(),)
+_ANONYMOUS = AnonymousAuthenticator()
+
+_log = logging.getLogger(__name__)
+
 
 class UnionAuthenticator:
-    """Asks each authenticator in turn: certificates, tokens, and last requests without any.
+    """Asks each authenticator in turn: those of requests, those of bearer tokens, and last the one
+    of requests without credentials. A request with wrong credentials is refused even if anonymous
+    requests are accepted.
 
     tokens      authenticators of bearer tokens, in order
-    anonymous   whether requests without credentials are accepted
+    requests    the other authenticators, in order; they come before the tokens
+    anonymous   accepts requests without credentials; None accepts none
     """
 
     def __init__(
-        self, tokens: Sequence[TokenAuthenticator] = (), *, anonymous: bool = True
+        self,
+        tokens: Sequence[TokenAuthenticator] = (),
+        *,
+        requests: Sequence[Authenticator] = _CERTIFICATES,
+        anonymous: AnonymousAuthenticator | None = _ANONYMOUS,
     ) -> None:
         self._tokens = tuple(tokens)
-        last = (AnonymousAuthenticator(),) if anonymous else ()
-        self._authenticators: tuple[Authenticator, ...] = (
-            CertificateAuthenticator(),
-            *self._tokens,
-            *last,
-        )
+        self._requests = tuple(requests)
+        self._anonymous = anonymous
 
     async def authenticate(self, request: Request) -> User:
         """Return the user whom the first authenticator recognizes; a request that has a user
         already (of the insecure port) keeps it. Raises Unauthorized."""
         if request.user is not ANONYMOUS:
             return request.user
-        for authenticator in self._authenticators:
-            user = authenticator.authenticate(request)
-            if not (user is None or isinstance(user, User)):
-                user = await user
+        errors: list[str] = []
+        for authenticator in self._requests:
+            try:
+                user = authenticator.authenticate(request)
+                if not (user is None or isinstance(user, User)):
+                    user = await user
+            except InvalidCredentials as error:
+                errors.append(str(error))
+            else:
+                if user is not None:
+                    return user
+        token = bearer_token(request)
+        if token:
+            try:
+                identity = await self.authenticate_token(token)
+            except InvalidCredentials as error:
+                errors.append(str(error))
+            else:
+                request.annotations.update(identity.annotations)
+                return identity.user
+        if not errors and self._anonymous is not None:
+            user = self._anonymous.authenticate(request)
             if user is not None:
                 return user
+        if errors:
+            _log.info("unable to authenticate the request: %s", ", ".join(errors))
         raise Unauthorized
 
-    async def authenticate_token(
-        self, token: str, audiences: Sequence[str] = ()
-    ) -> TokenIdentity | None:
-        """Return the identity that the first token authenticator finds; see TokenAuthenticator."""
+    async def authenticate_token(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
+        """Return the identity that the first token authenticator finds. Raises InvalidCredentials
+        with the reasons of those that recognize the token and refuse it."""
+        errors = [INVALID_TOKEN]
         for authenticator in self._tokens:
-            identity = await authenticator.authenticate_token(token, audiences)
-            if identity is not None:
-                return identity
-        return None
+            try:
+                identity = await authenticator.authenticate_token(token, audiences)
+            except InvalidCredentials as error:
+                errors.append(str(error))
+            else:
+                if identity is not None:
+                    return identity
+        text = ", ".join(dict.fromkeys(errors))
+        raise InvalidCredentials(f"[{text}]" if len(errors) > 1 else text)

@@ -16,6 +16,7 @@ from kapiserver.api.authorization import validation
 from kapiserver.api.errors import FieldError, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.user import User, user_info
 from kapiserver.apiserver.authorization.authorizer import Verdict
 from kapiserver.apiserver.caller import Caller
@@ -41,7 +42,6 @@ from kapiserver.codecs.negotiation import negotiate_output, wants_pretty
 ReviewHandler: TypeAlias = Callable[[Server, User, Tree], Awaitable[Tree]]
 """Returns the review that the client sent with its status. Raises BadRequest, InvalidObject."""
 
-_INVALID_TOKEN = "invalid bearer token"
 _ANY = "*"
 
 
@@ -85,10 +85,10 @@ async def _token_review(server: Server, _user: User, review: Tree) -> Tree:
     if not spec.get("token"):
         raise BadRequest("token is required for TokenReview in authentication")
     audiences = spec.get("audiences") or ()
-    identity = await server.authenticator.authenticate_token(spec["token"], audiences)
-    status: Tree = {"user": {}}
-    if identity is None:
-        status["error"] = _INVALID_TOKEN
+    try:
+        identity = await server.authenticator.authenticate_token(spec["token"], audiences)
+    except InvalidCredentials as error:
+        status: Tree = {"user": {}, "error": str(error)}
     else:
         user = user_info(identity.user)
         status = {"authenticated": True, "user": user, "audiences": list(identity.audiences)}

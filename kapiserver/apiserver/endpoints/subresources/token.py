@@ -5,6 +5,8 @@ Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kapiserver.api.accessors import metadata_of, uid_of, value_at
 from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.errors import FieldError, InvalidObject, Path, invalid
@@ -13,7 +15,8 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
-from kapiserver.apiserver.caller import Caller
+from kapiserver.apiserver.caller import Caller, Warnings
+from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
@@ -35,6 +38,10 @@ from kapiserver.storage.lifecycle import timestamp
 _BINDABLE_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _SECONDS = Path("spec") / "expirationSeconds"
 _DEFAULT_SECONDS = 3600
+_PROJECTED_SECONDS = 3607
+"""The expiry that the ServiceAccount admission plugin asks for in the volumes of Pods."""
+ISSUED_CREDENTIAL_ID = "authentication.kubernetes.io/issued-credential-id"
+"""The audit annotation with the identifier of the issued token."""
 
 
 async def request_token(server: Server, request: Request, target: Target) -> AnyResponse:
@@ -67,6 +74,7 @@ async def create_token(
     spec.setdefault("boundObjectRef", None)
     if errors := list(validate_token_expiration(spec["expirationSeconds"], _SECONDS)):
         raise _invalid(errors)
+    _shorten(server.config, spec, caller.warnings)
     admit = admission(server, caller, target, dry_run=is_dry_run(options))
     validate = await admit(token_request, None)
     if validate is not None:
@@ -74,15 +82,43 @@ async def create_token(
     bound = await _bound_objects(server, target, spec["boundObjectRef"] or {})
     seconds = spec["expirationSeconds"]
     now = server.clock.now()
+    extend = server.config.service_account_extend_token_expiration and _is_extended(
+        spec, bound, tokens.audiences
+    )
+    issued = tokens.sign(account, bound, spec["audiences"], seconds, extend=extend)
+    caller.annotations[ISSUED_CREDENTIAL_ID] = f"JTI={issued.id}"
     metadata_of(token_request)["creationTimestamp"] = timestamp(now)
     reorder_keys(metadata_of(token_request), ObjectMeta)
     token_request["status"] = {
-        "token": tokens.sign(account, bound, spec["audiences"], seconds),
+        "token": issued.text,
         "expirationTimestamp": timestamp(now + seconds),
     }
     names = ("audiences", "expirationSeconds", "boundObjectRef", "attestations")
     token_request["spec"] = {name: spec[name] for name in names if name in spec}
     return token_request
+
+
+def _shorten(config: Config, spec: Tree, warnings: Warnings) -> None:
+    """Limit the expiry to --service-account-max-token-expiration, with a warning."""
+    maximum = int(config.service_account_max_token_expiration)
+    if 0 < maximum < spec["expirationSeconds"]:
+        warnings.add(
+            f"requested expiration of {spec['expirationSeconds']} seconds shortened to "
+            f"{maximum} seconds"
+        )
+        spec["expirationSeconds"] = maximum
+
+
+def _is_extended(
+    spec: Tree, bound: Sequence[tuple[str, Tree]], api_audiences: Sequence[str]
+) -> bool:
+    """Report whether a token is that of a Pod's projected volume, for a program that may read it
+    only once."""
+    return (
+        spec["expirationSeconds"] == _PROJECTED_SECONDS
+        and any(kind == "pod" for kind, _ in bound)
+        and set(spec["audiences"]) <= set(api_audiences)
+    )
 
 
 def _check_metadata(target: Target, token_request: Tree) -> None:

@@ -1,0 +1,136 @@
+"""The authenticators of one server, in order: those that its settings turn on.
+
+To add an authenticator, write it in a module of this package and add a row to `_REQUESTS` or
+`_TOKENS`. Mirrors pkg/kubeapiserver/authenticator/config.go of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kapiserver.api.resource_client import Client
+from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
+from kapiserver.apiserver.authentication.authenticator import (
+    Authenticator,
+    ManagedAuthenticator,
+    TokenAuthenticator,
+)
+from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
+from kapiserver.apiserver.authentication.legacy_service_account import (
+    LegacyServiceAccountAuthenticator,
+)
+from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
+from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator
+from kapiserver.apiserver.authentication.union import UnionAuthenticator
+from kapiserver.apiserver.config import Config
+from kapiserver.storage.clock import Clock, Timer
+from kapiserver.storage.store_registry import StoreRegistry
+
+RELOAD_SECONDS = 60.0
+"""Between two looks at the files of authenticators."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What authenticators are made of.
+
+    tokens  signs and verifies service account tokens
+    client  returns a client of the server itself, which is not authorized
+    """
+
+    config: Config
+    stores: StoreRegistry
+    clock: Clock
+    tokens: ServiceAccountTokens
+    client: Callable[[], Client]
+
+
+def _token_file(parts: Parts) -> TokenAuthenticator | None:
+    file = parts.config.token_auth_file
+    return TokenFileAuthenticator.of_file(file, parts.tokens.audiences) if file else None
+
+
+def _service_account(parts: Parts) -> TokenAuthenticator:
+    return ServiceAccountAuthenticator(parts.tokens, parts.stores, parts.clock)
+
+
+def _legacy_service_account(parts: Parts) -> TokenAuthenticator:
+    return LegacyServiceAccountAuthenticator(
+        parts.tokens, parts.stores, parts.clock, client=parts.client
+    )
+
+
+_REQUESTS: tuple[Callable[[Parts], Authenticator | None], ...] = (
+    lambda _parts: CertificateAuthenticator(),
+)
+"""Authenticators of connections and headers; the first that recognizes the user decides."""
+_TOKENS: tuple[Callable[[Parts], TokenAuthenticator | None], ...] = (
+    _token_file,
+    _service_account,
+    _legacy_service_account,
+)
+"""Authenticators of bearer tokens, asked after those of requests."""
+
+
+class Authentication:
+    """The authenticators of one server; between `start` and `stop` files that change are read
+    again every minute.
+
+    authenticator   their union
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        stores: StoreRegistry,
+        clock: Clock,
+        tokens: ServiceAccountTokens,
+        client: Callable[[], Client],
+    ) -> None:
+        """Read the files of the settings; `tokens` and `client` as in Parts. Raises BadTokenFile,
+        BadConfiguration, OSError."""
+        parts = Parts(config=config, stores=stores, clock=clock, tokens=tokens, client=client)
+        requests = [each for factory in _REQUESTS if (each := factory(parts)) is not None]
+        token_authenticators = [
+            token for factory in _TOKENS if (token := factory(parts)) is not None
+        ]
+        anonymous = AnonymousAuthenticator() if config.anonymous_auth else None
+        self.authenticator = UnionAuthenticator(
+            token_authenticators, requests=requests, anonymous=anonymous
+        )
+        self._clock = clock
+        self._timer: Timer | None = None
+        self._managed = [
+            each
+            for each in (*requests, *token_authenticators)
+            if isinstance(each, ManagedAuthenticator)
+        ]
+
+    def start(self) -> None:
+        """Start the background work of the authenticators. Call on the event loop."""
+        for each in self._managed:
+            each.start()
+        self._schedule()
+
+    def reload(self) -> None:
+        """Read the files that changed. An unusable one is logged and changes nothing."""
+        for each in self._managed:
+            each.reload()
+
+    async def stop(self) -> None:
+        """End the background work and close connections. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for each in self._managed:
+            await each.stop()
+
+    def _schedule(self) -> None:
+        if self._managed:
+            self._timer = self._clock.call_later(RELOAD_SECONDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self.reload()
+        self._schedule()

@@ -1,0 +1,143 @@
+"""Reads and verifies JSON Web Tokens; the only module that calls PyJWT to verify.
+
+A key has one algorithm, and a token must be signed with it: `none` and HMAC are in no list. As
+with go-jose, a token with a duplicate member or a `crit` header is invalid. PyJWT is imported with
+the first token. Mirrors github.com/go-jose/go-jose/jwt.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
+
+MAX_BYTES = 64 << 10
+"""The largest token."""
+LEEWAY_SECONDS = 60
+"""Tolerated between the clocks of issuer and verifier."""
+
+
+class VerifyingKey(Protocol):
+    """A public key of an issuer: `id` is the `kid` of its tokens, `public` a key of the
+    cryptography library."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def algorithm(self) -> str: ...
+    @property
+    def public(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnverifiedToken:
+    """A well-formed token; its claims are not to be trusted before `verify` returns."""
+
+    text: str
+    header: Mapping[str, Any]
+    claims: Mapping[str, Any]
+
+    @property
+    def issuer(self) -> str:
+        """The claim `iss`, or ""."""
+        issuer = self.claims.get("iss")
+        return issuer if isinstance(issuer, str) else ""
+
+    @property
+    def key_id(self) -> str:
+        """The `kid` of the header, or ""."""
+        key_id = self.header.get("kid")
+        return key_id if isinstance(key_id, str) else ""
+
+    @property
+    def audiences(self) -> frozenset[str]:
+        """The claim `aud`, as a set."""
+        return audiences_of(self.claims)
+
+    def verify(self, keys: Iterable[VerifyingKey]) -> None:
+        """Return if one of the keys signed the token. A token with a `kid` needs the key of that
+        name. Raises InvalidCredentials."""
+        import jwt
+
+        algorithm = self.header.get("alg")
+        for key in keys:
+            if algorithm != key.algorithm or self.key_id not in ("", key.id):
+                continue
+            with contextlib.suppress(jwt.PyJWTError, ValueError, TypeError):
+                jwt.PyJWS().decode(self.text, key.public, algorithms=[key.algorithm])
+                return
+        raise InvalidCredentials("failed to verify signature")
+
+    def check_time(self, now: float, leeway: float = LEEWAY_SECONDS) -> None:
+        """Return if the token has begun and has not expired. Raises InvalidCredentials, also for a
+        token without expiry."""
+        expiry, start = self.claims.get("exp"), self.claims.get("nbf", 0)
+        if not isinstance(expiry, int | float) or not isinstance(start, int | float):
+            raise InvalidCredentials("the token has no valid exp or nbf claim")
+        if now > expiry + leeway:
+            raise InvalidCredentials("token has expired")
+        if now < start - leeway:
+            raise InvalidCredentials("token is not valid yet")
+
+
+def parse_token(text: str) -> UnverifiedToken | None:
+    """Return a token, or None for a text that is not a JSON Web Token. Raises InvalidCredentials
+    for one that no library should accept."""
+    if len(text) > MAX_BYTES or text.count(".") != 2 or not text.isascii():
+        return None
+    head, payload, signature = text.split(".")
+    header, claims = _parse(head), _parse(payload)
+    if header is None or claims is None:
+        return None
+    if "crit" in header:
+        raise InvalidCredentials("unsupported crit header")
+    _decode(signature)
+    return UnverifiedToken(text=text, header=header, claims=claims)
+
+
+def audiences_of(claims: Mapping[str, Any]) -> frozenset[str]:
+    """Return the audiences of a token."""
+    held = claims.get("aud") or ()
+    if isinstance(held, str):
+        return frozenset((held,))
+    if not isinstance(held, list | tuple):
+        return frozenset()
+    return frozenset(each for each in held if isinstance(each, str))
+
+
+def _parse(segment: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(
+            _decode(segment), object_pairs_hook=_members, parse_constant=_reject_constant
+        )
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _decode(segment: str) -> bytes:
+    """Return the bytes of a segment. Raises InvalidCredentials unless it is their only encoding."""
+    try:
+        data = base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+    except (ValueError, binascii.Error):
+        data = b""
+    if base64.urlsafe_b64encode(data).rstrip(b"=").decode() != segment:
+        raise InvalidCredentials("a segment of the token is not base64url")
+    return data
+
+
+def _reject_constant(name: str) -> None:
+    raise InvalidCredentials(f"{name} is not JSON")
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise InvalidCredentials("a member of the token stands twice")
+    return members

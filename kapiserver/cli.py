@@ -1,4 +1,4 @@
-"""The command line: runs `kapiserver serve`, `storage` and `recode`, and turns flags into a Config.
+"""The command line: the commands of `kapiserver`, and how flags of `serve` become a Config.
 
 Each command imports what it needs when it runs.
 """
@@ -21,6 +21,7 @@ from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import enabled_controllers
 from kapiserver.flags import CLUSTER_SIGNERS, DEFAULTS, add_recode_flags, add_serve_flags
+from kapiserver.rpc_commands import add_rpc_commands
 from kapiserver.storage.backends import backend_of
 from kapiserver.storage_commands import add_storage_commands
 
@@ -71,6 +72,14 @@ def parser() -> argparse.ArgumentParser:
             "storage",
             help="check, compact, back up or restore a SQLite store",
             description="Maintain the SQLite file in which a server stores its objects.",
+        )
+    )
+    add_rpc_commands(
+        commands.add_parser(
+            "rpc",
+            help="generate versioned groups of RPCs",
+            description="Define calls in protobuf files, as versioned groups, and generate their "
+            "Python code. Needs the extra kapiserver[rpc].",
         )
     )
     recode = commands.add_parser(

@@ -1,0 +1,209 @@
+"""Reads the protobuf files of groups: `GROUP/VERSION/api.proto` below a directory.
+
+A group is a directory with versions directly below the root. A package deeper down is a group if
+its `__init__.py` contains the comment `# +kapiserver-rpc`. Checks no rules but protoc's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from google.protobuf.descriptor import Descriptor, FileDescriptor, MethodDescriptor
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from kapiserver.api.group import sort_versions
+from kapiserver.rpc.generator.problems import InvalidDefinitions, Problem
+
+PROTO = "api.proto"
+_MARKER = "# +kapiserver-rpc"
+_PROTOC_ERROR = re.compile(r"(?P<path>.*?):(?P<line>\d+):\d+: (?P<text>.*)")
+_PACKAGE_PATH = (FileDescriptorProto.PACKAGE_FIELD_NUMBER,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionDefinition:
+    """One version of a group.
+
+    path          of the protobuf file
+    source        its descriptor with comments and positions
+    file          the same, linked
+    python, stub  protoc's api_pb2.py and api_pb2.pyi
+    """
+
+    group: str
+    name: str
+    path: Path
+    source: FileDescriptorProto
+    file: FileDescriptor
+    python: str
+    stub: str
+
+    @property
+    def directory(self) -> Path:
+        """The directory of the version's Python package."""
+        return self.path.parent
+
+    @property
+    def service(self) -> str:
+        """The name of the only service, without the package."""
+        return self.source.service[0].name
+
+    @property
+    def methods(self) -> Sequence[MethodDescriptor]:
+        """The calls in the order of the file."""
+        methods: Sequence[MethodDescriptor] = self.file.services_by_name[self.service].methods
+        return methods
+
+    def messages(self) -> Iterator[Descriptor]:
+        """Yield all messages, a message before those nested in it; entries of maps left out."""
+        pending = list(self.file.message_types_by_name.values())[::-1]
+        while pending:
+            message = pending.pop()
+            if not message.GetOptions().map_entry:
+                yield message
+                pending += reversed(message.nested_types)
+
+    @property
+    def deprecated(self) -> bool:
+        """Whether the comment on the package says `Deprecated:`, or an option of the file or the
+        service."""
+        return (
+            self.source.options.deprecated
+            or any(service.options.deprecated for service in self.source.service)
+            or re.search(r"^\s*Deprecated:", self.comment(*_PACKAGE_PATH), re.M) is not None
+        )
+
+    def line(self, *path: int) -> int:
+        """Return the line of the element at a path of field numbers and indices, as in
+        SourceCodeInfo; 1 for elements that the file does not have."""
+        for location in self.source.source_code_info.location:
+            if tuple(location.path) == path:
+                return location.span[0] + 1
+        return 1
+
+    def comment(self, *path: int) -> str:
+        """Return the comment before an element, or ""."""
+        for location in self.source.source_code_info.location:
+            if tuple(location.path) == path:
+                return location.leading_comments
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDefinition:
+    """One group; its versions by preference: v2, v1, v1beta1, v1alpha1."""
+
+    name: str
+    project: str
+    directory: Path
+    versions: tuple[VersionDefinition, ...]
+
+
+def read_groups(root: Path, project: str) -> list[GroupDefinition]:
+    """Return the groups below a directory, by name. Raises InvalidDefinitions for files in wrong
+    places and for errors of protoc."""
+    directories = _group_directories(root)
+    problems = [*_misplaced(root, directories), *_namesakes(directories)]
+    if problems:
+        raise InvalidDefinitions(problems)
+    versions = _compile(root, project, [path for group in directories for path in _protos(group)])
+    return [_group(directory, project, versions) for directory in directories]
+
+
+def _group_directories(root: Path) -> list[Path]:
+    marked = {path.parent for path in root.rglob("__init__.py") if _is_marked(path)}
+    groups = {path.parent.parent for path in root.glob(f"*/*/{PROTO}")}
+    return sorted({*groups, *(path for path in marked if _protos(path))}, key=lambda it: it.name)
+
+
+def _is_marked(path: Path) -> bool:
+    return any(line.strip() == _MARKER for line in path.read_text().splitlines())
+
+
+def _protos(group: Path) -> list[Path]:
+    return sorted(group.glob(f"*/{PROTO}"))
+
+
+def _misplaced(root: Path, directories: Sequence[Path]) -> Iterator[Problem]:
+    expected = {path for directory in directories for path in _protos(directory)}
+    for path in {*root.rglob("*.proto")} - expected:
+        yield Problem(path, 1, f"a protobuf file must be {root}/GROUP/VERSION/{PROTO}")
+
+
+def _namesakes(directories: Sequence[Path]) -> Iterator[Problem]:
+    for first, second in itertools.pairwise(directories):
+        if first.name == second.name:
+            yield Problem(second, 1, f"{first} is also a group named {first.name}")
+
+
+def _group(
+    directory: Path, project: str, versions: dict[Path, VersionDefinition]
+) -> GroupDefinition:
+    own = {path.parent.name: versions[path] for path in _protos(directory)}
+    return GroupDefinition(
+        name=directory.name,
+        project=project,
+        directory=directory,
+        versions=tuple(own[name] for name in sort_versions(own)),
+    )
+
+
+def _compile(root: Path, project: str, paths: list[Path]) -> dict[Path, VersionDefinition]:
+    """Run protoc. The pool of descriptors knows a file as PROJECT/GROUP/VERSION/api.proto."""
+    if not paths:
+        return {}
+    names = {path: f"{project}/{path.relative_to(root).as_posix()}" for path in paths}
+    with TemporaryDirectory() as folder:
+        output = Path(folder)
+        _run_protoc(root, project, output, list(names.values()))
+        descriptors = FileDescriptorSet.FromString((output / "set").read_bytes())
+        pool = DescriptorPool()
+        for file in descriptors.file:
+            pool.Add(file)
+        sources = {file.name: file for file in descriptors.file}
+        return {
+            path: VersionDefinition(
+                group=path.parent.parent.name,
+                name=path.parent.name,
+                path=path,
+                source=sources[name],
+                file=pool.FindFileByName(name),
+                python=(output / name).with_name("api_pb2.py").read_text(),
+                stub=(output / name).with_name("api_pb2.pyi").read_text(),
+            )
+            for path, name in names.items()
+        }
+
+
+def _run_protoc(root: Path, project: str, output: Path, names: list[str]) -> None:
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "grpc_tools.protoc",
+            f"-I{project}={root}", f"-I{files('grpc_tools') / '_proto'}",
+            f"--python_out={output}", f"--pyi_out={output}",
+            f"--descriptor_set_out={output / 'set'}", "--include_imports", "--include_source_info",
+            *names,
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise InvalidDefinitions(_protoc_problems(root, project, done.stderr))
+
+
+def _protoc_problems(root: Path, project: str, errors: str) -> Iterator[Problem]:
+    for line in errors.splitlines():
+        match = _PROTOC_ERROR.fullmatch(line)
+        if match is None:
+            yield Problem(root, 1, line)
+        else:
+            path = root / match["path"].removeprefix(f"{project}/").removeprefix(f"{root}/")
+            yield Problem(path, int(match["line"]), match["text"])

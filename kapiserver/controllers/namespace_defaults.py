@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.subscriptions import Subscriptions
 from kapiserver.controllers.workqueue import WorkQueue
-from kapiserver.controllers.writing import suppress_reason, update_object
+from kapiserver.controllers.writing import suppress_reason
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.informer import ObjectChange
 
@@ -135,7 +135,8 @@ class RootCAPublisher(_NamespaceObjectController):
         self._server.clock.call_later(MIN_RESTORE_SECONDS, lambda: self._may_restore(namespace))
 
         config_maps = self._context.resource("v1", self.resource, namespace=namespace)
-        await update_object(config_maps, ROOT_CA, lambda current: current | {"data": data})
+        with suppress_reason("NotFound"):  # the controller's role lets it update, but not read
+            await config_maps.update_with_retry(ROOT_CA, lambda current: current | {"data": data})
 
     def _may_restore(self, namespace: str) -> None:
         self._recently_restored.discard(namespace)

@@ -462,6 +462,28 @@ def test_trust_bundle(tmp_path):
     asyncio.run(run())
 
 
+def test_root_ca(tmp_path):
+    """The ConfigMap with the CA is restored after a change, as the controller's user."""
+
+    async def run():
+        config = Config(secure_port=0, cert_dir=tmp_path, authorization_mode=("RBAC",))
+        async with serve(config) as running:
+            client = running.app.server.client(APISERVER)
+            maps = client.resource("v1", "configmaps", namespace="default")
+            ca_text = running.ca_file.read_text()
+            changed = False
+            async with asyncio.timeout(60):
+                async for event in maps.watch(fieldSelector="metadata.name=kube-root-ca.crt"):
+                    if event.object["data"] != {"ca.crt": ca_text}:
+                        continue
+                    if changed:
+                        break
+                    changed = True
+                    await maps.update(event.object | {"data": {"ca.crt": "other"}})
+
+    asyncio.run(run())
+
+
 def test_attest(signing, tmp_path):
     """A user without the right to attest for a signer may not write its trust bundle."""
     rule = {"apiGroups": ["certificates.k8s.io"], "resources": ["clustertrustbundles"]}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import enabled_controllers
 from kapiserver.flags import CLUSTER_SIGNERS, DEFAULTS, add_recode_flags, add_serve_flags
@@ -139,6 +140,9 @@ def config_of(options: argparse.Namespace) -> Config:
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )
     enabled_controllers(options.controllers)
+    parse_settings(options.tls_min_version, options.tls_cipher_suites)
+    for value in options.tls_sni_cert_key:
+        parse_named_pair(value)
     emulated_version = ",".join(options.emulated_version)
     emulated_minor(emulated_version)
     data_dir: Path = options.data_dir
@@ -161,6 +165,7 @@ def config_of(options: argparse.Namespace) -> Config:
         cert_dir=options.cert_dir or data_dir / "certificates",
         kubeconfig_out=options.kubeconfig_out or data_dir / "kubeconfig",
         event_ttl=int(options.event_ttl),
+        tls_sni_cert_key=tuple(options.tls_sni_cert_key),
         service_account_issuer=tuple(
             options.service_account_issuer or DEFAULTS.service_account_issuer
         ),

@@ -17,6 +17,7 @@ from kapiserver.api.certificates.signer_rules import (
 from kapiserver.apiserver.authorization.modes import MODES
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import feature_gates_help
+from kapiserver.apiserver.serving.tls_settings import VERSIONS
 from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.storage.etcd.config import TRANSPORTS
@@ -124,6 +125,23 @@ def _add_certificates(group: argparse._ArgumentGroup) -> None:
         "--tls-private-key-file", type=Path, metavar="FILE",
         help="PEM file with the private key of --tls-cert-file; each flag needs the other. "
         "Default: a key in --cert-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--tls-sni-cert-key", action="append", default=[], metavar="CERT,KEY[:NAME,...]",
+        help="PEM files of another certificate and its key, for clients that ask for one of these "
+        "host names, such as www.example.com or *.example.com; without names, for the names in "
+        "the certificate. May be repeated. Default: every client gets --tls-cert-file.",
+    )  # fmt: skip
+    group.add_argument(
+        "--tls-min-version", default=DEFAULTS.tls_min_version, metavar="VERSION",
+        help=f"Lowest version of TLS to accept: {', '.join(VERSIONS)}. The OpenSSL that Python "
+        "uses may refuse the first two. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--tls-cipher-suites", type=_list, default=(), metavar="NAME,...",
+        help="Cipher suites to offer up to TLS 1.2, by Go's names, such as "
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256. TLS 1.3 always offers its own. "
+        "Default: those with forward secrecy and authenticated encryption.",
     )  # fmt: skip
 
 

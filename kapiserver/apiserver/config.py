@@ -38,6 +38,9 @@ class Config:
     cert_dir: Path | None = None
     tls_cert_file: Path | None = None
     tls_private_key_file: Path | None = None
+    tls_sni_cert_key: tuple[str, ...] = ()
+    tls_min_version: str = "VersionTLS12"
+    tls_cipher_suites: tuple[str, ...] = ()
     client_ca_file: Path | None = None
     cluster_signing_cert_file: Path | None = None
     cluster_signing_key_file: Path | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.certificates.keys import public_key_of
 from kapiserver.api.certificates.signer_rules import InvalidRequest, RequestContent
-from kapiserver.apiserver.serving.tls import Pair
+from kapiserver.apiserver.serving.tls_settings import Pair
 
 if TYPE_CHECKING:
     from cryptography import x509

@@ -16,7 +16,7 @@ from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.serving.tls import Pair
+from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.controllers.workqueue import Item, WorkQueue
 
 if TYPE_CHECKING:

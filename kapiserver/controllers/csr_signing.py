@@ -26,7 +26,7 @@ from kapiserver.api.certificates.signer_rules import (
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Pair
+from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.controllers.certificate_authority import load_authority
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.subscriptions import Subscriptions

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.serving.tls import Pair
+from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.controllers.bootstrap import create_system_namespaces
 from kapiserver.controllers.context import Controller, ControllerContext
 from kapiserver.controllers.leader import LeaderElector

@@ -10,16 +10,22 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
+from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.app import RunningServer, serve
 
 
@@ -51,6 +57,7 @@ class _Client:
         user: Credentials | None = None,
         session: ssl.SSLSession | None = None,
         context: ssl.SSLContext | None = None,
+        name: str | None = None,
     ) -> None:
         self.context = context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self.context.check_hostname = False
@@ -60,7 +67,7 @@ class _Client:
             self.context.load_cert_chain(user.admin.certificate, user.admin.key)
         port = int(running.url.rpartition(":")[2])
         with socket.create_connection(("127.0.0.1", port), timeout=30) as plain:
-            self.socket = self.context.wrap_socket(plain, session=session)
+            self.socket = self.context.wrap_socket(plain, session=session, server_hostname=name)
         der = self.socket.getpeercert(binary_form=True)
         assert der is not None
         self.digest = hashlib.sha256(der).hexdigest()
@@ -159,6 +166,132 @@ def test_client_ca(tmp_path: Path) -> None:
             await connect(None, session, before.context)
 
     _run(config, check)
+
+
+def _self_signed(folder: Path, host: str) -> Pair:
+    """A certificate, and its key, for one host name."""
+    folder.mkdir()
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"common.{host[-6:]}")])
+    certificate = x509.CertificateBuilder(
+        issuer_name=subject,
+        subject_name=subject,
+        public_key=key.public_key(),
+        serial_number=x509.random_serial_number(),
+        not_valid_before=datetime(2026, 1, 1, tzinfo=UTC),
+        not_valid_after=datetime(2126, 1, 1, tzinfo=UTC),
+    ).add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+    pair = Pair(certificate=folder / "tls.crt", key=folder / "tls.key")
+    pair.certificate.write_bytes(certificate.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    pair.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return pair
+
+
+def _connect(running: RunningServer, name: str | None, **limits: Any) -> tuple[str, str, str]:
+    """Ask for a host name; return the certificate's digest, the version of TLS and the suite."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers(limits.get("ciphers", "ALL:@SECLEVEL=0"))
+    context.minimum_version = limits.get("lowest", ssl.TLSVersion.TLSv1_2)
+    context.maximum_version = limits.get("highest", ssl.TLSVersion.TLSv1_3)
+    port = int(running.url.rpartition(":")[2])
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
+        context.wrap_socket(plain, server_hostname=name) as client,
+    ):
+        der, cipher = client.getpeercert(binary_form=True), client.cipher()
+        assert der is not None
+        assert cipher is not None
+        return hashlib.sha256(der).hexdigest(), str(client.version()), cipher[0]
+
+
+def test_server_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A client gets the certificate for the name that it asks for: explicit names win over those in
+    certificates, exact ones over wildcards, earlier certificates over later ones. They are reloaded
+    without a restart; client certificates are accepted under each name."""
+    hosts = {"a": "a.test", "b": "b.test", "c": "*.c.test", "d": "b.test"}
+    a, b, c, d = (_self_signed(tmp_path / name, host) for name, host in hosts.items())
+    files = [f"{pair.certificate},{pair.key}" for pair in (a, b, c)]
+    values = (f"{files[0]}:own.test,*.wild.test", *files[1:], f"{files[2]}:exact.wild.test")
+    config = Config(cert_dir=tmp_path / "server", tls_sni_cert_key=values)
+    own = _certificates(tmp_path / "server")
+    default = own.serving
+    digests = {pair: _digest(pair.certificate) for pair in (a, b, c, d, default)}
+
+    async def check(running: RunningServer, connect: Connect) -> None:
+        cases = (
+            (None, default), ("other.test", default), ("own.test", a), ("OWN.test", a),
+            ("x.wild.test", a), ("exact.wild.test", c), ("x.y.wild.test", default),
+            ("a.test", default), ("b.test", b), ("x.c.test", c), ("common.b.test", b),
+            ("127.0.0.1", default),
+        )  # fmt: skip
+        for name, expected in cases:
+            digest, _, _ = await asyncio.to_thread(_connect, running, name)
+            assert digest == digests[expected], name
+        shutil.copy(d.certificate, b.certificate)  # the key does not match yet
+        digest, _, _ = await asyncio.to_thread(_connect, running, "b.test")
+        assert digest == digests[b]
+        assert 'invalid SNI cert keypair [1/"' in caplog.text
+        shutil.copy(d.key, b.key)
+        digest, _, _ = await asyncio.to_thread(_connect, running, "b.test")
+        assert digest == digests[d]
+        client = await connect(own, None, None, "own.test")
+        assert client.digest == digests[a]
+        assert await asyncio.to_thread(client.user) == "kubernetes-admin"
+
+    _run(config, check)
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_versions_and_ciphers(tmp_path: Path) -> None:
+    """Clients below the lowest version, or without a common cipher suite, are refused."""
+    suite = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"
+    tls_1_2 = {"highest": ssl.TLSVersion.TLSv1_2}
+    refused: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        ({"tls_min_version": "VersionTLS13"}, tls_1_2),
+        ({"tls_cipher_suites": ("TLS_AES_128_GCM_SHA256",)}, tls_1_2),
+        ({"tls_cipher_suites": (suite,)}, {**tls_1_2, "ciphers": "ECDHE-ECDSA-AES128-GCM-SHA256"}),
+        ({}, {"lowest": ssl.TLSVersion.TLSv1, "highest": ssl.TLSVersion.TLSv1_1}),
+        ({}, {**tls_1_2, "ciphers": "ECDHE-ECDSA-AES128-SHA"}),
+    ]
+    for settings, limits in refused:
+        config = Config(cert_dir=tmp_path, **settings)
+
+        async def check(
+            running: RunningServer, _: Connect, limits: dict[str, Any] = limits
+        ) -> None:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await asyncio.to_thread(_connect, running, None, **limits)
+            _, version, _ = await asyncio.to_thread(_connect, running, None)
+            assert version == "TLSv1.3"
+
+        _run(config, check)
+
+    async def check_suite(running: RunningServer, _: Connect) -> None:
+        _, version, chosen = await asyncio.to_thread(_connect, running, None, **tls_1_2)
+        assert (version, chosen) == ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")
+
+    _run(Config(cert_dir=tmp_path, tls_cipher_suites=(suite,)), check_suite)
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"tls_min_version": "TLS12"}, 'unknown tls version "TLS12"'),
+        (
+            {"tls_cipher_suites": ("TLS_RSA_WITH_RC4_128_SHA",)},
+            "Cipher suite TLS_RSA_WITH_RC4_128_SHA not supported or doesn't exist",
+        ),
+        ({"tls_sni_cert_key": ("a",)}, "expected comma separated certificate and key file paths"),
+        ({"tls_sni_cert_key": ("a,b:",)}, "empty names list is not allowed"),
+        ({"tls_sni_cert_key": ("a,b",)}, 'invalid SNI cert keypair [0/"a::b"]: cannot use a'),
+    ],
+)
+def test_unusable_settings(settings: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    """Settings that cannot be used are refused in kube-apiserver's words."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        ensure_certificates(Config(**settings), tmp_path).server_context()
+    assert str(caught.value).startswith(problem)
 
 
 def test_reload_reads_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

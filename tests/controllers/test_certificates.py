@@ -18,7 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kapiserver.api.certificates import signer_rules
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import Pair
+from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.app import serve
 from kapiserver.controllers.certificate_authority import load_authority
 from kapiserver.controllers.csr_cleaner import is_obsolete

@@ -12,7 +12,7 @@ import ipaddress
 import re
 import socket
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,14 @@ from typing import TYPE_CHECKING
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import PUBLIC, write_private
+from kapiserver.apiserver.serving.tls_context import server_context
+from kapiserver.apiserver.serving.tls_settings import (
+    NamedPair,
+    Pair,
+    TLSSettings,
+    parse_named_pair,
+    parse_settings,
+)
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -27,9 +35,6 @@ if TYPE_CHECKING:
 
 CA_DAYS = 3650
 LEAF_DAYS = 365
-TLS_1_2_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
-"""The cipher suites of TLS 1.2, in OpenSSL's words: those of Go that have forward secrecy and
-authenticated encryption. TLS 1.3 has no others."""
 RENEW_DAYS = 30
 """A certificate that expires in fewer days is replaced at start."""
 NAMES = (
@@ -47,14 +52,6 @@ _VALIDITY = re.compile(rb"\x30\x1e\x17\x0d(\d{12})Z\x17\x0d(\d{12})Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """A certificate and its key, as PEM files."""
-
-    certificate: Path
-    key: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
     """The certificate files of a server.
 
@@ -63,6 +60,8 @@ class Credentials:
     serving     the server's certificate
     admin       a client certificate of an administrator
     trusted     CAs whose client certificates are accepted
+    named       certificates for clients that ask for certain names
+    settings    versions and cipher suites of TLS
     """
 
     ca: Path
@@ -70,34 +69,29 @@ class Credentials:
     serving: Pair
     admin: Pair
     trusted: tuple[Path, ...]
+    named: tuple[NamedPair, ...]
+    settings: TLSSettings
 
     def server_context(self) -> ssl.SSLContext:
         """Return the TLS context of the listening socket; client certificates are optional.
         Raises ValueError for an unusable file."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_ciphers(TLS_1_2_CIPHERS)
-        certificate, key = self.serving.certificate, self.serving.key
-        try:
-            context.load_cert_chain(certificate, key)
-        except OSError as error:  # ssl.SSLError is one; neither names the files
-            raise ValueError(f"cannot use {certificate} with key {key}: {error}") from error
-        context.verify_mode = ssl.CERT_OPTIONAL
-        for path in self.trusted:
-            try:
-                context.load_verify_locations(path)
-            except ssl.SSLError as error:
-                raise ValueError(f"{path} contains no certificate: {error.reason}") from error
-            except OSError as error:
-                raise ValueError(f"cannot read {path}: {error}") from error
-        context.set_alpn_protocols(["http/1.1"])
-        return context
+        return server_context(
+            self.serving, trusted=self.trusted, settings=self.settings, named=self.named
+        )
+
+    def files(self) -> Iterator[Path]:
+        """Yield the files that a TLS context is made of."""
+        for pair in (self.serving, *(named.pair for named in self.named)):
+            yield pair.certificate
+            yield pair.key
+        yield from self.trusted
 
 
 def ensure_certificates(
     config: Config, folder: Path, *, now: datetime | None = None
 ) -> Credentials:
-    """Return the certificates in `folder`, created where missing or unusable. Raises OSError."""
+    """Return the certificates in `folder`, created where missing or unusable. Raises OSError,
+    and ValueError for unusable settings."""
     now = now or datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     ca = Pair(certificate=folder / "ca.crt", key=folder / "ca.key")
@@ -120,6 +114,8 @@ def ensure_certificates(
         serving=serving,
         admin=admin,
         trusted=(ca.certificate, *extra_cas),
+        named=tuple(map(parse_named_pair, config.tls_sni_cert_key)),
+        settings=parse_settings(config.tls_min_version, config.tls_cipher_suites),
     )
 
 

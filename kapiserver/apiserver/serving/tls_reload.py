@@ -20,7 +20,7 @@ _FileState: TypeAlias = tuple[int, int, int] | None
 
 
 class ReloadingContext(ssl.SSLContext):
-    """A TLS context whose new connections use the serving certificate and the client CAs as the
+    """A TLS context whose new connections use the serving certificates and the client CAs as the
     files are at that time.
 
     If the new files are unusable, for example because the key is not yet that of the certificate,
@@ -55,8 +55,7 @@ class ReloadingContext(ssl.SSLContext):
             _log.info("loaded %s and the client CAs again", self._credentials.serving.certificate)
 
     def _file_states(self) -> tuple[_FileState, ...]:
-        serving = self._credentials.serving
-        return tuple(map(_state, (serving.certificate, serving.key, *self._credentials.trusted)))
+        return tuple(map(_state, self._credentials.files()))
 
 
 def _state(path: Path) -> _FileState:

@@ -1,0 +1,116 @@
+"""The TLS contexts of a listening socket: one for each certificate, chosen by the name that the
+client asks for (SNI).
+
+Mirrors BuildNamedCertificates of pkg/server/dynamiccertificates of k8s.io/apiserver and the choice
+of a certificate in Go's crypto/tls. Unlike there, a client that connects to an IP address and names
+no host always gets the default certificate.
+"""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from kapiserver.api.names import dns1123_subdomain
+from kapiserver.apiserver.serving.tls_settings import NamedPair, Pair, TLSSettings
+
+_SniCallback: TypeAlias = Callable[[ssl.SSLObject, str | None, ssl.SSLContext], None]
+
+
+def server_context(
+    default: Pair,
+    *,
+    trusted: Sequence[Path],
+    settings: TLSSettings,
+    named: Sequence[NamedPair] = (),
+) -> ssl.SSLContext:
+    """Return the context of a listening socket; client certificates are optional, and must be
+    signed by a CA in the `trusted` files. Raises ValueError for an unusable file."""
+    context = _context(default, trusted, settings)
+    if named:
+        contexts = [_named_context(index, each, trusted, settings) for index, each in
+                    enumerate(named)]  # fmt: skip
+        context.sni_callback = _choose_by_name(_by_name(named, contexts))
+    return context
+
+
+def _context(pair: Pair, trusted: Sequence[Path], settings: TLSSettings) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with warnings.catch_warnings():  # ssl deprecates TLS 1.0 and 1.1
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = settings.min_version
+    if settings.ciphers:
+        context.set_ciphers(settings.ciphers)
+    try:
+        context.load_cert_chain(pair.certificate, pair.key)
+    except OSError as error:  # ssl.SSLError is one; neither names the files
+        raise ValueError(f"cannot use {pair.certificate} with key {pair.key}: {error}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+    for path in trusted:
+        try:
+            context.load_verify_locations(path)
+        except ssl.SSLError as error:
+            raise ValueError(f"{path} contains no certificate: {error.reason}") from error
+        except OSError as error:
+            raise ValueError(f"cannot read {path}: {error}") from error
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _named_context(
+    index: int, named: NamedPair, trusted: Sequence[Path], settings: TLSSettings
+) -> ssl.SSLContext:
+    try:
+        return _context(named.pair, trusted, settings)
+    except ValueError as error:
+        name = f"{named.pair.certificate}::{named.pair.key}"
+        raise ValueError(f'invalid SNI cert keypair [{index}/"{name}"]: {error}') from error
+
+
+def _by_name(
+    named: Sequence[NamedPair], contexts: Sequence[ssl.SSLContext]
+) -> Mapping[str, ssl.SSLContext]:
+    """Return the context of each name or pattern: explicit names win over those in certificates,
+    and earlier certificates over later ones."""
+    explicit: dict[str, ssl.SSLContext] = {}
+    extracted: dict[str, ssl.SSLContext] = {}
+    for each, context in zip(named, contexts, strict=True):
+        for name in each.names:
+            explicit.setdefault(name, context)
+        for name in () if each.names else certificate_names(each.pair.certificate):
+            extracted.setdefault(name, context)
+    return extracted | explicit
+
+
+def certificate_names(path: Path) -> list[str]:
+    """Return the common name, if it is a DNS name, and the DNS names of the first certificate in a
+    PEM file."""
+    from cryptography import x509  # imported late: slow to load, and rarely needed
+    from cryptography.x509.oid import NameOID
+
+    from kapiserver.api.certificates.pem import alternative_names
+
+    certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]
+    common_names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    names = [str(each.value) for each in common_names[-1:]]
+    dns_names, _ = alternative_names(certificate)
+    return [*filter(_is_domain, names), *dns_names]
+
+
+def _is_domain(name: str) -> bool:
+    is_address = name.replace(".", "").isdecimal() or ":" in name
+    return not is_address and (name == "*" or not dns1123_subdomain(name.removeprefix("*.")))
+
+
+def _choose_by_name(by_name: Mapping[str, ssl.SSLContext]) -> _SniCallback:
+    def choose(connection: ssl.SSLObject, name: str | None, _default: ssl.SSLContext) -> None:
+        lower = (name or "").lower()
+        wildcard = ".".join(("*", *lower.split(".")[1:]))
+        chosen = by_name.get(lower) or by_name.get(wildcard)
+        if name and chosen is not None:
+            connection.context = chosen
+
+    return choose

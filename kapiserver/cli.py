@@ -21,7 +21,9 @@ from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import enabled_controllers
-from kapiserver.flags import CLUSTER_SIGNERS, DEFAULTS, add_recode_flags, add_serve_flags
+from kapiserver.flags import add_recode_flags, add_serve_flags
+from kapiserver.flags.certificates import CLUSTER_SIGNERS
+from kapiserver.flags.values import DEFAULTS
 from kapiserver.rpc_commands import add_rpc_commands
 from kapiserver.storage.backends import backend_of
 from kapiserver.storage_commands import add_storage_commands

@@ -8,41 +8,35 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kapiserver.api.certificates.signer_rules import (
-    KUBE_APISERVER_CLIENT,
-    KUBE_APISERVER_CLIENT_KUBELET,
-    KUBELET_SERVING,
-    LEGACY_UNKNOWN,
-)
 from kapiserver.apiserver.authorization.modes import MODES
-from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import feature_gates_help
-from kapiserver.apiserver.serving.tls_settings import VERSIONS
 from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
+from kapiserver.flags.audit import add_audit_flags
+from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
+from kapiserver.flags.values import (
+    DEFAULTS,
+    boolean,
+    names,
+    port,
+    seconds,
+    size,
+    worker_count,
+)
 from kapiserver.storage.etcd.config import TRANSPORTS
-
-DEFAULTS = Config()
-CLUSTER_SIGNERS = {
-    "kubelet-serving": KUBELET_SERVING,
-    "kubelet-client": KUBE_APISERVER_CLIENT_KUBELET,
-    "kube-apiserver-client": KUBE_APISERVER_CLIENT,
-    "legacy-unknown": LEGACY_UNKNOWN,
-}
-"""The names of signers in flags, and those in requests."""
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `kapiserver serve`."""
     _add_serving(parser.add_argument_group("serving"))
-    _add_certificates(parser.add_argument_group("certificates"))
+    add_certificate_flags(parser.add_argument_group("certificates"))
     _add_features(parser.add_argument_group("APIs and features"))
-    _add_cluster_signing(parser.add_argument_group("signing of certificates"))
+    add_signing_flags(parser.add_argument_group("signing of certificates"))
     users = parser.add_argument_group("authentication")
     _add_users(users)
     _add_service_accounts(users)
     _add_authorization(parser.add_argument_group("authorization"))
-    _add_audit(parser.add_argument_group("audit"))
+    add_audit_flags(parser.add_argument_group("audit"))
     _add_admission(parser.add_argument_group("admission and controllers"))
     _add_storage(parser.add_argument_group("storage"))
     _add_etcd(parser.add_argument_group("etcd"))
@@ -75,18 +69,18 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         "network interfaces. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
-        "--secure-port", type=_port, default=6443, metavar="PORT",
+        "--secure-port", type=port, default=6443, metavar="PORT",
         help="Port for HTTPS, from 0 to 65535; 0 picks a free port. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
-        "--insecure-port", type=_port, metavar="PORT",
+        "--insecure-port", type=port, metavar="PORT",
         help="Port for plain HTTP on the loopback interface, from 0 to 65535; 0 picks a free "
         "port. Every request is authorized as a cluster administrator, without authentication. "
         "Requests that a web page could send are refused: foreign Host and Origin headers, and "
         "a POST without a Content-Type. Off by default.",
     )  # fmt: skip
     group.add_argument(
-        "--workers", type=_worker_count, default=DEFAULTS.workers, metavar="N",
+        "--workers", type=worker_count, default=DEFAULTS.workers, metavar="N",
         help="Number of processes that share the port, from 1 to 256. More than one needs "
         "--etcd-servers. Limits such as --max-requests-inflight apply to each process. "
         "Default: %(default)s.",
@@ -106,74 +100,6 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         "--service-node-port-range", default=DEFAULTS.service_node_port_range, metavar="FROM-TO",
         help="Ports, both ends included, from which Services of type NodePort and LoadBalancer "
         "get their node ports. Default: %(default)s.",
-    )  # fmt: skip
-
-
-def _add_certificates(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--cert-dir", type=Path, metavar="DIR",
-        help="Directory of the server's own CA and of the certificates it signs; files that are "
-        "missing, expire within 30 days or lack a name of the server are created. "
-        "Default: certificates in --data-dir.",
-    )  # fmt: skip
-    group.add_argument(
-        "--tls-cert-file", type=Path, metavar="FILE",
-        help="PEM file with the certificate to serve HTTPS with, followed by its intermediate "
-        "certificates. Needs --tls-private-key-file. Default: a certificate in --cert-dir.",
-    )  # fmt: skip
-    group.add_argument(
-        "--tls-private-key-file", type=Path, metavar="FILE",
-        help="PEM file with the private key of --tls-cert-file; each flag needs the other. "
-        "Default: a key in --cert-dir.",
-    )  # fmt: skip
-    group.add_argument(
-        "--tls-sni-cert-key", action="append", default=[], metavar="CERT,KEY[:NAME,...]",
-        help="PEM files of another certificate and its key, for clients that ask for one of these "
-        "host names, such as www.example.com or *.example.com; without names, for the names in "
-        "the certificate. May be repeated. Default: every client gets --tls-cert-file.",
-    )  # fmt: skip
-    group.add_argument(
-        "--tls-min-version", default=DEFAULTS.tls_min_version, metavar="VERSION",
-        help=f"Lowest version of TLS to accept: {', '.join(VERSIONS)}. The OpenSSL that Python "
-        "uses may refuse the first two. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--tls-cipher-suites", type=_list, default=(), metavar="NAME,...",
-        help="Cipher suites to offer up to TLS 1.2, by Go's names, such as "
-        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256. TLS 1.3 always offers its own. "
-        "Default: those with forward secrecy and authenticated encryption.",
-    )  # fmt: skip
-
-
-def _add_cluster_signing(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--cluster-signing-cert-file", type=Path, metavar="FILE",
-        help="PEM file with the CA certificate that signs approved CertificateSigningRequests. "
-        "Needs --cluster-signing-key-file. Default: the CA in --cert-dir.",
-    )  # fmt: skip
-    group.add_argument(
-        "--cluster-signing-key-file", type=Path, metavar="FILE",
-        help="PEM file with the private key of --cluster-signing-cert-file; each flag needs the "
-        "other. Default: the key of the CA in --cert-dir.",
-    )  # fmt: skip
-    for name, signer in CLUSTER_SIGNERS.items():
-        flag = f"--cluster-signing-{name}"
-        group.add_argument(
-            f"{flag}-cert-file", type=Path, metavar="FILE",
-            help=f"PEM file with the CA certificate of the signer {signer}. If any signer has its "
-            "own CA, those without do not sign. Excludes --cluster-signing-cert-file. "
-            "Default: no CA of its own.",
-        )  # fmt: skip
-        group.add_argument(
-            f"{flag}-key-file", type=Path, metavar="FILE",
-            help=f"PEM file with the private key of {flag}-cert-file; each flag needs the other. "
-            "Default: no key.",
-        )  # fmt: skip
-    group.add_argument(
-        "--cluster-signing-duration", type=_seconds, metavar="DURATION",
-        default=DEFAULTS.cluster_signing_duration,
-        help="How long signed certificates are valid at most; a request may ask for less. "
-        "Default: 8760h.",
     )  # fmt: skip
 
 
@@ -209,7 +135,7 @@ def _add_users(group: argparse._ArgumentGroup) -> None:
         "The groups may be left out. Default: no static tokens.",
     )  # fmt: skip
     group.add_argument(
-        "--anonymous-auth", type=_bool, default=True, metavar="BOOL",
+        "--anonymous-auth", type=boolean, default=True, metavar="BOOL",
         help="Accept requests without credentials, as user system:anonymous in group "
         "system:unauthenticated; false answers them with 401. Default: true.",
     )  # fmt: skip
@@ -239,18 +165,18 @@ def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
         "Default: /openid/v1/jwks of this server.",
     )  # fmt: skip
     group.add_argument(
-        "--service-account-extend-token-expiration", type=_bool, nargs="?", const=True,
+        "--service-account-extend-token-expiration", type=boolean, nargs="?", const=True,
         default=True, metavar="BOOL",
         help="Let the tokens in Pods live for a year instead of an hour, for programs that read "
         "them once; the audit log marks their use after the hour. Default: true.",
     )  # fmt: skip
     group.add_argument(
-        "--service-account-max-token-expiration", type=_seconds, default=0.0, metavar="DURATION",
+        "--service-account-max-token-expiration", type=seconds, default=0.0, metavar="DURATION",
         help="Longest validity of new service account tokens, from 1h on; a request for more gets "
         "this and a warning. 0 means no limit. Default: 0.",
     )  # fmt: skip
     group.add_argument(
-        "--api-audiences", type=_list, default=(), metavar="NAME,...",
+        "--api-audiences", type=names, default=(), metavar="NAME,...",
         help="Identifiers of this API; a service account token must have one of them as an "
         "audience. Default: the values of --service-account-issuer.",
     )  # fmt: skip
@@ -258,7 +184,7 @@ def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
 
 def _add_authorization(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--authorization-mode", type=_list, default=DEFAULTS.authorization_mode, metavar="MODE,...",
+        "--authorization-mode", type=names, default=DEFAULTS.authorization_mode, metavar="MODE,...",
         help="Authorizers to ask, in this order, until one allows or denies a request; if none "
         "does, it is forbidden. The group system:masters may do everything in each mode. "
         f"Modes: {', '.join(MODES)}. AlwaysAllow lets anonymous users read health and version "
@@ -266,61 +192,14 @@ def _add_authorization(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
 
 
-def _add_audit(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--audit-policy-file", type=Path, metavar="FILE",
-        help="YAML or JSON file with a Policy of audit.k8s.io/v1: which requests are recorded at "
-        "which level. Needs --audit-log-path. Default: nothing is recorded.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-path", default="", metavar="FILE",
-        help="File to append audit events to; - is standard output. Needs --audit-policy-file. "
-        "Default: no log.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-format", choices=("json", "legacy"), default=DEFAULTS.audit_log_format,
-        help="json writes each event as one line of JSON, legacy as one line of text without "
-        "bodies. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-mode", choices=("batch", "blocking"), default=DEFAULTS.audit_log_mode,
-        help="blocking writes an event before the request goes on; batch lets a thread write it, "
-        "and drops events while the disk is too slow or full. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-batch-buffer-size", type=_positive, metavar="N",
-        default=DEFAULTS.audit_log_batch_buffer_size,
-        help="Audit events that may wait in batch mode; more are dropped and counted. "
-        "Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-maxage", type=_count, default=DEFAULTS.audit_log_maxage, metavar="DAYS",
-        help="Days after which old audit log files are removed; 0 keeps them. "
-        "Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-maxbackup", type=_count, default=DEFAULTS.audit_log_maxbackup, metavar="N",
-        help="Old audit log files to keep at most; 0 keeps all. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-maxsize", type=_count, default=DEFAULTS.audit_log_maxsize, metavar="MB",
-        help="Size in megabytes at which a new audit log file begins; 0 means no limit. "
-        "Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--audit-log-compress", type=_bool, nargs="?", const=True, default=False, metavar="BOOL",
-        help="Compress old audit log files with gzip. Default: false.",
-    )  # fmt: skip
-
-
 def _add_admission(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--enable-admission-plugins", type=_list, default=(), metavar="NAME,...",
+        "--enable-admission-plugins", type=names, default=(), metavar="NAME,...",
         help="Admission plugins to run beside the default ones, by kube-apiserver's names; order "
         "does not matter. Wins over --disable-admission-plugins. Default: none.",
     )  # fmt: skip
     group.add_argument(
-        "--disable-admission-plugins", type=_list, default=(), metavar="NAME,...",
+        "--disable-admission-plugins", type=names, default=(), metavar="NAME,...",
         help="Admission plugins not to run although they are on by default. Default: none.",
     )  # fmt: skip
     group.add_argument(
@@ -329,7 +208,7 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
         "such as the default levels and exemptions of PodSecurity. Default: no file.",
     )  # fmt: skip
     group.add_argument(
-        "--controllers", type=_list, default=DEFAULTS.controllers, metavar="NAME,...",
+        "--controllers", type=names, default=DEFAULTS.controllers, metavar="NAME,...",
         help="Controllers to run: '*' for those on by default, NAME to add one, -NAME to leave "
         f"one out. Names: {', '.join(sorted(CONTROLLER_NAMES))}. "
         f"Default: {','.join(DEFAULTS.controllers)}.",
@@ -349,7 +228,7 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         "from --data-dir.",
     )  # fmt: skip
     group.add_argument(
-        "--event-ttl", type=_seconds, default=3600.0, metavar="DURATION",
+        "--event-ttl", type=seconds, default=3600.0, metavar="DURATION",
         help="How long Events are kept, such as 90m or 1h30m, in full seconds. Default: 1h.",
     )  # fmt: skip
     group.add_argument(
@@ -358,7 +237,7 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         "the providers and keys to encrypt them with. Default: nothing is encrypted.",
     )  # fmt: skip
     group.add_argument(
-        "--encryption-provider-config-automatic-reload", type=_bool, nargs="?", const=True,
+        "--encryption-provider-config-automatic-reload", type=boolean, nargs="?", const=True,
         default=False, metavar="BOOL",
         help="Read --encryption-provider-config, which it needs, again every minute and use "
         "what changed. Default: false.",
@@ -367,7 +246,7 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
 
 def _add_etcd(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--etcd-servers", type=_list, metavar="URL,...",
+        "--etcd-servers", type=names, metavar="URL,...",
         help="URLs of the members of an etcd cluster to store objects in, such as "
         "https://10.0.0.1:2379. Excludes --storage. Default: --storage decides.",
     )  # fmt: skip
@@ -407,7 +286,7 @@ def _add_etcd(group: argparse._ArgumentGroup) -> None:
         "process listings do not show the password. Default: no password.",
     )  # fmt: skip
     group.add_argument(
-        "--etcd-compaction-interval", type=_seconds, metavar="DURATION",
+        "--etcd-compaction-interval", type=seconds, metavar="DURATION",
         default=DEFAULTS.etcd_compaction_interval,
         help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
         "watches and list pages need them. 0 keeps them all. Default: 5m.",
@@ -427,13 +306,13 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         "get 429, and system:masters is exempt. 0: no limit. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
-        "--max-memory", type=_bytes, metavar="SIZE",
+        "--max-memory", type=size, metavar="SIZE",
         help="Most memory that each process may allocate, such as 2Gi. Above it, requests but "
         "deletions get 429 and the slowest watches end. 0: no limit. Default: three quarters of "
         "the memory of the machine or its control group, shared by all --workers.",
     )  # fmt: skip
     group.add_argument(
-        "--request-timeout", type=_seconds, default=DEFAULTS.request_timeout, metavar="DURATION",
+        "--request-timeout", type=seconds, default=DEFAULTS.request_timeout, metavar="DURATION",
         help="Longest time for one request, such as 90s, before it gets 504; the timeout "
         "parameter of a request can only shorten it. Watches are exempt. Default: 1m.",
     )  # fmt: skip
@@ -442,57 +321,3 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
         help="Shortest time, in seconds, after which the server ends a watch that names no "
         "timeoutSeconds; each gets a random time from this to twice this. Default: %(default)s.",
     )  # fmt: skip
-
-
-def _port(text: str) -> int:
-    return _number(text, 0, 65535)
-
-
-def _worker_count(text: str) -> int:
-    return _number(text, 1, 256)
-
-
-def _count(text: str) -> int:
-    return _number(text, 0, 1 << 31)
-
-
-def _positive(text: str) -> int:
-    return _number(text, 1, 1 << 31)
-
-
-def _number(text: str, lowest: int, highest: int) -> int:
-    if not text.isdecimal() or not lowest <= int(text) <= highest:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
-    return int(text)
-
-
-def _bool(text: str) -> bool:
-    value = {"": True, "true": True, "false": False}.get(text.lower())
-    if value is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return value
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _bytes(text: str) -> int:
-    from kapiserver.api.quantity import parse
-
-    try:
-        size = parse(text).scaled(0)
-    except ValueError:
-        size = -1
-    if size < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512Mi or 2Gi")
-    return size
-
-
-def _seconds(text: str) -> float:
-    from kapiserver.apiserver.durations import parse_duration
-
-    seconds = parse_duration(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s or 1h30m")
-    return seconds

@@ -1,0 +1,74 @@
+"""The types of flag values, and the defaults.
+
+Knows no flag.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from kapiserver.apiserver.config import Config
+
+DEFAULTS = Config()
+
+
+def port(text: str) -> int:
+    """Return a port number. Raises ArgumentTypeError."""
+    return _number(text, 0, 65535)
+
+
+def worker_count(text: str) -> int:
+    """Return a number of processes. Raises ArgumentTypeError."""
+    return _number(text, 1, 256)
+
+
+def count(text: str) -> int:
+    """Return a number from 0. Raises ArgumentTypeError."""
+    return _number(text, 0, 1 << 31)
+
+
+def positive(text: str) -> int:
+    """Return a number from 1. Raises ArgumentTypeError."""
+    return _number(text, 1, 1 << 31)
+
+
+def _number(text: str, lowest: int, highest: int) -> int:
+    if not text.isdecimal() or not lowest <= int(text) <= highest:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} to {highest}")
+    return int(text)
+
+
+def boolean(text: str) -> bool:
+    """Return true or false; nothing means true. Raises ArgumentTypeError."""
+    value = {"": True, "true": True, "false": False}.get(text.lower())
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
+    return value
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the parts of a text that commas separate."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def size(text: str) -> int:
+    """Return the bytes of a size such as 2Gi. Raises ArgumentTypeError."""
+    from kapiserver.api.quantity import parse
+
+    try:
+        size = parse(text).scaled(0)
+    except ValueError:
+        size = -1
+    if size < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512Mi or 2Gi")
+    return size
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of a duration such as 1h30m. Raises ArgumentTypeError."""
+    from kapiserver.apiserver.durations import parse_duration
+
+    seconds = parse_duration(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s or 1h30m")
+    return seconds

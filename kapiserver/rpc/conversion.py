@@ -87,7 +87,11 @@ def value_map(
     sources: Mapping[Key, Source],
 ) -> dict[Key, Target]:
     """Return the checked keys and values of a map."""
-    return {check_key(path, key): check(f"{path}[{key}]", value) for key, value in sources.items()}
+    targets: dict[Key, Target] = {}
+    for key, source in sources.items():
+        here = f"{path}[{key}]"
+        targets[check_key(here, key)] = check(here, source)
+    return targets
 
 
 def at_most_one(path: str, **members: object) -> None:
@@ -167,7 +171,8 @@ def fill_map(
 ) -> None:
     """Add messages from their internal type to a map, which creates a message at a new key."""
     for key, source in sources.items():
-        fill(f"{path}[{key}]", write, source, targets[check_key(path, key)])
+        here = f"{path}[{key}]"
+        fill(here, write, source, targets[check_key(here, key)])
 
 
 def copy(source: AnyMessage, target: AnyMessage) -> None:

@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from kapiserver.storage_commands import add_storage_commands
 if TYPE_CHECKING:
     from kapiserver.apiserver.serving.workers import WorkerChannel
     from kapiserver.app import RunningServer
+    from kapiserver.rpc.api_server import ServedGroups
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,9 +82,9 @@ def parser() -> argparse.ArgumentParser:
     add_rpc_commands(
         commands.add_parser(
             "rpc",
-            help="generate versioned groups of RPCs",
-            description="Define calls in protobuf files, as versioned groups, and generate their "
-            "Python code. Needs the extra kapiserver[rpc].",
+            help="generate and serve versioned groups of RPCs",
+            description="Define calls in protobuf files, as versioned groups, generate their "
+            "Python code, and serve them. Needs the extra kapiserver[rpc].",
         )
     )
     recode = commands.add_parser(
@@ -157,6 +159,10 @@ def config_of(options: argparse.Namespace) -> Config:
         storage = f"etcd:{','.join(options.etcd_servers)}"
     if options.workers > 1 and not backend_of(storage).shared:
         raise ValueError("--workers above 1 needs --etcd-servers: one process owns a SQLite store")
+    if options.rpc_socket_dir is not None and options.rpc is None:
+        raise ValueError("--rpc-socket-dir must be set with --rpc")
+    if options.workers > 1 and options.rpc is not None:
+        raise ValueError("--workers above 1 excludes --rpc")
     if options.workers > 1 and not hasattr(os, "fork"):
         raise ValueError("--workers above 1 needs an operating system with fork")
     names = Config.__dataclass_fields__.keys() & vars(options).keys()
@@ -189,7 +195,7 @@ def _serve(options: argparse.Namespace) -> int:
     logs.set_up(config.verbosity)
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     if config.workers == 1:
-        _serve_in_one_process(config)
+        _serve_in_one_process(config, _served_groups(options))
         return 0
     from kapiserver import app  # noqa: F401 - before the fork, so that workers share its memory
     from kapiserver.apiserver.serving.tls import ensure_certificates
@@ -201,9 +207,18 @@ def _serve(options: argparse.Namespace) -> int:
     return supervise(config, _serve_as_worker)
 
 
-def _serve_in_one_process(config: Config) -> None:
+def _serve_in_one_process(config: Config, groups: ServedGroups | None) -> None:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_run_server(config))
+        runner.run(_run_server(config, groups=groups))
+
+
+def _served_groups(options: argparse.Namespace) -> ServedGroups | None:
+    """Return the RPC groups of the server; None without --rpc."""
+    if options.rpc is None:
+        return None
+    from kapiserver.rpc.api_server import ServedGroups
+
+    return ServedGroups(options.rpc, socket_dir=options.rpc_socket_dir)
 
 
 def _serve_as_worker(config: Config, channel: WorkerChannel) -> None:
@@ -220,7 +235,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return factory
 
 
-async def _run_server(config: Config, channel: WorkerChannel | None = None) -> None:
+async def _run_server(
+    config: Config, channel: WorkerChannel | None = None, groups: ServedGroups | None = None
+) -> None:
     """Serve until a signal, then drain. A worker (with a `channel`) leaves it to its supervisor to
     end, and stops when the supervisor exits."""
     from kapiserver.apiserver.serving.process_memory import manage_memory
@@ -228,8 +245,14 @@ async def _run_server(config: Config, channel: WorkerChannel | None = None) -> N
     from kapiserver.app import serve
 
     signals = ServerSignals(worker=channel is not None)
-    server = serve(config) if channel is None else serve(config, barrier=channel.wait_all_ready)
-    async with server as running:
+    if channel is None:
+        server = serve(config, call_groups=groups.call_groups if groups is not None else ())
+    else:
+        server = serve(config, barrier=channel.wait_all_ready)
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(server)
+        if groups is not None:
+            await stack.enter_async_context(groups.serve(running.app.server))
         if channel is None or channel.prints_greeting:
             _print_greeting(running)
         if channel is not None:

@@ -81,6 +81,24 @@ class WorkQueueMetrics:
         self.work_seconds: Histogram[str] = Histogram(QUEUE_SECONDS)
 
 
+class RPCLabels(NamedTuple):
+    """Labels of an RPC, as grpc-ecosystem names them; `code` is the name of its status code."""
+
+    type: str
+    service: str
+    method: str
+    code: str
+
+
+class RPCMetrics:
+    """The metrics of RPCs; labels are names that the server registered."""
+
+    def __init__(self) -> None:
+        self.started: Counter[RPCLabels] = Counter()
+        """Their code is empty."""
+        self.handled: Histogram[RPCLabels] = Histogram(REQUEST_SECONDS)
+
+
 class Metrics:
     """The metrics of one server; filters and stores update them, `exposition.py` reads them."""
 
@@ -101,6 +119,7 @@ class Metrics:
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
         self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
         self.workqueues = WorkQueueMetrics()
+        self.rpc = RPCMetrics()
 
     def observe_admission(self, labels: AdmissionLabels, seconds: float) -> None:
         """Count one run of an admission plugin, and add it to the running request's latency."""

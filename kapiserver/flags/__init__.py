@@ -14,6 +14,7 @@ from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.flags.audit import add_audit_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
+from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.values import (
     DEFAULTS,
     boolean,
@@ -41,6 +42,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_storage(parser.add_argument_group("storage"))
     _add_etcd(parser.add_argument_group("etcd"))
     _add_limits(parser.add_argument_group("limits"))
+    add_rpc_flags(parser.add_argument_group("RPC"))
     parser.add_argument(
         "-v", "--verbose", action="count", default=0,
         help="Log each request to standard error; -vv logs debug messages too. By default (0) "

@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
-from kapiserver.apiserver.metrics import AdmissionLabels, RequestLabels, StorageLabels
+from kapiserver.apiserver.metrics import AdmissionLabels, RequestLabels, RPCLabels, StorageLabels
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.metrics import Observations
@@ -31,6 +31,7 @@ from kapiserver.metrics import Observations
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
 _SLI_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
 _COMPONENT = "apiserver"
+_RPC_LABELS = tuple(f"grpc_{name}" for name in RPCLabels._fields)
 
 
 async def serve_metrics(server: Server, request: Request) -> AnyResponse:
@@ -64,6 +65,7 @@ class _ServerCollector(Collector):
         yield from self._audit()
         yield from self._storage()
         yield from self._workqueues()
+        yield from self._rpc()
 
     def _requests(self) -> Iterator[Metric]:
         metrics = self._server.metrics
@@ -235,6 +237,28 @@ class _ServerCollector(Collector):
         ):
             values = [((queue,), each) for queue, each in histogram.values.copy().items()]
             yield _histogram(name, text, ("name",), values)
+
+    def _rpc(self) -> Iterator[Metric]:
+        metrics = self._server.metrics.rpc
+        handled = metrics.handled.values.copy()
+        yield _counter(
+            "grpc_server_started",
+            "RPCs that clients began.",
+            _RPC_LABELS[:-1],
+            {labels[:-1]: count for labels, count in metrics.started.values.copy().items()},
+        )
+        yield _counter(
+            "grpc_server_handled",
+            "RPCs that ended, by code.",
+            _RPC_LABELS,
+            {labels: sum(seconds.counts) for labels, seconds in handled.items()},
+        )
+        yield _histogram(
+            "grpc_server_handling_seconds",
+            "Seconds that an RPC took.",
+            _RPC_LABELS,
+            handled.items(),
+        )
 
 
 def _by_name(values: Mapping[str, float]) -> dict[Sequence[str], float]:

@@ -1,0 +1,55 @@
+"""The groups of an API server: over HTTP, beside its own groups, and on sockets."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from kapiserver.apiserver.context import CallGroup, Server
+from kapiserver.rpc.calls import GroupRunner, Limits
+from kapiserver.rpc.http_calls import call_group
+from kapiserver.rpc.loading import load_groups
+from kapiserver.rpc.registration import Group
+from kapiserver.rpc.serving import Addresses, Listening, check_extra, serve_rpc
+
+
+class ServedGroups:
+    """The groups that one API server serves.
+
+    call_groups  their resources, for `kapiserver.app.serve`
+    """
+
+    def __init__(self, folder: Path | None = None, *, socket_dir: Path | None = None) -> None:
+        """Load the groups of a folder. Raises BadGroups, MissingExtra, ValueError."""
+        if socket_dir is not None:
+            check_extra()
+        self._addresses = Addresses(socket_dir=socket_dir)
+        self._groups = list(load_groups(folder)) if folder is not None else []
+        self._runners: dict[str, GroupRunner] = {}
+        self.call_groups: Sequence[CallGroup] = [
+            call_group(group, functools.partial(self._runner, group)) for group in self._groups
+        ]
+
+    def _runner(self, group: Group, server: Server) -> GroupRunner:
+        runner = self._runners.get(group.name)
+        if runner is None:
+            runner = self._runners[group.name] = GroupRunner(group, Limits(), server.metrics.rpc)
+        return runner
+
+    @asynccontextmanager
+    async def serve(self, server: Server) -> AsyncIterator[Listening]:
+        """Serve the sockets of a server that runs, until the block ends. Raises SocketInUse,
+        OSError, ValueError."""
+        try:
+            if self._addresses.socket_dir is None:
+                yield Listening((), 0)
+                return
+            runners = [self._runner(group, server) for group in self._groups]
+            grace = server.config.shutdown_timeout
+            async with serve_rpc(runners, self._addresses, grace=grace) as listening:
+                yield listening
+        finally:
+            for runner in self._runners.values():
+                runner.close()

@@ -55,7 +55,7 @@ class Config:
     cluster_signing_duration: float = 365 * 24 * 3600.0
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
-    authorization_mode: tuple[str, ...] = ("AlwaysAllow",)
+    authorization_mode: tuple[str, ...] = ("RBAC",)
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
     etcd_prefix: str = "/registry"

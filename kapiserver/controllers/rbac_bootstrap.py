@@ -15,6 +15,7 @@ from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.role_escalation import missing_rules
 from kapiserver.apiserver.authorization.rbac_index import RBAC
+from kapiserver.controllers.bootstrap import create_directly
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.rbac_policy import AUTOUPDATE, PolicyObject, bootstrap_policy
 from kapiserver.controllers.writing import create_missing, delete_object, update_object
@@ -38,15 +39,30 @@ async def reconcile_policy(context: ControllerContext) -> None:
 
 
 async def _reconcile(context: ControllerContext, desired: PolicyObject) -> None:
+    server = context.server
     namespace = metadata_of(desired.tree).get("namespace") or ""
     name = name_of(desired.tree)
-    informer = context.server.stores.by_name(RBAC, desired.resource).informer
-    present = informer.lister.get(ObjectKey(namespace, name))
-    objects = context.resource(str(RBAC), desired.resource, namespace=namespace)
+    store = server.stores.by_name(RBAC, desired.resource)
+    present = store.informer.lister.get(ObjectKey(namespace, name))
     if present is None:
-        await create_missing(objects, desired.tree)
+        await create_directly(server, store, desired.tree, managed=managed_fields(desired.tree))
     elif completed(present.tree(), desired.tree) != present.tree():
+        objects = context.resource(str(RBAC), desired.resource, namespace=namespace)
         await _complete(objects, name, desired.tree)
+
+
+def managed_fields(tree: Tree) -> Tree:
+    """Return the fieldsV1 of a role or binding of the policy: its labels and annotations by key,
+    and its other fields, whose values are atomic."""
+    metadata = {
+        f"f:{name}": {".": {}, **{f"f:{key}": {} for key in sorted(metadata_of(tree)[name])}}
+        for name in ("annotations", "labels")
+    }
+    fields: Tree = {"f:metadata": metadata}
+    if "aggregationRule" in tree:
+        fields["f:aggregationRule"] = {".": {}, "f:clusterRoleSelectors": {}}
+    fields |= {f"f:{name}": {} for name in ("roleRef", "rules", "subjects") if name in tree}
+    return dict(sorted(fields.items()))
 
 
 async def _complete(objects: ResourceClient, name: str, desired: Tree) -> None:

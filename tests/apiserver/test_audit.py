@@ -152,7 +152,12 @@ def test_events(mode: str, make_server: Any, tmp_path: Path) -> None:
     """Requests are recorded with who, what, when, how it ended, and bodies at their level."""
     policy, log = tmp_path / "policy.yaml", tmp_path / "logs" / "audit.log"
     policy.write_text(yaml.safe_dump(POLICY))
-    server = make_server(audit_policy_file=policy, audit_log_path=str(log), audit_log_mode=mode)
+    server = make_server(
+        audit_policy_file=policy,
+        audit_log_path=str(log),
+        audit_log_mode=mode,
+        authorization_mode=("AlwaysAllow",),  # the impersonated user writes
+    )
     api = server.api
     maps = "/api/v1/namespaces/default/configmaps"
     body = {"metadata": {"name": "a"}, "data": {"k": "v"}}

@@ -22,7 +22,13 @@ from kapiserver.app import serve
 from kapiserver.codecs.cost import LARGE
 
 ROBOT = service_account_user("kube-system", "robot")
-CONFIG = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
+CONFIG = Config(
+    secure_port=None,
+    insecure_port=0,
+    shutdown_timeout=1,
+    controllers=("-*",),
+    authorization_mode=("AlwaysAllow",),
+)
 
 
 class ReadOnly:

@@ -24,13 +24,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.app import serve
 
-CONFIG = Config(
-    secure_port=None,
-    insecure_port=0,
-    shutdown_timeout=1,
-    controllers=("-*",),
-    authorization_mode=("RBAC",),
-)
+CONFIG = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
 RBAC = "rbac.authorization.k8s.io/v1"
 JANE = User(name="jane", groups=("dev", "system:authenticated"))
 KIM = User(name="kim")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from kapiserver.controllers.rbac_bootstrap import completed
 from kapiserver.controllers.rbac_controller_roles import CONTROLLER_ROLES
 from kapiserver.controllers.rbac_policy import bootstrap_policy
@@ -17,7 +19,7 @@ def test_policy(make_server, tmp_path):
     """A second start restores missing rules and subjects, and keeps added ones and roles whose
     annotation forbids updates."""
     storage = f"sqlite:{tmp_path}/store.db"
-    server = make_server(authorization_mode=("RBAC",), storage=storage, controllers=("-*",))
+    server = make_server(storage=storage, controllers=("-*",))
     api = server.api
     for desired in bootstrap_policy():
         metadata = desired.tree["metadata"]
@@ -34,12 +36,28 @@ def test_policy(make_server, tmp_path):
     api.patch(f"{RBAC}/clusterroles/system:kube-dns", marked)
     api.delete(f"{RBAC}/clusterrolebindings/system:discovery")
     server.end()
-    api = make_server(authorization_mode=("RBAC",), storage=storage, controllers=("-*",)).api
+    api = make_server(storage=storage, controllers=("-*",)).api
     rules = api.get(f"{RBAC}/clusterroles/system:aggregate-to-view").json["rules"]
     assert rules[0] == added
     assert rule("get", "", "").items() <= {**rules[1], "apiGroups": [], "resources": []}.items()
     assert api.get(f"{RBAC}/clusterroles/system:kube-dns").json["rules"] is None
     assert api.get(f"{RBAC}/clusterrolebindings/system:discovery").status == 200
+
+
+def test_managed_fields(make_server):
+    """Objects of the policy have the managedFields that a create by kube-apiserver would give."""
+    api = make_server(controllers=("-*",)).api
+    for desired in bootstrap_policy():
+        metadata = desired.tree["metadata"]
+        namespace = metadata.get("namespace")
+        below = f"namespaces/{namespace}/" if namespace else ""
+        path = f"{RBAC}/{below}{desired.resource}"
+        (entry,) = api.get(f"{path}/{metadata['name']}").json["metadata"]["managedFields"]
+        again = desired.tree | {"metadata": metadata | {"name": "again"}}
+        created = api.post(f"{path}?dryRun=All&fieldManager=kube-apiserver", again)
+        (expected,) = created.json["metadata"]["managedFields"]
+        assert entry | {"time": ""} == expected | {"time": ""}, metadata["name"]
+        assert json.dumps(entry["fieldsV1"]) == json.dumps(expected["fieldsV1"])
 
 
 def test_completed_twice():

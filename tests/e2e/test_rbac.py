@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (folder / "tokens").write_text(TOKENS)
     (folder / "policy").write_text(POLICY)
     running = start(
-        folder, "--authorization-mode", "RBAC", "--token-auth-file", str(folder / "tokens"),
+        folder, "--token-auth-file", str(folder / "tokens"),
         "--audit-policy-file", str(folder / "policy"),
         "--audit-log-path", str(folder / "audit.log"),
     )  # fmt: skip

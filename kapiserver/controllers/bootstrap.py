@@ -41,7 +41,9 @@ async def _create_namespace(server: Server, name: str) -> None:
     await create_directly(server, store, tree, managed=_MANAGED_FIELDS)
 
 
-async def create_directly(server: Server, store: ResourceStore, tree: Tree, *, managed: Tree) -> None:
+async def create_directly(
+    server: Server, store: ResourceStore, tree: Tree, *, managed: Tree
+) -> None:
     """Create an object of kube-apiserver in the store, without admission, unless one of its name
     exists. Raises StorageError, InvalidObject.
 

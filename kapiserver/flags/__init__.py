@@ -189,8 +189,8 @@ def _add_authorization(group: argparse._ArgumentGroup) -> None:
         "--authorization-mode", type=names, default=DEFAULTS.authorization_mode, metavar="MODE,...",
         help="Authorizers to ask, in this order, until one allows or denies a request; if none "
         "does, it is forbidden. The group system:masters may do everything in each mode. "
-        f"Modes: {', '.join(MODES)}. AlwaysAllow lets anonymous users read health and version "
-        f"only. Default: {','.join(DEFAULTS.authorization_mode)}.",
+        f"Modes: {', '.join(MODES)}. RBAC asks roles and role bindings; AlwaysAllow lets anonymous "
+        f"users read health and version only. Default: {','.join(DEFAULTS.authorization_mode)}.",
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ async def _reconcile(context: ControllerContext, desired: PolicyObject) -> None:
 def managed_fields(tree: Tree) -> Tree:
     """Return the fieldsV1 of a role or binding of the policy: its labels and annotations by key,
     and its other fields, whose values are atomic."""
-    metadata = {
+    metadata: Tree = {
         f"f:{name}": {".": {}, **{f"f:{key}": {} for key in sorted(metadata_of(tree)[name])}}
         for name in ("annotations", "labels")
     }

@@ -117,6 +117,22 @@ def _flag(option: str) -> str:
 
 
 def _check_authentication(options: argparse.Namespace) -> None:
+    settings = {name: value for name, value in vars(options).items() if name[:5] == "oidc_"}
+    changed = [
+        name for name, value in settings.items() if value and value != getattr(DEFAULTS, name)
+    ]
+    if changed and not (options.oidc_issuer_url and options.oidc_client_id):
+        raise ValueError(
+            "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags "
+            "are set"
+        )
+    if changed and options.authentication_config is not None:
+        raise ValueError("authentication-config file and oidc-* flags are mutually exclusive")
+    from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
+
+    for name in options.oidc_signing_algs:
+        if name not in ALGORITHMS:
+            raise ValueError(f'oidc: unsupported signing alg: "{name}"')
     maximum = options.service_account_max_token_expiration
     if maximum and not 3600 <= maximum <= 1 << 32:
         raise ValueError(
@@ -177,6 +193,7 @@ def config_of(options: argparse.Namespace) -> Config:
         service_account_issuer=tuple(
             options.service_account_issuer or DEFAULTS.service_account_issuer
         ),
+        oidc_required_claim=tuple(options.oidc_required_claim or ()),
         service_account_key_file=tuple(options.service_account_key_file or ()),
         feature_gates=parse_feature_gates(",".join(options.feature_gates)),
         runtime_config=",".join(options.runtime_config),

@@ -55,6 +55,16 @@ class Config:
     cluster_signing_duration: float = 365 * 24 * 3600.0
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
+    authentication_config: Path | None = None
+    oidc_issuer_url: str = ""
+    oidc_client_id: str = ""
+    oidc_ca_file: Path | None = None
+    oidc_username_claim: str = "sub"
+    oidc_username_prefix: str = ""
+    oidc_groups_claim: str = ""
+    oidc_groups_prefix: str = ""
+    oidc_required_claim: tuple[tuple[str, str], ...] = ()
+    oidc_signing_algs: tuple[str, ...] = ("RS256",)
     authorization_mode: tuple[str, ...] = ("RBAC",)
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"

@@ -13,6 +13,7 @@ from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.flags.audit import add_audit_flags
+from kapiserver.flags.authentication import add_authentication_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.values import (
@@ -33,9 +34,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_certificate_flags(parser.add_argument_group("certificates"))
     _add_features(parser.add_argument_group("APIs and features"))
     add_signing_flags(parser.add_argument_group("signing of certificates"))
-    users = parser.add_argument_group("authentication")
-    _add_users(users)
-    _add_service_accounts(users)
+    add_authentication_flags(parser.add_argument_group("authentication"))
     _add_authorization(parser.add_argument_group("authorization"))
     add_audit_flags(parser.add_argument_group("audit"))
     _add_admission(parser.add_argument_group("admission and controllers"))
@@ -121,66 +120,6 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
         help="Kubernetes release to emulate, such as 1.34 or kube=1.34, from "
         f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}: /version reports it, and resources and API "
         f"versions of later releases are not served. Default: 1.{NEWEST_MINOR}.",
-    )  # fmt: skip
-
-
-def _add_users(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--client-ca-file", type=Path, metavar="FILE",
-        help="PEM file of CA certificates. A client certificate that one of them signed "
-        "authenticates its common name as the user and its organizations as the groups. "
-        "Default: only the CA in --cert-dir is trusted; it always is.",
-    )  # fmt: skip
-    group.add_argument(
-        "--token-auth-file", type=Path, metavar="FILE",
-        help='CSV file of static bearer tokens, a line each: token,user,uid,"group1,group2". '
-        "The groups may be left out. Default: no static tokens.",
-    )  # fmt: skip
-    group.add_argument(
-        "--anonymous-auth", type=boolean, default=True, metavar="BOOL",
-        help="Accept requests without credentials, as user system:anonymous in group "
-        "system:unauthenticated; false answers them with 401. Default: true.",
-    )  # fmt: skip
-
-
-def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--service-account-issuer", action="append", metavar="URL",
-        help="Issuer of service account tokens. If repeated, new tokens name the first, and "
-        f"tokens of all are accepted. Default: {DEFAULTS.service_account_issuer[0]}.",
-    )  # fmt: skip
-    group.add_argument(
-        "--service-account-key-file", action="append", type=Path, metavar="FILE",
-        help="PEM file with an RSA or ECDSA key, public or private, that verifies service "
-        "account tokens. May be repeated. The signing key verifies too. "
-        "Default: the signing key alone.",
-    )  # fmt: skip
-    group.add_argument(
-        "--service-account-signing-key-file", type=Path, metavar="FILE",
-        help="PEM file with the RSA or ECDSA private key that signs service account tokens. "
-        "Default: sa.key in --cert-dir, created if missing; with --service-account-key-file, a "
-        "key that is lost when the server stops.",
-    )  # fmt: skip
-    group.add_argument(
-        "--service-account-jwks-uri", default="", metavar="URL",
-        help="URI of the issuer's JSON Web Key Set, shown at /.well-known/openid-configuration. "
-        "Default: /openid/v1/jwks of this server.",
-    )  # fmt: skip
-    group.add_argument(
-        "--service-account-extend-token-expiration", type=boolean, nargs="?", const=True,
-        default=True, metavar="BOOL",
-        help="Let the tokens in Pods live for a year instead of an hour, for programs that read "
-        "them once; the audit log marks their use after the hour. Default: true.",
-    )  # fmt: skip
-    group.add_argument(
-        "--service-account-max-token-expiration", type=seconds, default=0.0, metavar="DURATION",
-        help="Longest validity of new service account tokens, from 1h on; a request for more gets "
-        "this and a warning. 0 means no limit. Default: 0.",
-    )  # fmt: skip
-    group.add_argument(
-        "--api-audiences", type=names, default=(), metavar="NAME,...",
-        help="Identifiers of this API; a service account token must have one of them as an "
-        "audience. Default: the values of --service-account-issuer.",
     )  # fmt: skip
 
 

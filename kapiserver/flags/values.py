@@ -72,3 +72,11 @@ def seconds(text: str) -> float:
     if seconds is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 90s or 1h30m")
     return seconds
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Return the claim and the value of `CLAIM=VALUE`. Raises ArgumentTypeError."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form CLAIM=VALUE")
+    return name, value

@@ -38,12 +38,15 @@ class Reply:
 
 
 class HttpsServer:
-    """Serves HTTPS on a free port; `respond` makes each response, `received` has the requests.
+    """Serves HTTPS, or HTTP without credentials, on a free port.
 
-    A test that lets a response wait ends the wait with `over`, which `end` sets.
+    `respond` makes each response, `received` has the requests. A test that lets a response wait
+    ends the wait with `over`, which `end` sets.
     """
 
-    def __init__(self, credentials: Credentials, respond: Callable[[Received], Reply]) -> None:
+    def __init__(
+        self, credentials: Credentials | None, respond: Callable[[Received], Reply]
+    ) -> None:
         self.respond = respond
         self.received: list[Received] = []
         self.over = threading.Event()
@@ -78,13 +81,15 @@ class HttpsServer:
                 pass
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        context = credentials.server_context()
-        self._server.socket = context.wrap_socket(
-            self._server.socket, server_side=True, do_handshake_on_connect=False
-        )
-        self.credentials = credentials
         self.port: int = self._server.server_address[1]
-        self.url = f"https://127.0.0.1:{self.port}"
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.authority = ""
+        if credentials is not None:
+            self._server.socket = credentials.server_context().wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+            self.url = f"https://127.0.0.1:{self.port}"
+            self.authority = str(credentials.ca)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def end(self) -> None:
@@ -97,7 +102,7 @@ def kubeconfig(server: HttpsServer, user: dict[str, Any] | None = None, **cluste
     """Return the text of a kubeconfig file for the server."""
     cluster = {
         "server": f"{server.url}/review",
-        "certificate-authority": str(server.credentials.ca),
+        "certificate-authority": server.authority,
     } | cluster
     return json.dumps(
         {

@@ -92,7 +92,7 @@ def test_credentials(server: HttpsServer, tmp_path: Path) -> None:
 def test_client_certificate(server: HttpsServer, tmp_path: Path) -> None:
     """A client certificate is given as files or inline; an unusable one is an error of the file,
     and one that becomes unusable an error of the call."""
-    admin = server.credentials.admin
+    admin = ensure_certificates(Config(), tmp_path / "certificates").admin
     certificate, key = tmp_path / "c.crt", tmp_path / "c.key"
     certificate.write_bytes(admin.certificate.read_bytes())
     key.write_bytes(admin.key.read_bytes())
@@ -158,13 +158,13 @@ def test_bad_responses(
         review(read(tmp_path, kubeconfig(server))[0])
 
     def wait(_: Received) -> Reply:
-        server.over.wait(20)
+        plain.over.wait(20)
         return Reply({})
 
-    server.respond = wait
+    plain = HttpsServer(None, wait)
     with pytest.raises(WebhookFailed, match=r"timeout=0\.1s\": context deadline exceeded"):
-        review(read(tmp_path, kubeconfig(server), timeout=0.1)[0])
-    server.over.set()
+        review(read(tmp_path, kubeconfig(plain), timeout=0.1)[0])
+    plain.end()
 
 
 CLUSTER = {"name": "c", "cluster": {"server": "https://h/p"}}

@@ -14,11 +14,20 @@ from kapiserver.apiserver.request import Request
 class AnonymousAuthenticator:
     """Accepts requests without credentials; the union asks it last.
 
-    paths   the only ones for which requests are accepted; None means all
+    enabled     whether it does unless a configuration decides: --anonymous-auth
     """
 
-    def __init__(self, paths: Collection[str] | None = None) -> None:
-        self._paths = paths
+    def __init__(self, *, enabled: bool = True) -> None:
+        self._default = enabled
+        self.reset()
+
+    def configure(self, *, enabled: bool, paths: Collection[str] | None = None) -> None:
+        """Accept requests for these paths from now on; None means all paths."""
+        self._paths: Collection[str] | None = paths if enabled else ()
+
+    def reset(self) -> None:
+        """Accept all requests or none, as --anonymous-auth says."""
+        self.configure(enabled=self._default)
 
     def authenticate(self, request: Request) -> User | None:
         """Return ANONYMOUS, or None if the path needs credentials."""

@@ -6,7 +6,8 @@ To add an authenticator, write it in a module of this package and add a row to `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kapiserver.api.resource_client import Client
@@ -17,6 +18,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     TokenAuthenticator,
 )
 from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
+from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
 from kapiserver.apiserver.authentication.legacy_service_account import (
     LegacyServiceAccountAuthenticator,
 )
@@ -38,6 +40,7 @@ class Parts:
 
     tokens  signs and verifies service account tokens
     client  returns a client of the server itself, which is not authorized
+    anonymous   accepts requests without credentials; --authentication-config changes it
     """
 
     config: Config
@@ -45,6 +48,7 @@ class Parts:
     clock: Clock
     tokens: ServiceAccountTokens
     client: Callable[[], Client]
+    anonymous: AnonymousAuthenticator
 
 
 def _token_file(parts: Parts) -> TokenAuthenticator | None:
@@ -62,6 +66,27 @@ def _legacy_service_account(parts: Parts) -> TokenAuthenticator:
     )
 
 
+def _jwt(parts: Parts) -> TokenAuthenticator | None:
+    config = parts.config
+    if config.authentication_config is None and not config.oidc_issuer_url:
+        return None
+    # Loaded when they are configured: they load an HTTP client.
+    from kapiserver.apiserver.authentication.jwt_authenticator import JwtAuthenticator
+    from kapiserver.apiserver.authentication.jwt_settings import (
+        configuration_of_flags,
+        read_authentication_configuration,
+    )
+
+    file, audiences = config.authentication_config, parts.tokens.audiences
+    if file is not None:
+        read = functools.partial(read_authentication_configuration, file, config)
+        algorithms: Sequence[str] = ALGORITHMS
+    else:
+        read = functools.partial(configuration_of_flags, config)
+        algorithms = config.oidc_signing_algs
+    return JwtAuthenticator(read, parts.clock, audiences, parts.anonymous, algorithms)
+
+
 _REQUESTS: tuple[Callable[[Parts], Authenticator | None], ...] = (
     lambda _parts: CertificateAuthenticator(),
 )
@@ -70,6 +95,7 @@ _TOKENS: tuple[Callable[[Parts], TokenAuthenticator | None], ...] = (
     _token_file,
     _service_account,
     _legacy_service_account,
+    _jwt,
 )
 """Authenticators of bearer tokens, asked after those of requests."""
 
@@ -91,12 +117,19 @@ class Authentication:
     ) -> None:
         """Read the files of the settings; `tokens` and `client` as in Parts. Raises BadTokenFile,
         BadConfiguration, OSError."""
-        parts = Parts(config=config, stores=stores, clock=clock, tokens=tokens, client=client)
+        anonymous = AnonymousAuthenticator(enabled=config.anonymous_auth)
+        parts = Parts(
+            config=config,
+            stores=stores,
+            clock=clock,
+            tokens=tokens,
+            client=client,
+            anonymous=anonymous,
+        )
         requests = [each for factory in _REQUESTS if (each := factory(parts)) is not None]
         token_authenticators = [
             token for factory in _TOKENS if (token := factory(parts)) is not None
         ]
-        anonymous = AnonymousAuthenticator() if config.anonymous_auth else None
         self.authenticator = UnionAuthenticator(
             token_authenticators, requests=requests, anonymous=anonymous
         )

@@ -1,6 +1,7 @@
 """Reads and verifies JSON Web Tokens; the only module that calls PyJWT to verify.
 
-A key has one algorithm, and a token must be signed with it: `none` and HMAC are in no list. As
+A key has a list of algorithms, and a token must be signed with one of them: `none` and HMAC are
+in no list. As
 with go-jose, a token with a duplicate member or a `crit` header is invalid. PyJWT is imported with
 the first token. Mirrors github.com/go-jose/go-jose/jwt.
 """
@@ -11,12 +12,16 @@ import base64
 import binascii
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 
+ALGORITHMS = (
+    "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512",
+)  # fmt: skip
+"""The algorithms that an issuer may use; all have public keys."""
 MAX_BYTES = 64 << 10
 """The largest token."""
 LEEWAY_SECONDS = 60
@@ -24,13 +29,13 @@ LEEWAY_SECONDS = 60
 
 
 class VerifyingKey(Protocol):
-    """A public key of an issuer: `id` is the `kid` of its tokens, `public` a key of the
-    cryptography library."""
+    """A public key of an issuer: `id` is the `kid` of its tokens, `algorithms` those with which it
+    may be used, `public` a key of the cryptography library."""
 
     @property
     def id(self) -> str: ...
     @property
-    def algorithm(self) -> str: ...
+    def algorithms(self) -> Collection[str]: ...
     @property
     def public(self) -> Any: ...
 
@@ -65,24 +70,24 @@ class UnverifiedToken:
         name. Raises InvalidCredentials."""
         import jwt
 
-        algorithm = self.header.get("alg")
+        algorithm = str(self.header.get("alg"))
         for key in keys:
-            if algorithm != key.algorithm or self.key_id not in ("", key.id):
+            if algorithm not in key.algorithms or self.key_id not in ("", key.id):
                 continue
             with contextlib.suppress(jwt.PyJWTError, ValueError, TypeError):
-                jwt.PyJWS().decode(self.text, key.public, algorithms=[key.algorithm])
+                jwt.PyJWS().decode(self.text, key.public, algorithms=[algorithm])
                 return
         raise InvalidCredentials("failed to verify signature")
 
-    def check_time(self, now: float, leeway: float = LEEWAY_SECONDS) -> None:
+    def check_time(self, now: float, *, expiry_leeway: float = LEEWAY_SECONDS) -> None:
         """Return if the token has begun and has not expired. Raises InvalidCredentials, also for a
         token without expiry."""
         expiry, start = self.claims.get("exp"), self.claims.get("nbf", 0)
         if not isinstance(expiry, int | float) or not isinstance(start, int | float):
             raise InvalidCredentials("the token has no valid exp or nbf claim")
-        if now > expiry + leeway:
+        if now > expiry + expiry_leeway:
             raise InvalidCredentials("token has expired")
-        if now < start - leeway:
+        if now < start - LEEWAY_SECONDS:
             raise InvalidCredentials("token is not valid yet")
 
 
@@ -139,5 +144,5 @@ def _reject_constant(name: str) -> None:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise InvalidCredentials("a member of the token stands twice")
+        raise InvalidCredentials("duplicate member of the token")
     return members

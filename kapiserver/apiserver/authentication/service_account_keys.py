@@ -26,6 +26,11 @@ class Key:
     public: Any
     private: Any = None
 
+    @property
+    def algorithms(self) -> tuple[str]:
+        """The algorithm, as a list."""
+        return (self.algorithm,)
+
 
 def generate_key() -> bytes:
     """Return a new ECDSA private key as PEM."""

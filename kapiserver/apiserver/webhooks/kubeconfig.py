@@ -41,7 +41,7 @@ from kapiserver.storage.clock import Clock
 
 ATTEMPTS = 5
 """Most attempts of one call."""
-_BACKOFF_FACTOR, _BACKOFF_JITTER = 1.5, 0.2
+_DELAY_FACTOR, _DELAY_JITTER = 1.5, 0.2
 
 
 class Cluster(Type):
@@ -150,7 +150,7 @@ class KubeconfigWebhook:
         should_retry: Callable[[WebhookFailed], bool] = _is_transient,
     ) -> bytes:
         """Post a review and return the body of the response. After a failure that another attempt
-        may mend it waits `initial_backoff` seconds, then half as long again each time. Raises
+        may mend it waits so many seconds, then half as long again each time. Raises
         WebhookFailed after ATTEMPTS attempts."""
         body = await encode_review(review)
         delay = initial_backoff
@@ -163,8 +163,8 @@ class KubeconfigWebhook:
             except WebhookFailed as error:
                 if attempt == ATTEMPTS or not should_retry(error):
                     raise
-            await self._wait(delay * (1 + random.random() * _BACKOFF_JITTER))
-            delay *= _BACKOFF_FACTOR
+            await self._wait(delay * (1 + random.random() * _DELAY_JITTER))
+            delay *= _DELAY_FACTOR
         raise AssertionError("unreachable")
 
     async def close(self) -> None:

@@ -1,0 +1,142 @@
+"""Authenticates JSON Web Tokens of OpenID Connect issuers, by `--authentication-config` or the
+`--oidc-*` flags.
+
+Each issuer has keys and rules of its own; a token goes to the issuer that it names. The file is
+read again when it changes; an invalid one is logged and changes nothing. Mirrors
+plugin/pkg/authenticator/token/oidc and pkg/server/options/authentication.go of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
+from kapiserver.apiserver.authentication.authenticator import (
+    InvalidCredentials,
+    ManagedAuthenticator,
+    TokenIdentity,
+)
+from kapiserver.apiserver.authentication.json_web_token import (
+    ALGORITHMS,
+    UnverifiedToken,
+    parse_token,
+)
+from kapiserver.apiserver.authentication.jwt_claims import ClaimMapper
+from kapiserver.apiserver.authentication.jwt_keys import IssuerKeys
+from kapiserver.apiserver.authentication.token_cache import TokenCache
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.storage.clock import Clock
+
+CACHE_SECONDS = 10.0
+"""How long a verified token is not verified again; never longer than it is valid."""
+
+_log = logging.getLogger(__name__)
+
+
+class JwtIssuer:
+    """The keys and rules of one issuer; `tree` is a valid JWTAuthenticator."""
+
+    def __init__(self, tree: Tree, clock: Clock, algorithms: Sequence[str]) -> None:
+        self.keys = IssuerKeys(tree["issuer"], clock, algorithms)
+        self._clock = clock
+        self._audiences = frozenset(tree["issuer"]["audiences"])
+        self._mapper = ClaimMapper(tree)
+        self._cache: TokenCache[User] = TokenCache(clock)
+
+    async def user(self, token: UnverifiedToken) -> User:
+        """Return the user of a token of this issuer. Raises InvalidCredentials."""
+        user = self._cache.get(token.text)
+        if user is not None:
+            return user
+        token.verify(await self.keys.matching(token.key_id))
+        if self._audiences.isdisjoint(token.audiences):
+            raise InvalidCredentials("oidc: verify token: oidc: expected audience not found")
+        now = self._clock.now()
+        token.check_time(now, expiry_leeway=0)
+        user = self._mapper.user(token.claims)
+        self._cache.put(token.text, user, until=min(token.claims["exp"], now + CACHE_SECONDS))
+        return user
+
+
+class JwtAuthenticator(ManagedAuthenticator):
+    """Recognizes the tokens of all configured issuers.
+
+    read        returns a valid AuthenticationConfiguration, or raises BadConfiguration
+    audiences   those of this server
+    anonymous   is set up by the configuration
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Tree],
+        clock: Clock,
+        audiences: Sequence[str],
+        anonymous: AnonymousAuthenticator,
+        algorithms: Sequence[str] = ALGORITHMS,
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._audiences = audiences
+        self._anonymous = anonymous
+        self._algorithms = algorithms
+        self._issuers: dict[str, JwtIssuer] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
+        self._tree = read()
+        self._apply()
+
+    def start(self) -> None:
+        """Fetch the keys of all issuers in the background."""
+        for issuer in self._issuers.values():
+            issuer.keys.start()
+
+    def reload(self) -> None:
+        """Read the configuration again, and use it if it has changed."""
+        try:
+            tree = self._read()
+        except BadConfiguration as error:
+            _log.error("the changed authentication configuration is not used: %s", error)
+            return
+        if tree != self._tree:
+            replaced, self._tree = self._issuers, tree
+            self._apply()
+            self.start()
+            for issuer in replaced.values():
+                task = asyncio.get_running_loop().create_task(issuer.keys.stop())
+                self._stopping.add(task)
+                task.add_done_callback(self._stopping.discard)
+            _log.info("the changed authentication configuration is used")
+
+    async def stop(self) -> None:
+        """End fetches and close connections. Idempotent."""
+        for issuer in self._issuers.values():
+            await issuer.keys.stop()
+        await asyncio.gather(*self._stopping)
+
+    def _apply(self) -> None:
+        self._issuers = {
+            tree["issuer"]["url"]: JwtIssuer(tree, self._clock, self._algorithms)
+            for tree in self._tree.get("jwt") or ()
+        }
+        anonymous = self._tree.get("anonymous")
+        if anonymous is not None:
+            conditions = anonymous.get("conditions")
+            paths = frozenset(each.get("path") or "" for each in conditions) if conditions else None
+            self._anonymous.configure(enabled=anonymous.get("enabled") or False, paths=paths)
+        else:
+            self._anonymous.reset()
+
+    async def authenticate_token(
+        self, token: str, audiences: Sequence[str] = ()
+    ) -> TokenIdentity | None:
+        """Return the identity; see TokenAuthenticator. The user is one of this API, whatever the
+        audiences that the issuer knows."""
+        valid = [each for each in audiences or self._audiences if each in self._audiences]
+        parsed = parse_token(token)
+        issuer = self._issuers.get(parsed.issuer) if parsed is not None else None
+        if parsed is None or issuer is None or not valid:
+            return None
+        return TokenIdentity(user=await issuer.user(parsed), audiences=valid)

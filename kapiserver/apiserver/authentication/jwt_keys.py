@@ -1,0 +1,179 @@
+"""The keys of an OpenID Connect issuer: discovered, fetched, cached and rotated.
+
+A token that names an unknown key makes the keys be fetched again, at most once in
+REFRESH_SECONDS; requests that wait for the same fetch share it, for WAIT_SECONDS at most. An issuer
+that does not answer fails its own tokens only. Mirrors github.com/coreos/go-oidc.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from typing import Any
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
+from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
+from kapiserver.apiserver.webhooks.http_client import (
+    Address,
+    Call,
+    HttpClient,
+    WebhookFailed,
+    tls_context,
+)
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.json import decode_value
+from kapiserver.storage.clock import Clock
+
+WELL_KNOWN = "/.well-known/openid-configuration"
+REFRESH_SECONDS = 10.0
+"""Between two fetches, at least."""
+KEEP_SECONDS = 3600.0
+"""After so long, keys are fetched again even if no token names a new one."""
+WAIT_SECONDS = 5.0
+"""The longest time that a request waits for a fetch."""
+FETCH_SECONDS = 10.0
+"""The limit of each of the two HTTP requests of a fetch."""
+MAX_BYTES = 1 << 20
+MAX_KEYS = 64
+_TYPES = {
+    "RSA": frozenset(name for name in ALGORITHMS if name[:2] in ("RS", "PS")),
+    "P-256": frozenset(("ES256",)),
+    "P-384": frozenset(("ES384",)),
+    "P-521": frozenset(("ES512",)),
+}
+"""The algorithms of a key without `alg`, by its type or curve."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerKey:
+    """A public key of an issuer."""
+
+    id: str
+    algorithms: frozenset[str]
+    public: Any
+
+
+class IssuerKeys:
+    """The keys of one issuer.
+
+    issuer      an Issuer of an AuthenticationConfiguration
+    algorithms  those that its tokens may use
+    """
+
+    def __init__(self, issuer: Tree, clock: Clock, algorithms: Sequence[str] = ALGORITHMS) -> None:
+        self._issuer = issuer
+        self._clock = clock
+        self._algorithms = frozenset(algorithms)
+        self._client = HttpClient()
+        self._keys: Sequence[IssuerKey] = ()
+        self._tried_at = float("-inf")
+        self._fetching: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Fetch the keys in the background."""
+        self._fetch()
+
+    async def stop(self) -> None:
+        """End a fetch and close the connections. Idempotent."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+        await self._client.close()
+
+    async def matching(self, key_id: str) -> Sequence[IssuerKey]:
+        """Return the keys of that id, or all for "". Waits for a fetch if there are none. Raises
+        InvalidCredentials if the issuer does not answer."""
+        if self._clock.now() > self._tried_at + KEEP_SECONDS:
+            self._fetch()
+        keys = self._with_id(key_id)
+        if not keys:
+            fetching = self._fetching or self._fetch()
+            if fetching is not None:
+                await asyncio.wait([fetching], timeout=WAIT_SECONDS)
+            if not self._keys:
+                raise InvalidCredentials("oidc: authenticator not initialized")
+            keys = self._with_id(key_id)
+        return keys
+
+    def _with_id(self, key_id: str) -> Sequence[IssuerKey]:
+        return [key for key in self._keys if key_id in ("", key.id)]
+
+    def _fetch(self) -> asyncio.Task[None] | None:
+        """Start a fetch, unless one runs or was started just now."""
+        now = self._clock.now()
+        if self._fetching is not None or now < self._tried_at + REFRESH_SECONDS:
+            return self._fetching
+        self._tried_at = now
+        self._fetching = asyncio.get_running_loop().create_task(
+            self._run_fetch(),
+            context=Context(),  # not that of the request that starts it
+        )
+        return self._fetching
+
+    async def _run_fetch(self) -> None:
+        url = self._issuer["url"]
+        try:
+            key_set = await self._get(await self._key_set_url())
+            self._keys = tuple(_read_keys(key_set, self._algorithms))
+            _log.info("fetched %d keys of the issuer %s", len(self._keys), url)
+        except WebhookFailed as error:
+            _log.error("oidc authenticator: cannot fetch the keys of %s: %s", url, error)
+        finally:
+            self._fetching = None
+
+    async def _key_set_url(self) -> str:
+        url = self._issuer["url"]
+        address = self._issuer.get("discoveryURL") or f"{url.removesuffix('/')}{WELL_KNOWN}"
+        document = await self._get(address)
+        if document.get("issuer") != url:
+            raise WebhookFailed(
+                "oidc: issuer did not match the issuer returned by provider, expected "
+                f'"{url}" got "{document.get("issuer")}"'
+            )
+        key_set_url = document.get("jwks_uri")
+        if not isinstance(key_set_url, str) or not key_set_url.startswith("https://"):
+            raise WebhookFailed("oidc: the jwks_uri is not an HTTPS URL")
+        return key_set_url
+
+    async def _get(self, url: str) -> Tree:
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        call = Call(method="GET", headers=headers, timeout=FETCH_SECONDS, max_bytes=MAX_BYTES)
+        context = tls_context(self._issuer.get("certificateAuthority") or "")
+        data = await self._client.send(Address(url=url), context, call)
+        try:
+            document = decode_value(data)
+        except CodecError as error:
+            raise WebhookFailed(f"{url}: {error}") from None
+        if not isinstance(document, dict):
+            raise WebhookFailed(f"{url}: not a JSON object")
+        return document
+
+
+def _read_keys(key_set: Tree, allowed: frozenset[str]) -> Iterator[IssuerKey]:
+    """Yield the keys of a JSON Web Key Set that may verify signatures; the others are ignored."""
+    import jwt
+
+    keys = key_set.get("keys")
+    for jwk in keys[:MAX_KEYS] if isinstance(keys, list) else ():
+        if not isinstance(jwk, dict) or jwk.get("use", "sig") != "sig" or "d" in jwk:
+            continue
+        algorithms = allowed & _TYPES.get(str(jwk.get("crv", jwk.get("kty"))), frozenset())
+        if "alg" in jwk:
+            algorithms = algorithms & {str(jwk["alg"])}
+        if not algorithms:
+            continue
+        try:
+            public = jwt.PyJWK(jwk, algorithm=min(algorithms)).key
+        except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
+            _log.warning("a key of a JSON Web Key Set is ignored: %s", error)
+            continue
+        key_id = jwk.get("kid")
+        yield IssuerKey(
+            id=key_id if isinstance(key_id, str) else "", algorithms=algorithms, public=public
+        )

@@ -1,0 +1,59 @@
+"""The AuthenticationConfiguration of a server: the file of `--authentication-config`, or the one
+that the `--oidc-*` flags stand for.
+
+Mirrors pkg/kubeapiserver/options/authentication.go of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.jwt_config import KINDS, configuration_errors
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration
+
+
+def read_authentication_configuration(file: Path, config: Config) -> Tree:
+    """Return the configuration of a file. Raises BadConfiguration."""
+    tree = read_configuration(
+        file,
+        KINDS,
+        what="authentication configuration",
+        validate=lambda tree: configuration_errors(tree, config.service_account_issuer),
+    )
+    if tree.get("anonymous") is not None and not config.anonymous_auth:
+        raise BadConfiguration(
+            "--anonymous-auth cannot be set when the authentication configuration file "
+            f"{file} sets anonymous"
+        )
+    return tree
+
+
+def configuration_of_flags(config: Config) -> Tree:
+    """Return the configuration of the `--oidc-*` flags. Raises BadConfiguration."""
+    url, claim, prefix = (
+        config.oidc_issuer_url,
+        config.oidc_username_claim,
+        config.oidc_username_prefix,
+    )
+    if not prefix and claim != "email":
+        prefix = f"{url}#"
+    issuer: Tree = {"url": url, "audiences": [config.oidc_client_id]}
+    if config.oidc_ca_file is not None:
+        try:
+            issuer["certificateAuthority"] = config.oidc_ca_file.read_text(encoding="ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadConfiguration(f"cannot read {config.oidc_ca_file}: {error}") from error
+    mappings: Tree = {"username": {"claim": claim, "prefix": "" if prefix == "-" else prefix}}
+    if config.oidc_groups_claim:
+        groups = {"claim": config.oidc_groups_claim, "prefix": config.oidc_groups_prefix}
+        mappings["groups"] = groups
+    rules = [{"claim": name, "requiredValue": value} for name, value in config.oidc_required_claim]
+    tree: Tree = {
+        "jwt": [{"issuer": issuer, "claimMappings": mappings, "claimValidationRules": rules}]
+    }
+    problems = [str(error) for error in configuration_errors(tree, config.service_account_issuer)]
+    if problems:
+        raise BadConfiguration(f"--oidc-* flags: {', '.join(problems)}")
+    return tree

@@ -1,0 +1,128 @@
+"""The flags of authentication."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kapiserver.flags.values import DEFAULTS, boolean, names, pair, seconds
+
+
+def add_authentication_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags of users, issuers of tokens and service accounts."""
+    _add_users(group)
+    _add_jwt(group)
+    _add_service_accounts(group)
+
+
+def _add_users(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--client-ca-file", type=Path, metavar="FILE",
+        help="PEM file of CA certificates. A client certificate that one of them signed "
+        "authenticates its common name as the user and its organizations as the groups. "
+        "Default: only the CA in --cert-dir is trusted; it always is.",
+    )  # fmt: skip
+    group.add_argument(
+        "--token-auth-file", type=Path, metavar="FILE",
+        help='CSV file of static bearer tokens, a line each: token,user,uid,"group1,group2". '
+        "The groups may be left out. Default: no static tokens.",
+    )  # fmt: skip
+    group.add_argument(
+        "--anonymous-auth", type=boolean, default=True, metavar="BOOL",
+        help="Accept requests without credentials, as user system:anonymous in group "
+        "system:unauthenticated; false answers them with 401. Default: true.",
+    )  # fmt: skip
+
+
+def _add_jwt(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--authentication-config", type=Path, metavar="FILE",
+        help="YAML or JSON file with an AuthenticationConfiguration of apiserver.config.k8s.io: "
+        "issuers of JSON Web Tokens with their audiences, claim mappings and rules, and the paths "
+        "that anonymous users may request. It is read again when it changes. Excludes the "
+        "--oidc-* flags. Default: no file.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-issuer-url", default="", metavar="URL",
+        help="HTTPS URL of an OpenID Connect issuer whose JSON Web Tokens authenticate users. "
+        "Needs --oidc-client-id. Default: no issuer.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-client-id", default="", metavar="NAME",
+        help="Audience that the tokens of --oidc-issuer-url must have; each flag needs the other. "
+        "Default: none.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-ca-file", type=Path, metavar="FILE",
+        help="PEM file of the CAs that may sign the certificate of --oidc-issuer-url. Default: "
+        "those of the operating system.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-username-claim", default=DEFAULTS.oidc_username_claim, metavar="CLAIM",
+        help="Claim with the user's name; email counts only if it is verified. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-username-prefix", default="", metavar="TEXT",
+        help="Text before the names of users; - for none. Default: the issuer's URL and #, and "
+        "nothing before an email.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-groups-claim", default="", metavar="CLAIM",
+        help="Claim with the user's groups, a string or a list of strings. Default: no groups.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-groups-prefix", default="", metavar="TEXT",
+        help="Text before the names of groups, such as oidc:. Default: nothing.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-required-claim", action="append", type=pair, metavar="CLAIM=VALUE",
+        help="Claim that a token must have, with its value. May be repeated. Default: no claim.",
+    )  # fmt: skip
+    group.add_argument(
+        "--oidc-signing-algs", type=names, default=DEFAULTS.oidc_signing_algs, metavar="NAME,...",
+        help="Algorithms with which tokens of --oidc-issuer-url may be signed: RS256, RS384, "
+        "RS512, ES256, ES384, ES512, PS256, PS384, PS512. "
+        f"Default: {','.join(DEFAULTS.oidc_signing_algs)}.",
+    )  # fmt: skip
+
+
+def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--service-account-issuer", action="append", metavar="URL",
+        help="Issuer of service account tokens. If repeated, new tokens name the first, and "
+        f"tokens of all are accepted. Default: {DEFAULTS.service_account_issuer[0]}.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-key-file", action="append", type=Path, metavar="FILE",
+        help="PEM file with an RSA or ECDSA key, public or private, that verifies service "
+        "account tokens. May be repeated. The signing key verifies too. "
+        "Default: the signing key alone.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-signing-key-file", type=Path, metavar="FILE",
+        help="PEM file with the RSA or ECDSA private key that signs service account tokens. "
+        "Default: sa.key in --cert-dir, created if missing; with --service-account-key-file, a "
+        "key that is lost when the server stops.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-jwks-uri", default="", metavar="URL",
+        help="URI of the issuer's JSON Web Key Set, shown at /.well-known/openid-configuration. "
+        "Default: /openid/v1/jwks of this server.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-extend-token-expiration", type=boolean, nargs="?", const=True,
+        default=True, metavar="BOOL",
+        help="Let the tokens in Pods live for a year instead of an hour, for programs that read "
+        "them once; the audit log marks their use after the hour. Default: true.",
+    )  # fmt: skip
+    group.add_argument(
+        "--service-account-max-token-expiration", type=seconds, default=0.0, metavar="DURATION",
+        help="Longest validity of new service account tokens, from 1h on; a request for more gets "
+        "this and a warning. 0 means no limit. Default: 0.",
+    )  # fmt: skip
+    group.add_argument(
+        "--api-audiences", type=names, default=(), metavar="NAME,...",
+        help="Identifiers of this API; a service account token must have one of them as an "
+        "audience. Default: the values of --service-account-issuer.",
+    )  # fmt: skip

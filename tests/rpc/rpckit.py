@@ -36,7 +36,7 @@ class Project:
 
     def proto(self, version: str, body: str, *, group: str = "things", head: str = "") -> Path:
         """Write the protobuf file of a version, without the lines for syntax and package."""
-        lines = f'syntax = "proto3";\n{head}\npackage {self.name}.{group}.{version};\n'
+        lines = f'syntax = "proto3"; {head}\npackage {self.name}.{group}.{version};\n'
         return self.write(f"{group}/{version}/api.proto", lines + body)
 
     def messages(self, version: str, body: str, *, imports: str = "") -> Path:

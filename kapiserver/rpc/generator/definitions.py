@@ -1,16 +1,17 @@
 """Reads the protobuf files of groups: `GROUP/VERSION/api.proto` below a directory.
 
 A group is a directory with versions directly below the root. A package deeper down is a group if
-its `__init__.py` contains the comment `# +kapiserver-rpc`. Checks no rules but protoc's.
+its `__init__.py` contains the comment `# +kapiserver-rpc`. Checks paths, and what protoc checks.
 """
 
 from __future__ import annotations
 
 import itertools
+import keyword
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -19,12 +20,15 @@ from tempfile import TemporaryDirectory
 from google.protobuf.descriptor import Descriptor, FileDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
+from grpc_tools import protoc
 
 from kapiserver.api.group import sort_versions
 from kapiserver.rpc.generator.problems import InvalidDefinitions, Problem
 
 PROTO = "api.proto"
 _MARKER = "# +kapiserver-rpc"
+_GROUP = re.compile(r"[a-z][a-z0-9]*")
+_VERSION = re.compile(r"v[1-9][0-9]{0,8}((alpha|beta)[1-9][0-9]{0,8})?")
 _PROTOC_ERROR = re.compile(r"(?P<path>.*?):(?P<line>\d+):\d+: (?P<text>.*)")
 _PACKAGE_PATH = (FileDescriptorProto.PACKAGE_FIELD_NUMBER,)
 
@@ -112,7 +116,7 @@ def read_groups(root: Path, project: str) -> list[GroupDefinition]:
     """Return the groups below a directory, by name. Raises InvalidDefinitions for files in wrong
     places and for errors of protoc."""
     directories = _group_directories(root)
-    problems = [*_misplaced(root, directories), *_namesakes(directories)]
+    problems = [*_misplaced(root, directories), *_bad_names(directories)]
     if problems:
         raise InvalidDefinitions(problems)
     versions = _compile(root, project, [path for group in directories for path in _protos(group)])
@@ -126,7 +130,7 @@ def _group_directories(root: Path) -> list[Path]:
 
 
 def _is_marked(path: Path) -> bool:
-    return any(line.strip() == _MARKER for line in path.read_text().splitlines())
+    return any(line.strip() == _MARKER for line in path.read_text(encoding="utf-8").splitlines())
 
 
 def _protos(group: Path) -> list[Path]:
@@ -139,10 +143,20 @@ def _misplaced(root: Path, directories: Sequence[Path]) -> Iterator[Problem]:
         yield Problem(path, 1, f"a protobuf file must be {root}/GROUP/VERSION/{PROTO}")
 
 
-def _namesakes(directories: Sequence[Path]) -> Iterator[Problem]:
+def _bad_names(directories: Sequence[Path]) -> Iterator[Problem]:
     for first, second in itertools.pairwise(directories):
         if first.name == second.name:
             yield Problem(second, 1, f"{first} is also a group named {first.name}")
+    for directory in directories:
+        name = directory.name
+        if not _GROUP.fullmatch(name) or keyword.iskeyword(name):
+            text = f"the name of the group {name} must be lower-case letters and digits, and no "
+            yield Problem(directory, 1, f"{text}Python keyword")
+        for path in _protos(directory):
+            version = path.parent.name
+            if not _VERSION.fullmatch(version):
+                text = f"the version {version} must be named like v1, v1beta1 or v1alpha1"
+                yield Problem(path, 1, text)
 
 
 def _group(
@@ -177,26 +191,37 @@ def _compile(root: Path, project: str, paths: list[Path]) -> dict[Path, VersionD
                 path=path,
                 source=sources[name],
                 file=pool.FindFileByName(name),
-                python=(output / name).with_name("api_pb2.py").read_text(),
-                stub=(output / name).with_name("api_pb2.pyi").read_text(),
+                python=(output / name).with_name("api_pb2.py").read_text(encoding="utf-8"),
+                stub=(output / name).with_name("api_pb2.pyi").read_text(encoding="utf-8"),
             )
             for path, name in names.items()
         }
 
 
 def _run_protoc(root: Path, project: str, output: Path, names: list[str]) -> None:
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "grpc_tools.protoc",
-            f"-I{project}={root}", f"-I{files('grpc_tools') / '_proto'}",
-            f"--python_out={output}", f"--pyi_out={output}",
-            f"--descriptor_set_out={output / 'set'}", "--include_imports", "--include_source_info",
-            *names,
-        ],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise InvalidDefinitions(_protoc_problems(root, project, done.stderr))
+    arguments = [
+        "protoc", f"-I{project}={root}", f"-I{files('grpc_tools') / '_proto'}",
+        f"--python_out={output}", f"--pyi_out={output}",
+        f"--descriptor_set_out={output / 'set'}", "--include_imports", "--include_source_info",
+        *names,
+    ]  # fmt: skip
+    errors = output / "errors"
+    with errors.open("wb") as file, _standard_error_to(file.fileno()):
+        code = protoc.main(arguments)
+    if code:
+        raise InvalidDefinitions(_protoc_problems(root, project, errors.read_text("utf-8")))
+
+
+@contextmanager
+def _standard_error_to(descriptor: int) -> Iterator[None]:
+    """Redirect file descriptor 2, to which protoc writes in this process."""
+    saved = os.dup(2)
+    os.dup2(descriptor, 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 def _protoc_problems(root: Path, project: str, errors: str) -> Iterator[Problem]:

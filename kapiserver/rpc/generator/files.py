@@ -104,7 +104,7 @@ def release(root: Path, project: str, name: str, today: datetime.date) -> None:
     if outdated:
         raise ValueError(f"{outdated[0]} is out of date; run kapiserver rpc generate {root}")
     lock = with_release(read_lock(root), read_groups(root, project), name, today)
-    (root / NAME).write_text(lock_text(lock))
+    (root / NAME).write_text(lock_text(lock), encoding="utf-8")
 
 
 class _Sources:
@@ -150,7 +150,7 @@ class _Sources:
 
 
 def _is_generated(path: Path) -> bool:
-    return path.read_text().startswith(MARK)
+    return path.read_text(encoding="utf-8").startswith(MARK)
 
 
 def _differs(path: Path, text: str) -> bool:
@@ -158,7 +158,7 @@ def _differs(path: Path, text: str) -> bool:
     protoc need not be, so that an upgrade of grpcio-tools changes no file."""
     if not path.exists():
         return True
-    old = path.read_text()
+    old = path.read_text(encoding="utf-8")
     if not old.startswith(MARK):
         text = f"this file is not generated; rename it, or remove it to have {path.name} generated"
         raise InvalidDefinitions([Problem(path, 1, text)])
@@ -167,7 +167,7 @@ def _differs(path: Path, text: str) -> bool:
 
 def _write(changes: Changes) -> None:
     for path, text in {**changes.generated, **changes.skeletons}.items():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     for path in changes.removed:
         path.unlink()
 
@@ -206,8 +206,7 @@ def _add_version(
     by_hand = functions(path) if path.exists() else {}
     hidden: set[tuple[str, str]] = set()
     messages = {message for message in version.messages() if class_path(message) in types.classes}
-    yield from _missing_classes(version, types)
-    yield from _unknown_functions(path, by_hand, messages)
+    yield from list(_missing_classes(version, types)) or _unknown_functions(path, by_hand, messages)
     for message in version.messages():
         if message not in messages:
             continue

@@ -67,7 +67,7 @@ def read_internal_types(path: Path, skeleton: str = "") -> InternalTypes:
 def parse_module(path: Path) -> ast.Module:
     """Return the syntax tree of a module. Raises InvalidDefinitions for a syntax error."""
     try:
-        return ast.parse(path.read_text(), str(path))
+        return ast.parse(path.read_text(encoding="utf-8"), str(path))
     except SyntaxError as error:
         raise InvalidDefinitions([Problem(path, error.lineno or 1, str(error.msg))]) from None
 

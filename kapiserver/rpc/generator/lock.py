@@ -67,7 +67,7 @@ def read_lock(root: Path) -> Lock:
     if not path.exists():
         return Lock()
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(path.read_text(encoding="utf-8"))
         releases = tuple(Release(**release) for release in data["releases"])
         versions = {name: PublishedVersion(**entry) for name, entry in data["versions"].items()}
         _check_names(releases, versions)
@@ -210,5 +210,5 @@ def _add_months(date: datetime.date, months: int) -> datetime.date:
 
 
 def _line(root: Path, name: str) -> int:
-    lines = (root / NAME).read_text().splitlines()
+    lines = (root / NAME).read_text(encoding="utf-8").splitlines()
     return next((n for n, line in enumerate(lines, 1) if f'"{name}"' in line), 1)

@@ -14,6 +14,7 @@ from google.protobuf.descriptor_pb2 import (
 )
 
 from kapiserver.rpc.generator.definitions import GroupDefinition, VersionDefinition
+from kapiserver.rpc.generator.fields import MESSAGES
 from kapiserver.rpc.generator.problems import Problem
 from kapiserver.rpc.generator.python_names import snake_case
 
@@ -21,11 +22,10 @@ WELL_KNOWN_FILES = frozenset(
     f"google/protobuf/{name}.proto"
     for name in ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 )
-_GROUP = re.compile(r"[a-z][a-z0-9]*")
-_VERSION = re.compile(r"v[1-9][0-9]{0,8}((alpha|beta)[1-9][0-9]{0,8})?")
 _GO_NAME = re.compile(r"[A-Z][A-Za-z0-9]*")
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")
 _ENUM_VALUE = re.compile(r"[A-Z][A-Z0-9_]*")
+_WELL_KNOWN_NAMES = frozenset(name.rpartition(".")[2] for name in MESSAGES)
 _RESERVED_CALLS = frozenset({"Version"})
 """Generated clients have an attribute of this name."""
 
@@ -45,12 +45,6 @@ _VALUE = EnumDescriptorProto.VALUE_FIELD_NUMBER
 def check_rules(groups: Iterable[GroupDefinition]) -> Iterator[Problem]:
     """Yield the problems of all groups."""
     for group in groups:
-        if not _GROUP.fullmatch(group.name) or keyword.iskeyword(group.name):
-            yield Problem(
-                group.directory, 1,
-                f"the name of the group {group.name} must be lower-case letters and digits, and no "
-                "Python keyword",
-            )  # fmt: skip
         for version in group.versions:
             yield from _check_version(version, group.project)
 
@@ -70,8 +64,6 @@ _Problems = Iterator[tuple[int, str]]
 
 def _check_file(version: VersionDefinition, project: str) -> _Problems:
     source = version.source
-    if not _VERSION.fullmatch(version.name):
-        yield 1, f"the version {version.name} must be named like v1, v1beta1 or v1alpha1"
     if source.syntax != "proto3":
         yield version.line(*_SYNTAX), 'the file must begin with syntax = "proto3"'
     full = f"{project.replace('-', '_')}.{version.group}.{version.name}"
@@ -133,6 +125,9 @@ def _check_messages(
             continue
         if not _GO_NAME.fullmatch(message.name) or keyword.iskeyword(message.name):
             yield version.line(*here), f"the message {message.name} must have a name in CamelCase"
+        if len(path) == 1 and message.name in _WELL_KNOWN_NAMES:
+            text = f"a message cannot be named {message.name}; a well-known type has that name"
+            yield version.line(*here), text
         for number, field in enumerate(message.field):
             if not _FIELD.fullmatch(field.name):
                 text = f"the field {field.name} must have a name in lower_snake_case"

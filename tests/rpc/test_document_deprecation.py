@@ -1,4 +1,4 @@
-"""The rules of csi-proxy's API document on deprecation and removal: each test is named after one."""
+"""The rules of csi-proxy's API document on deprecation and removal; each is the name of a test."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_ledger() -> None:
 
 def _report(*memory: int) -> Report:
     """A report of a soak of as many seconds as there are sizes, in MiB."""
-    report = Report(float(len(memory)), acknowledged=1)
+    report = Report(float(len(memory)), acknowledged=1, filled=0.0)
     for at, size in enumerate(memory):
         report.samples.append(Sample(at, size * MIB, descriptors=20 + at, wal=1 << 20))
     return report
@@ -53,7 +53,18 @@ def test_verdict() -> None:
     faulty = _report(*[100] * 10)
     faulty.faults.append("GET /: 500")
     assert faulty.verdict() == ["GET /: 500"]
-    assert Report(10).verdict() == ["no write was acknowledged"]
+    assert Report(10, filled=3.0).verdict() == ["no write was acknowledged"]
+    late = "the caches were filled after 4 s only"
+    assert Report(10, filled=4.0, acknowledged=1).verdict() == [late]
+
+
+def test_verdict_of_an_hour() -> None:
+    """The memory of an hour is judged from minute 15 on."""
+    report = Report(3600.0, acknowledged=1, filled=600.0)
+    for at in range(0, 3600, 10):
+        size = 80 if at < 900 else 100 if at < 1260 else 111
+        report.samples.append(Sample(at, size * MIB, descriptors=20, wal=0))
+    assert report.verdict() == ["memory rose from 100 to 111 MiB"]
 
 
 def test_text() -> None:

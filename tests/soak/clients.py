@@ -7,7 +7,7 @@ import json
 import ssl
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -19,6 +19,8 @@ PAUSE_SECONDS = 0.02
 """Between two requests of a client."""
 NAMES = 40
 """Objects that each writer has at most."""
+DEFINITION_SECONDS = 5.0
+"""How long a custom resource is defined."""
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -216,22 +218,32 @@ async def watch_objects(api: Api, ledger: Ledger, number: int) -> None:
 
 
 async def define_resources(api: Api, ledger: Ledger, number: int) -> None:
-    """Define a custom resource, and delete its definition."""
-    plural = f"soaks{number}"
+    """Define a custom resource, and delete its definition after some seconds."""
+    await _define(api, f"soaks{number}", DEFINITION_SECONDS)
+
+
+async def fill_event_ring(api: Api, number: int) -> None:
+    """Define a custom resource, and delete its definition at once. Each definition makes some
+    events; the watch cache keeps the last 1,024, which the mix of a soak makes in 20 minutes."""
+    with suppress(Disconnected):
+        await _define(api, f"warmups{number}", 0)
+
+
+async def _define(api: Api, plural: str, seconds: float) -> None:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     body = {
         "metadata": {"name": f"{plural}.soak.example.com"},
         "spec": {
             "group": "soak.example.com",
-            "names": {"plural": plural, "kind": f"Soak{number}"},
+            "names": {"plural": plural, "kind": plural.capitalize()},
             "scope": "Namespaced",
             "versions": [version],
         },
     }
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     await api("define", "POST", path, body)
-    await asyncio.sleep(5)
+    await asyncio.sleep(seconds)
     await api("define", "DELETE", f"{path}/{plural}.soak.example.com", statuses=(200, 404))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 from collections import Counter
@@ -10,7 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ALLOWED_GROWTH = 1.10
-"""Memory at the end, in proportion to memory after a third of the time."""
+"""Memory at the end, in proportion to memory at the start of the judged time."""
+JUDGED_FROM = 1 / 3
+"""The share of the time from which memory is judged, but ..."""
+JUDGED_FROM_SECONDS = 900.0
+"""... at the latest so many seconds after the start."""
 WIDTH, HEIGHT = 72, 12
 MAX_REASONS = 20
 MIB = 1 << 20
@@ -54,6 +59,8 @@ class Report:
     statuses: Counter[int] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     """Unexpected responses, broken connections of a running server, lost writes."""
+    filled: float = math.inf
+    """Seconds from the start until the caches were filled."""
     kills: int = 0
     acknowledged: int = 0
 
@@ -66,9 +73,12 @@ class Report:
     def verdict(self) -> list[str]:
         """Return why the soak failed; empty if it passed."""
         reasons = list(self.faults)
-        early, late = self.memory_around(1 / 3), self.memory_around(0.9)
+        judged_from = min(JUDGED_FROM, JUDGED_FROM_SECONDS / self.seconds)
+        early, late = self.memory_around(judged_from), self.memory_around(0.9)
         if early and late > early * ALLOWED_GROWTH:
             reasons.append(f"memory rose from {early / MIB:.0f} to {late / MIB:.0f} MiB")
+        if self.filled > judged_from * self.seconds:
+            reasons.append(f"the caches were filled after {self.filled:.0f} s only")
         if not self.acknowledged:
             reasons.append("no write was acknowledged")
         return reasons

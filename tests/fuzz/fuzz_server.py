@@ -133,7 +133,8 @@ class Run:
         longest = max(figures["cpu ms"], default=0.0)
         if longest > most_ms:
             stacks = "\n".join(map(str, figures["stacks"]))
-            self._report("long turn", request, name, f"{longest} ms\n{stacks}")
+            collected = f"collections of {figures['gc ms']} ms"
+            self._report("long turn", request, name, f"{longest} ms, {collected}\n{stacks}")
 
     def _new_log(self) -> bytes:
         with self.log.open("rb") as log:

@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from kapiserver.api.lazy_loading import before_loading
 from kapiserver.api.types import Type
 
 _Result = TypeVar("_Result")
 
 
 def cached_per_type(create: Callable[[type[Type]], _Result]) -> Callable[[type[Type]], _Result]:
-    """Cache the result of a function for each type, without a limit."""
+    """Cache the result of a function for each type, without a limit. The first call for a type
+    raises NotLoaded in work that must not compile (`api/lazy_loading.py`)."""
     results: dict[type[Type], _Result] = {}
 
     def cached(type_: type[Type]) -> _Result:
         if type_ not in results:
+            before_loading()
             results[type_] = create(type_)
         return results[type_]
 

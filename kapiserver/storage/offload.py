@@ -1,7 +1,8 @@
 """Runs long CPU-bound work in threads, so that the event loop stays free.
 
-`codecs/cost.py` estimates what work costs. Work of LARGE cost waits in a queue that takes turns
-between users, and runs in one of WORKERS threads. While one works, the interpreter switches between
+`codecs/cost.py` estimates what work costs. Work of LARGE cost, and work that needs modules or
+compiled functions that are not loaded yet, waits in a queue that takes turns between users, and
+runs in one of WORKERS threads. While one works, the interpreter switches between
 these threads and the event loop every SWITCH_SECONDS. The work must only use data that nothing else
 changes meanwhile. Work whose request has ended is not started. Knows no request.
 """
@@ -18,6 +19,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from kapiserver.api.accessors import copy_tree
+from kapiserver.api.lazy_loading import NotLoaded, run_if_loaded
 from kapiserver.api.selectors import Selection
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
@@ -105,9 +107,13 @@ class Offloader:
         self._running = 0
 
     async def run(self, cost: int, work: Callable[..., Result], *args: Any) -> Result:
-        """Return `work(*args)`, run in a thread if the cost is LARGE. Raises TooMuchWork."""
+        """Return `work(*args)`, run in a thread if the cost is LARGE. Work of less cost starts again
+        in a thread if something must be loaded for it. Raises TooMuchWork."""
         if cost < LARGE:
-            return work(*args)
+            try:
+                return run_if_loaded(work, *args)
+            except NotLoaded:
+                pass
         return await self.run_in_thread(work, *args)
 
     async def run_with_strategy(
@@ -131,13 +137,14 @@ class Offloader:
                 await error.fetch()
 
     async def tree(self, entry: Entry) -> Tree:
-        """Return `Entry.tree`; a large object is decoded in a thread. Raises TooMuchWork."""
-        if entry.cached_tree is None and entry.is_large:
-            tree = await self.run_in_thread(_tree, entry)
-            if entry.cached_tree is None:
-                entry.cache_tree(tree)
-            return tree
-        return entry.tree()
+        """Return `Entry.tree`. A large object, or one whose decoder is not compiled yet, is decoded
+        in a thread. Raises TooMuchWork."""
+        if entry.cached_tree is not None:
+            return entry.tree()
+        tree = await self.run(LARGE if entry.is_large else 0, _tree, entry)
+        if entry.cached_tree is None:
+            entry.cache_tree(tree)
+        return tree
 
     async def run_for_entry(
         self, entry: Entry, work: Callable[..., Result], *args: Any, limited: bool = True
@@ -148,10 +155,27 @@ class Offloader:
             return work(*args)
         return await self.run_in_thread(work, *args, limited=limited)
 
+    async def encode(
+        self, entry: Entry, encoding: Encoding, encode: Callable[[Entry, Encoding], Result]
+    ) -> Result:
+        """Return `encode(entry, encoding)`, which uses `Entry.encode`. The object is encoded in a
+        thread first if it is large, or if its encoder is not compiled yet. Raises TooMuchWork."""
+        if not entry.is_large:
+            try:
+                return run_if_loaded(encode, entry, encoding)
+            except NotLoaded:
+                pass
+        await self._encode_in_thread(entry, encoding)
+        return encode(entry, encoding)
+
     async def prepare_encoding(self, entry: Entry, encoding: Encoding) -> None:
         """Encode a large object in a thread, so that `Entry.encode` has its encoding. Raises
         TooMuchWork."""
-        if entry.is_large and not entry.is_encoded(encoding):
+        if entry.is_large:
+            await self._encode_in_thread(entry, encoding)
+
+    async def _encode_in_thread(self, entry: Entry, encoding: Encoding) -> None:
+        if not entry.is_encoded(encoding):
             data = await self.run_in_thread(_encode, entry, encoding)
             if not entry.is_encoded(encoding):
                 entry.cache_encoding(encoding, data)

@@ -27,6 +27,7 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
     DELETE without a new one, else UPDATE."""
     suffix = f"/{target.subresource}" if target.subresource else ""
     resource = target.resource.qualified_name + suffix
+    run = server.stores.offloader.run
 
     async def admit(new: Tree | None, old: Tree | None) -> Validate | None:
         operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"
@@ -40,8 +41,8 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
         )
         if new is not None:
             owners = metadata_of(new).get("ownerReferences") or ()
-            await server.stores.offloader.run(len(owners), _drop_duplicate_owners, attributes, new)
-        plugins = server.plugin_chain(resource, operation)
+            await run(len(owners), _drop_duplicate_owners, attributes, new)
+        plugins = await run(0, server.plugin_chain, resource, operation)
         for name, hook in plugins.admit:
             await _run(server, "admit", name, hook, attributes, new, old)
         if new is not None and resource in _WITH_REQUEST_DEFAULTS:

@@ -70,8 +70,7 @@ async def entry_response(
         and (response_format.media in STORED_MEDIA_TYPES or response_format.media is YAML)
     ):
         encoding = encoding_of(target.version, response_format.media.extension)
-        await offloader.prepare_encoding(entry, encoding)
-        body = target.store.encoder.encode_object(entry, encoding)
+        body = await offloader.encode(entry, encoding, target.store.encoder.encode_object)
         return Response(status=status, media_type=response_format.media.name, body=body)
     obj = await offloader.tree(entry)
 

@@ -1,8 +1,8 @@
 """Tells work on the event loop that it would import a module or compile a function for a type.
 
-Both happen when something is first needed, and a first Pod needs 200 ms of them. Work that
-`run_if_loaded` runs raises NotLoaded before it imports or compiles; its caller then runs it again in
-a thread, where it loads what it needs. Knows no event loop.
+Both happen when something is first needed: the first Pod needs 200 ms of them. Work that
+`run_if_loaded` runs raises NotLoaded before it imports or compiles. Its caller then runs it again
+in a thread, where it loads what it needs. Knows no event loop.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ class Offloader:
         self._running = 0
 
     async def run(self, cost: int, work: Callable[..., Result], *args: Any) -> Result:
-        """Return `work(*args)`, run in a thread if the cost is LARGE. Work of less cost starts again
-        in a thread if something must be loaded for it. Raises TooMuchWork."""
+        """Return `work(*args)`, run in a thread if the cost is LARGE. Work of less cost that must
+        import or compile something starts again in a thread. Raises TooMuchWork."""
         if cost < LARGE:
             try:
                 return run_if_loaded(work, *args)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kapiserver.api.lazy_loading import before_loading
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.codecs.cost import LARGE
 from kapiserver.storage.errors import TooMuchWork
@@ -97,6 +98,24 @@ def test_costly_work_is_offloaded() -> None:
         for cost in (0, LARGE):
             with pytest.raises(KeyError):
                 await offloader.run(cost, fail)
+
+    asyncio.run(run())
+
+
+def test_work_that_loads_is_offloaded() -> None:
+    """Work of a small cost starts again in a thread before it would import or compile anything."""
+    started: list[int] = []
+
+    def work(value: str) -> tuple[str, int]:
+        started.append(threading.get_ident())
+        before_loading()
+        return value, threading.get_ident()
+
+    async def run() -> None:
+        value, thread = await Offloader().run(0, work, "a")
+        assert value == "a"
+        assert started == [threading.get_ident(), thread]
+        assert thread != threading.get_ident()
 
     asyncio.run(run())
 

@@ -8,8 +8,8 @@ in a thread, where it loads what it needs. Knows no event loop.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TypeVar
@@ -21,25 +21,23 @@ class NotLoaded(BaseException):
     """Something must be imported or compiled first. No `except Exception` catches it."""
 
 
-_NO_THREAD = 0
-_loading_is_refused_in = _NO_THREAD
+_LOADING_IS_REFUSED: ContextVar[bool] = ContextVar("LOADING_IS_REFUSED", default=False)
 
 
 def run_if_loaded(work: Callable[..., Result], *args: object) -> Result:
     """Return `work(*args)`. Raises NotLoaded if it needs something that is not loaded yet; the work
     may have changed its arguments by then."""
-    global _loading_is_refused_in
-    _loading_is_refused_in = threading.get_ident()
+    token = _LOADING_IS_REFUSED.set(True)
     try:
         return work(*args)
     finally:
-        _loading_is_refused_in = _NO_THREAD
+        _LOADING_IS_REFUSED.reset(token)
 
 
 def before_loading() -> None:
     """To be called before something is compiled for the first time. Raises NotLoaded in work that
     `run_if_loaded` runs."""
-    if _loading_is_refused_in == threading.get_ident():
+    if _LOADING_IS_REFUSED.get():
         raise NotLoaded
 
 

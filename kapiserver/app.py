@@ -232,8 +232,8 @@ def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
     compactor.start()
     stack.callback(compactor.stop)
     if server.audit is not None:
-        server.audit.writer.start()
-        stack.callback(server.audit.writer.stop)
+        server.audit.start()
+        stack.push_async_callback(server.audit.stop)
     if app.encryption is not None:
         app.encryption.start()
         stack.callback(app.encryption.stop)

@@ -107,7 +107,6 @@ _PAIRS = (
     ),
     ("etcd_certfile", "etcd_keyfile"),
     ("etcd_username", "etcd_password_file"),
-    ("audit_policy_file", "audit_log_path"),
 )
 """Options of which each needs the other."""
 
@@ -156,6 +155,12 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config"
         )
     _check_authentication(options)
+    has_audit_backend = bool(options.audit_log_path or options.audit_webhook_config_file)
+    if (options.audit_policy_file is not None) != has_audit_backend:
+        raise ValueError(
+            "--audit-policy-file must be set together with --audit-log-path or "
+            "--audit-webhook-config-file"
+        )
     AdmissionPlugins(
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )

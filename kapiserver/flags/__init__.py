@@ -12,7 +12,7 @@ from kapiserver.apiserver.authorization.modes import MODES
 from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
-from kapiserver.flags.audit import add_audit_flags
+from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.rpc import add_rpc_flags
@@ -36,7 +36,9 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_signing_flags(parser.add_argument_group("signing of certificates"))
     add_authentication_flags(parser.add_argument_group("authentication"))
     _add_authorization(parser.add_argument_group("authorization"))
-    add_audit_flags(parser.add_argument_group("audit"))
+    audit = parser.add_argument_group("audit")
+    add_audit_flags(audit)
+    add_audit_webhook_flags(audit)
     _add_admission(parser.add_argument_group("admission and controllers"))
     _add_storage(parser.add_argument_group("storage"))
     _add_etcd(parser.add_argument_group("etcd"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kapiserver.flags.values import DEFAULTS, boolean, count, positive
+from kapiserver.flags.values import DEFAULTS, boolean, count, positive, rate, seconds
+
+MODES = ("batch", "blocking", "blocking-strict")
 
 
 def add_audit_flags(group: argparse._ArgumentGroup) -> None:
@@ -13,7 +15,8 @@ def add_audit_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--audit-policy-file", type=Path, metavar="FILE",
         help="YAML or JSON file with a Policy of audit.k8s.io/v1: which requests are recorded at "
-        "which level. Needs --audit-log-path. Default: nothing is recorded.",
+        "which level. Needs --audit-log-path or --audit-webhook-config-file. "
+        "Default: nothing is recorded.",
     )  # fmt: skip
     group.add_argument(
         "--audit-log-path", default="", metavar="FILE",
@@ -26,9 +29,10 @@ def add_audit_flags(group: argparse._ArgumentGroup) -> None:
         "bodies. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
-        "--audit-log-mode", choices=("batch", "blocking"), default=DEFAULTS.audit_log_mode,
+        "--audit-log-mode", choices=MODES, default=DEFAULTS.audit_log_mode,
         help="blocking writes an event before the request goes on; batch lets a thread write it, "
-        "and drops events while the disk is too slow or full. Default: %(default)s.",
+        "and drops events while the disk is too slow or full. With blocking-strict a request fails "
+        "if the event of its receipt cannot be written. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--audit-log-batch-buffer-size", type=positive, metavar="N",
@@ -53,4 +57,88 @@ def add_audit_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--audit-log-compress", type=boolean, nargs="?", const=True, default=False, metavar="BOOL",
         help="Compress old audit log files with gzip. Default: false.",
+    )  # fmt: skip
+    _add_version_and_truncation(group, "log")
+
+
+def add_audit_webhook_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags of the webhook of audit."""
+    group.add_argument(
+        "--audit-webhook-config-file", type=Path, metavar="FILE",
+        help="kubeconfig file of the webhook to which audit events are posted. Needs "
+        "--audit-policy-file. Default: no webhook.",
+    )  # fmt: skip
+    group.add_argument(
+        "--audit-webhook-mode", choices=MODES, default=DEFAULTS.audit_webhook_mode,
+        help="batch sends events beside the requests, in batches; blocking sends each event before "
+        "its request goes on; with blocking-strict a request also fails if the event of its "
+        "receipt cannot be sent. Default: %(default)s.",
+    )  # fmt: skip
+    _add_batches(group)
+    group.add_argument(
+        "--audit-webhook-initial-backoff", type=seconds, metavar="DURATION",
+        default=DEFAULTS.audit_webhook_initial_backoff,
+        help="Time between the first two attempts to send a batch; it grows with each of five "
+        "attempts. Default: 10s.",
+    )  # fmt: skip
+    _add_version_and_truncation(group, "webhook")
+
+
+def _add_batches(group: argparse._ArgumentGroup) -> None:
+    prefix = "--audit-webhook-batch"
+    group.add_argument(
+        f"{prefix}-buffer-size", type=positive, metavar="N",
+        default=DEFAULTS.audit_webhook_batch_buffer_size,
+        help="Audit events that may wait for the webhook; more are dropped and counted. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-max-size", type=positive, metavar="N",
+        default=DEFAULTS.audit_webhook_batch_max_size,
+        help="Audit events in a batch at most. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-max-wait", type=seconds, metavar="DURATION",
+        default=DEFAULTS.audit_webhook_batch_max_wait,
+        help="Longest time until a batch that is not full is sent. Default: 30s.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-throttle-enable", type=boolean, nargs="?", const=True, metavar="BOOL",
+        default=DEFAULTS.audit_webhook_batch_throttle_enable,
+        help="Limit the rate of batches. Default: true.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-throttle-qps", type=rate, metavar="N",
+        default=DEFAULTS.audit_webhook_batch_throttle_qps,
+        help="Batches a second on average. Default: 10.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-throttle-burst", type=positive, metavar="N",
+        default=DEFAULTS.audit_webhook_batch_throttle_burst,
+        help="Batches at once, if fewer were sent before. Default: %(default)s.",
+    )  # fmt: skip
+
+
+def _add_version_and_truncation(group: argparse._ArgumentGroup, backend: str) -> None:
+    prefix = f"--audit-{backend}"
+    group.add_argument(
+        f"{prefix}-version", choices=("audit.k8s.io/v1",), default="audit.k8s.io/v1",
+        help="API version of the events. Default: %(default)s, the only one.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-truncate-enabled", type=boolean, nargs="?", const=True, default=False,
+        metavar="BOOL",
+        help="Remove the bodies of events that are larger than the limit, and drop events that "
+        "still are. Default: false.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-truncate-max-event-size", type=positive, metavar="BYTES",
+        default=DEFAULTS.audit_log_truncate_max_event_size,
+        help="The largest event, if truncation is enabled. Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        f"{prefix}-truncate-max-batch-size", type=positive, metavar="BYTES",
+        default=DEFAULTS.audit_log_truncate_max_batch_size,
+        help="The largest batch, if truncation is enabled; at least as large as the largest "
+        "event. Default: %(default)s.",
     )  # fmt: skip

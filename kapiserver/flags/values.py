@@ -38,6 +38,17 @@ def _number(text: str, lowest: int, highest: int) -> int:
     return int(text)
 
 
+def rate(text: str) -> float:
+    """Return a number above 0. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
 def boolean(text: str) -> bool:
     """Return true or false; nothing means true. Raises ArgumentTypeError."""
     value = {"": True, "true": True, "false": False}.get(text.lower())

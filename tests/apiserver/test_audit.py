@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import gzip
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,14 +14,21 @@ from typing import Any
 import pytest
 import yaml
 
-from kapiserver.apiserver.audit.event import AuditEvent, legacy_line
+from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.audit.backend import Losses, Mode
+from kapiserver.apiserver.audit.event import AuditEvent, RecordedBody, encode_event, legacy_line
+from kapiserver.apiserver.audit.log import make_audit_log
 from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, read_policy
+from kapiserver.apiserver.audit.truncation import EventTooLarge, truncating
 from kapiserver.apiserver.audit.writer import AuditWriter
 from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.metrics import Counter
+from kapiserver.codecs.codec_factory import CodecFactory
+from tests.clock import ManualClock
 
 JANE = User(name="jane", groups=("dev", "system:authenticated"))
 POD = "/api/v1/namespaces/shop/pods/p"
@@ -217,30 +227,37 @@ def test_full_queue(tmp_path: Path) -> None:
             super().write(data)
 
     file = SlowFile(str(tmp_path / "log"), now=lambda: 0.0)
-    events: Counter[str] = Counter()
-    errors: Counter[str] = Counter()
-    writer = AuditWriter(file, encode, batch=True, buffer_size=2, events=events, errors=errors)
+    metrics = Metrics()
+    writer = AuditWriter(
+        file, encode, mode=Mode.BATCH, buffer_size=2, losses=Losses("log", metrics)
+    )
     writer.start()
     writer.submit(event(0))
     assert writing.wait(60)
     for number in range(1, 5):
         writer.submit(event(number))
     go_on.set()
-    writer.stop()
+    asyncio.run(writer.stop())
     assert (tmp_path / "log").read_text() == "0\n1\n2\n"
-    assert (events.values["log"], errors.values["log"]) == (5, 2)
+    assert counted(metrics) == (5, 2)
+
+
+def counted(metrics: Metrics, plugin: str = "log") -> tuple[float, float]:
+    """The events that a backend got, and those that it lost."""
+    return metrics.audit_events.values[plugin], metrics.audit_errors.values.get(plugin, 0)
 
 
 def test_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An event that cannot be written is counted, and the loss is logged once."""
-    errors: Counter[str] = Counter()
+    metrics = Metrics()
     file = LogFile("/dev/full", now=lambda: 0.0)
-    writer = AuditWriter(file, encode, batch=False, buffer_size=1, events=Counter(), errors=errors)
+    writer = AuditWriter(
+        file, encode, mode=Mode.BLOCKING, buffer_size=1, losses=Losses("log", metrics)
+    )
     writer.start()
-    for number in range(3):
-        writer.submit(event(number))
-    writer.stop()
-    assert errors.values["log"] == 3
+    assert [writer.submit(event(number)) for number in range(3)] == [None] * 3
+    asyncio.run(writer.stop())
+    assert counted(metrics) == (3, 3)
     assert caplog.text.count("audit events are lost") == 1
 
 
@@ -259,8 +276,84 @@ def test_rotation(tmp_path: Path) -> None:
         "audit-1970-01-01T00-50-00.000.log.gz", "audit-1970-01-01T01-06-40.000.log.gz",
     ]  # fmt: skip
     assert gzip.decompress((tmp_path / old_files[-1]).read_bytes()) == b"line 3..\n"
+    assert (tmp_path / old_files[-1]).stat().st_mode & 0o077 == 0
     assert path.read_bytes() == b"line 4..\n"
     assert (tmp_path / "audit-notes.log").exists()
+
+
+def test_slow_compression(tmp_path: Path) -> None:
+    """Nobody who writes waits for the compression of old files, even if it takes for ever."""
+    stuck = tmp_path / "audit-2026-01-01T00-00-00.000.log"
+    os.mkfifo(stuck)  # who reads it waits until somebody writes
+    file = LogFile(str(tmp_path / "audit.log"), now=lambda: 0.0, max_bytes=10, compress=True)
+    for number in range(3):
+        file.write(b"line %d..\n" % number)
+    assert (tmp_path / "audit.log").read_bytes() == b"line 2..\n"
+    stuck.open("wb").close()
+    file.close()
+    assert not stuck.exists()
+
+
+@pytest.mark.parametrize(("mode", "status"), [("blocking", 200), ("blocking-strict", 500)])
+def test_strict(mode: str, status: int, make_server: Any, tmp_path: Path) -> None:
+    """With a full disk requests succeed, except in mode blocking-strict."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump({**POLICY, "omitStages": []}))
+    server = make_server(audit_policy_file=policy, audit_log_path="/dev/full", audit_log_mode=mode)
+    response = server.api.get("/version")
+    assert response.status == status
+    if status == 500:
+        assert response.message == "Internal error occurred: failed to store audit event"
+
+
+def test_truncation() -> None:
+    """An event that is too large loses its bodies; one that still is too large is refused."""
+    codecs = CodecFactory(Scheme())
+    encoder = truncating(functools.partial(encode_event, codecs=codecs), 100)
+    body = RecordedBody("application/json", b'{"data": "%s"}' % (b"x" * 100))
+    small = AuditEvent({"stage": "x"}, RecordedBody("application/json", b'{"a": 1}'))
+    assert json.loads(encoder(small))["requestObject"] == {"a": 1}
+    large = AuditEvent({"stage": "x", "annotations": {"a": "b"}}, body, body)
+    annotations = {"a": "b", "audit.k8s.io/truncated": "true"}
+    assert json.loads(encoder(large)) == {"stage": "x", "annotations": annotations}
+    with pytest.raises(EventTooLarge, match="event is too large even after truncating"):
+        encoder(AuditEvent({"stage": "x" * 100}, body))
+
+
+def test_too_large(tmp_path: Path) -> None:
+    """An event that is too large is counted for the truncation, and the next one is written."""
+    metrics = Metrics()
+    file = LogFile(str(tmp_path / "log"), now=lambda: 0.0)
+    writer = AuditWriter(
+        file,
+        truncating(encode, 3),
+        mode=Mode.BLOCKING,
+        buffer_size=1,
+        losses=Losses("log", metrics),
+    )
+    for number in (1, 1234, 2):
+        writer.submit(event(number))
+    file.close()
+    assert (tmp_path / "log").read_text() == "1\n2\n"
+    assert metrics.audit_errors.values == {"truncate": 1}
+
+
+def test_truncation_settings(tmp_path: Path) -> None:
+    """A batch must have room for an event; the message is kube-apiserver's."""
+    (tmp_path / "policy").write_text(yaml.safe_dump(POLICY))
+    config = Config(
+        audit_policy_file=tmp_path / "policy",
+        audit_log_path="-",
+        audit_log_truncate_enabled=True,
+        audit_log_truncate_max_batch_size=1,
+        audit_log_truncate_max_event_size=2,
+    )
+    with pytest.raises(BadConfiguration) as caught:
+        make_audit_log(config, CodecFactory(Scheme()), ManualClock(), Metrics())
+    assert str(caught.value) == (
+        "invalid audit truncate log max batch size 1, must be greater than or equal to max event "
+        "size (2)"
+    )
 
 
 def test_legacy() -> None:

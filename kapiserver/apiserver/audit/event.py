@@ -36,6 +36,17 @@ class AuditEvent:
     response_body: RecordedBody | None = None
     omit_managed_fields: bool = False
 
+    @property
+    def has_bodies(self) -> bool:
+        """Whether the event has the body of the request or of the response."""
+        return self.request_body is not None or self.response_body is not None
+
+    @property
+    def body_bytes(self) -> int:
+        """The bytes of the bodies."""
+        bodies = (self.request_body, self.response_body)
+        return sum(len(body.data) for body in bodies if body is not None)
+
 
 class RequestRecord:
     """What is recorded of one request while it is handled.
@@ -95,7 +106,7 @@ class RequestRecord:
 
 def encode_event(event: AuditEvent, codecs: CodecFactory) -> bytes:
     """Return an event as one line of JSON."""
-    fields = event.fields
+    fields = dict(event.fields)  # the event may have other backends
     for name, body in (
         ("requestObject", event.request_body),
         ("responseObject", event.response_body),

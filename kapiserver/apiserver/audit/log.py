@@ -1,15 +1,22 @@
-"""The audit log of one server: its policy and its writer."""
+"""The audit log of one server: its policy and its backends."""
 
 from __future__ import annotations
 
+import asyncio
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from kapiserver.apiserver.audit.backend import AuditBackend, Encoder, Losses, Mode
+from kapiserver.apiserver.audit.batches import BatchSettings
 from kapiserver.apiserver.audit.event import AuditEvent, encode_event, legacy_line
 from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.policy import AuditPolicy, read_policy
+from kapiserver.apiserver.audit.truncation import truncating
 from kapiserver.apiserver.audit.writer import AuditWriter
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.clock import Clock
@@ -19,27 +26,61 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLog:
-    """Decides what is recorded, and writes it."""
+    """Decides what is recorded, and hands it to the backends."""
 
     policy: AuditPolicy
-    writer: AuditWriter
+    backends: Sequence[AuditBackend]
     clock: Clock
     metrics: Metrics
 
-    def submit(self, event: AuditEvent, stage: str, omit: frozenset[str]) -> None:
-        """Write the event of a stage unless the policy omits that stage."""
-        if stage not in omit:
-            self.metrics.audit_levels.add(event.fields["level"])
-            self.writer.submit(event)
+    def start(self) -> None:
+        """Begin to write. Raises OSError."""
+        for backend in self.backends:
+            backend.start()
+
+    async def stop(self) -> None:
+        """Write what is queued, if that does not take long."""
+        await asyncio.gather(*(backend.stop() for backend in self.backends))
+
+    def submit(
+        self, event: AuditEvent, stage: str, omit: frozenset[str]
+    ) -> Sequence[asyncio.Future[bool]]:
+        """Hand the event of a stage to every backend, unless the policy omits that stage. Return
+        the futures of those for which a request has to wait."""
+        if stage in omit:
+            return ()
+        self.metrics.audit_levels.add(event.fields["level"])
+        submitted = [backend.submit(event) for backend in self.backends]
+        return [future for future in submitted if future is not None]
+
+    async def write(self, event: AuditEvent, stage: str, omit: frozenset[str]) -> bool:
+        """Submit an event and wait for the backends in a blocking mode; return False if a backend
+        in mode blocking-strict has lost it."""
+        results = [await asyncio.shield(each) for each in self.submit(event, stage, omit)]
+        return all(results)
 
 
 def make_audit_log(
     config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics
 ) -> AuditLog | None:
-    """Return the audit log of a configuration; None without policy or log. Raises
+    """Return the audit log of a configuration; None without policy or backend. Raises
     BadConfiguration."""
-    if config.audit_policy_file is None or not config.audit_log_path:
+    if config.audit_policy_file is None:
         return None
+    encode = functools.partial(encode_event, codecs=codecs)
+    backends: list[AuditBackend] = []
+    if config.audit_log_path:
+        backends.append(_log_backend(config, encode, clock, metrics))
+    if config.audit_webhook_config_file is not None:
+        file = config.audit_webhook_config_file
+        backends.append(_webhook_backend(config, file, encode, clock, metrics))
+    if not backends:
+        return None
+    policy = read_policy(config.audit_policy_file)
+    return AuditLog(policy=policy, backends=backends, clock=clock, metrics=metrics)
+
+
+def _log_backend(config: Config, encode: Encoder, clock: Clock, metrics: Metrics) -> AuditBackend:
     file = LogFile(
         config.audit_log_path,
         now=clock.now,
@@ -48,14 +89,56 @@ def make_audit_log(
         max_backups=config.audit_log_maxbackup,
         compress=config.audit_log_compress,
     )
-    encode = functools.partial(encode_event, codecs=codecs)
-    writer = AuditWriter(
+    line = encode if config.audit_log_format == "json" else legacy_line
+    if config.audit_log_truncate_enabled:
+        max_event, max_batch = (
+            config.audit_log_truncate_max_event_size, config.audit_log_truncate_max_batch_size
+        )  # fmt: skip
+        line = _truncating(line, "log", max_event, max_batch)
+    return AuditWriter(
         file,
-        encode if config.audit_log_format == "json" else legacy_line,
-        batch=config.audit_log_mode == "batch",
+        line,
+        mode=Mode(config.audit_log_mode),
         buffer_size=config.audit_log_batch_buffer_size,
-        events=metrics.audit_events,
-        errors=metrics.audit_errors,
+        losses=Losses("log", metrics),
     )
-    policy = read_policy(config.audit_policy_file)
-    return AuditLog(policy=policy, writer=writer, clock=clock, metrics=metrics)
+
+
+def _webhook_backend(
+    config: Config, file: Path, encode: Encoder, clock: Clock, metrics: Metrics
+) -> AuditBackend:
+    from kapiserver.apiserver.audit.webhook import AuditWebhook  # loads an HTTP client
+    from kapiserver.apiserver.webhooks.kubeconfig import read_kubeconfig
+
+    truncate = config.audit_webhook_truncate_enabled
+    max_batch = config.audit_webhook_truncate_max_batch_size
+    if truncate:
+        max_event = config.audit_webhook_truncate_max_event_size
+        encode = _truncating(encode, "webhook", max_event, max_batch)
+    throttle = config.audit_webhook_batch_throttle_enable
+    return AuditWebhook(
+        read_kubeconfig(file, clock, what="audit webhook"),
+        encode,
+        mode=Mode(config.audit_webhook_mode),
+        batch=BatchSettings(
+            buffer_size=config.audit_webhook_batch_buffer_size,
+            max_size=config.audit_webhook_batch_max_size,
+            max_wait=config.audit_webhook_batch_max_wait,
+            qps=config.audit_webhook_batch_throttle_qps if throttle else 0,
+            burst=config.audit_webhook_batch_throttle_burst,
+        ),
+        initial_backoff=config.audit_webhook_initial_backoff,
+        max_bytes=max_batch if truncate else 0,
+        clock=clock,
+        losses=Losses("webhook", metrics),
+    )
+
+
+def _truncating(encode: Encoder, plugin: str, max_event: int, max_batch: int) -> Encoder:
+    """Return an encoder of small events. Raises BadConfiguration with kube-apiserver's words."""
+    if max_batch < max_event:
+        raise BadConfiguration(
+            f"invalid audit truncate {plugin} max batch size {max_batch}, must be greater than or "
+            f"equal to max event size ({max_event})"
+        )
+    return truncating(encode, max_event)

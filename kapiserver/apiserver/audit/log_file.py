@@ -6,16 +6,24 @@ Mirrors gopkg.in/natefinch/lumberjack, which kube-apiserver uses for --audit-log
 from __future__ import annotations
 
 import gzip
+import logging
 import os
+import queue
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+CLOSE_SECONDS = 5.0
+"""How long the end of a server waits until old files are compressed."""
 _DAY_SECONDS = 24 * 60 * 60
+_COMPRESSED = ".gz"
+
+_log = logging.getLogger(__name__)
 
 
 class LogFile:
@@ -46,6 +54,7 @@ class LogFile:
         self._compress = compress
         self._size = 0
         self._file: BinaryIO | None = None
+        self._old_files: OldFiles | None = None
 
     def open(self) -> None:
         """Open the file for appending; missing directories are created. Raises OSError."""
@@ -70,35 +79,97 @@ class LogFile:
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file. Idempotent."""
+        """Close the file, and wait a little for the compression of old ones. Idempotent."""
         if self._file is not None and self._path is not None:
             self._file.close()
         self._file = None
+        if self._old_files is not None:
+            self._old_files.stop()
+            self._old_files = None
 
     def _rotate(self) -> None:
         if self._path is None:
             return
-        self.close()
+        assert self._file is not None
+        self._file.close()
+        self._file = None
         ended = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3]
-        old = self._path.with_name(f"{self._path.stem}-{ended}{self._path.suffix}")
-        self._path.rename(old)
-        if self._compress:
-            with old.open("rb") as source, gzip.open(f"{old}.gz", "wb") as target:
-                shutil.copyfileobj(source, target)
-            old.unlink()
-        self._remove_old_files()
+        self._path.rename(self._path.with_name(f"{self._path.stem}-{ended}{self._path.suffix}"))
         self.open()
+        if self._old_files is None:
+            self._old_files = OldFiles(
+                self._path,
+                max_age=self._max_age,
+                max_backups=self._max_backups,
+                compress=self._compress,
+            )
+        self._old_files.tidy(self._now())
 
-    def _remove_old_files(self) -> None:
-        assert self._path is not None
-        stem, suffix = re.escape(self._path.stem), re.escape(self._path.suffix)
-        pattern = re.compile(rf"{stem}-\d{{4}}-\d\d-\d\dT[\d.-]+{suffix}(\.gz)?")
-        old_files = sorted(
-            (file for file in self._path.parent.iterdir() if pattern.fullmatch(file.name)),
-            reverse=True,
-        )
-        oldest = self._now() - self._max_age * _DAY_SECONDS
-        for position, file in enumerate(old_files):
+
+class OldFiles:
+    """The old files of a log. A thread compresses and removes them, so that nobody who writes an
+    event waits for that."""
+
+    def __init__(self, path: Path, *, max_age: int, max_backups: int, compress: bool) -> None:
+        self._path = path
+        self._max_age = max_age
+        self._max_backups = max_backups
+        self._compress = compress
+        stem, suffix = re.escape(path.stem), re.escape(path.suffix)
+        self._pattern = re.compile(rf"{stem}-\d{{4}}-\d\d-\d\dT[\d.-]+{suffix}(\.gz)?")
+        self._times: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="audit-old-files", daemon=True)
+        self._thread.start()
+
+    def tidy(self, now: float) -> None:
+        """Remove and compress files soon; `now` is in seconds since 1970."""
+        self._times.put(now)
+
+    def stop(self) -> None:
+        """Wait until the files are tidy, but at most CLOSE_SECONDS."""
+        self._times.put(None)
+        self._thread.join(CLOSE_SECONDS)
+
+    def _run(self) -> None:
+        while (now := self._times.get()) is not None:
+            try:
+                self._remove(now)
+                if self._compress:
+                    self._compress_all()
+            except OSError as error:  # a full disk; the next call tries again
+                _log.warning("the old audit logs are not compressed or removed: %s", error)
+
+    def _present(self) -> list[Path]:
+        """Return the old files, the newest first."""
+        files = self._path.parent.iterdir()
+        return sorted((file for file in files if self._pattern.fullmatch(file.name)), reverse=True)
+
+    def _remove(self, now: float) -> None:
+        oldest = now - self._max_age * _DAY_SECONDS
+        for position, file in enumerate(self._present()):
             too_many = self._max_backups and position >= self._max_backups
             if too_many or (self._max_age and file.stat().st_mtime < oldest):
                 file.unlink(missing_ok=True)
+
+    def _compress_all(self) -> None:
+        for file in self._present():
+            if file.suffix != _COMPRESSED:
+                _compress_file(file)
+
+
+def _compress_file(file: Path) -> None:
+    """Replace a file by a compressed one that only its owner can read. Raises OSError."""
+    temporary = file.with_name(f"{file.name}{_COMPRESSED}.new")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with (
+            file.open("rb") as source,
+            os.fdopen(descriptor, "wb") as raw,
+            gzip.open(raw, "wb") as target,
+        ):
+            shutil.copyfileobj(source, target)
+        temporary.replace(file.with_name(f"{file.name}{_COMPRESSED}"))
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    file.unlink()

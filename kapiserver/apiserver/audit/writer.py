@@ -1,53 +1,53 @@
-"""Writes audit events to a log, in batches beside the requests or before they go on.
+"""Writes audit events to a log file, beside the requests or before they go on.
 
 Mirrors plugin/pkg/audit/buffered and plugin/pkg/audit/log of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import queue
 import threading
-from collections.abc import Callable
 
+from kapiserver.apiserver.audit.backend import (
+    CLOSE_SECONDS,
+    MAX_QUEUED_BYTES,
+    Encoder,
+    Losses,
+    Mode,
+)
 from kapiserver.apiserver.audit.event import AuditEvent
 from kapiserver.apiserver.audit.log_file import LogFile
-from kapiserver.metrics import Counter
-
-CLOSE_SECONDS = 5.0
-"""How long the end of a server waits until the queued events are written."""
-_PLUGIN = "log"
-
-_log = logging.getLogger(__name__)
+from kapiserver.apiserver.audit.truncation import PLUGIN as TRUNCATE
+from kapiserver.apiserver.audit.truncation import EventTooLarge
 
 
 class AuditWriter:
     """Writes events to a log file.
 
     encode      returns the line of an event
-    batch       whether a thread writes; else the caller waits for the file
+    mode        in batch mode a thread writes; else the caller waits for the file
     buffer_size events that may wait for the thread; more are dropped
-    events, errors  count the events, and those that were dropped or not written, by plugin
+    losses      counts the events, and those that were dropped or not written
     """
 
     def __init__(
         self,
         file: LogFile,
-        encode: Callable[[AuditEvent], bytes],
+        encode: Encoder,
         *,
-        batch: bool,
+        mode: Mode,
         buffer_size: int,
-        events: Counter[str],
-        errors: Counter[str],
+        losses: Losses,
     ) -> None:
         self._file = file
         self._encode = encode
-        self._events = events
-        self._errors = errors
-        self._failing = False
+        self._mode = mode
+        self._losses = losses
         self._queue: queue.Queue[AuditEvent | None] = queue.Queue(buffer_size)
+        self._bytes_queued = self._bytes_taken = 0  # one writer each: the loop, and the thread
         self._thread: threading.Thread | None = None
-        if batch:
+        if mode is Mode.BATCH:
             self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
 
     def start(self) -> None:
@@ -56,39 +56,56 @@ class AuditWriter:
         if self._thread is not None:
             self._thread.start()
 
-    def stop(self) -> None:
-        """Write the queued events and close the file."""
+    async def stop(self) -> None:
+        """Write the queued events and close the file; give up after CLOSE_SECONDS."""
+        await asyncio.to_thread(self._stop)
+
+    def _stop(self) -> None:
         if self._thread is not None:
-            self._queue.put(None)
+            try:
+                self._queue.put(None, timeout=CLOSE_SECONDS)
+            except queue.Full:
+                return  # the thread waits for the disk, which has the file
             self._thread.join(CLOSE_SECONDS)
         self._file.close()
 
-    def submit(self, event: AuditEvent) -> None:
+    def submit(self, event: AuditEvent) -> asyncio.Future[bool] | None:
         """Write an event, or queue it. An event that finds the queue full is dropped and
         counted."""
-        self._events.add(_PLUGIN)
+        self._losses.received()
         if self._thread is None:
-            self._write(event)
-            return
+            return self._write_now(event)
+        if self._bytes_queued - self._bytes_taken + event.body_bytes > MAX_QUEUED_BYTES:
+            self._losses.lost(1, "the bodies in its queue are too large")
+            return None
         try:
             self._queue.put_nowait(event)
         except queue.Full:
-            self._fail("its queue is full")
+            self._losses.lost(1, "its queue is full")
+        else:
+            self._bytes_queued += event.body_bytes
+        return None
+
+    def _write_now(self, event: AuditEvent) -> asyncio.Future[bool] | None:
+        if self._write(event) or self._mode is not Mode.BLOCKING_STRICT:
+            return None
+        failed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        failed.set_result(False)
+        return failed
 
     def _run(self) -> None:
         while (event := self._queue.get()) is not None:
+            self._bytes_taken += event.body_bytes
             self._write(event)
 
-    def _write(self, event: AuditEvent) -> None:
+    def _write(self, event: AuditEvent) -> bool:
         try:
             self._file.write(self._encode(event))
+        except EventTooLarge as error:
+            self._losses.lost(1, str(error), plugin=TRUNCATE)
         except Exception as error:  # an event that cannot be written must not end the thread
-            self._fail(str(error))
+            self._losses.lost(1, str(error))
         else:
-            self._failing = False
-
-    def _fail(self, reason: str) -> None:
-        self._errors.add(_PLUGIN)
-        if not self._failing:
-            _log.warning("audit events are lost: %s", reason)
-        self._failing = True
+            self._losses.written()
+            return True
+        return False

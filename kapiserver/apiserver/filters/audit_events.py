@@ -12,7 +12,7 @@ from kapiserver.apiserver.audit.event import RecordedBody, RequestRecord
 from kapiserver.apiserver.audit.log import AuditLog
 from kapiserver.apiserver.audit.policy import Level
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.errors import Unauthorized, status_of
+from kapiserver.apiserver.errors import InternalError, Unauthorized, status_of
 from kapiserver.apiserver.request import Reader, Request
 from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse
 
@@ -65,7 +65,9 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
         if decision.level is Level.NONE:
             return await next_handler(request)
         record = RequestRecord(request, decision, now)
-        audit.submit(record.event("RequestReceived", now), "RequestReceived", decision.omit_stages)
+        event = record.event("RequestReceived", now)
+        if not await audit.write(event, "RequestReceived", decision.omit_stages):
+            raise InternalError("failed to store audit event")
         if decision.level >= Level.REQUEST:
             request.read_body = _recording_reader(request, record)
         _record_completion(audit, request, record)
@@ -75,11 +77,11 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
             record.status = status_of(error, request.info)
             if record.status is None:
                 event = record.event("Panic", audit.clock.now(), code=500)
-                audit.submit(event, "Panic", decision.omit_stages)
+                await audit.write(event, "Panic", decision.omit_stages)
             raise
         if isinstance(response, StreamResponse):
             event = record.event("ResponseStarted", audit.clock.now(), code=response.status)
-            audit.submit(event, "ResponseStarted", decision.omit_stages)
+            await audit.write(event, "ResponseStarted", decision.omit_stages)
         elif decision.level >= Level.REQUEST_RESPONSE:
             response = _record_response(response, record)
         return response

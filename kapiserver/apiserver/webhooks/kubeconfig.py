@@ -144,15 +144,15 @@ class KubeconfigWebhook:
 
     async def post(
         self,
-        review: Tree,
+        review: Tree | bytes,
         *,
         initial_backoff: float = 0.5,
         should_retry: Callable[[WebhookFailed], bool] = _is_transient,
     ) -> bytes:
-        """Post a review and return the body of the response. After a failure that another attempt
-        may mend it waits so many seconds, then half as long again each time. Raises
-        WebhookFailed after ATTEMPTS attempts."""
-        body = await encode_review(review)
+        """Post a review, or its JSON, and return the body of the response. After a failure that
+        another attempt may mend it waits `initial_backoff` seconds, then half as long again each
+        time. Raises WebhookFailed after ATTEMPTS attempts."""
+        body = review if isinstance(review, bytes) else await encode_review(review)
         delay = initial_backoff
         for attempt in range(1, ATTEMPTS + 1):
             try:

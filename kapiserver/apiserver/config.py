@@ -55,6 +55,10 @@ class Config:
     cluster_signing_duration: float = 365 * 24 * 3600.0
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
+    enable_bootstrap_token_auth: bool = False
+    authentication_token_webhook_config_file: Path | None = None
+    authentication_token_webhook_cache_ttl: float = 120.0
+    authentication_token_webhook_version: str = "v1beta1"
     authentication_config: Path | None = None
     oidc_issuer_url: str = ""
     oidc_client_id: str = ""

@@ -154,6 +154,12 @@ def _service_cidrs(context: ControllerContext) -> Controller:
     return ServiceCIDRController(context)
 
 
+def _token_cleaner(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.token_cleaner import TokenCleaner
+
+    return TokenCleaner(context)
+
+
 def _token_secrets(context: ControllerContext) -> Controller:
     from kapiserver.controllers.token_secrets import TokenSecretsController
 
@@ -331,6 +337,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=_token_secrets,
         # The only controller without a service account of its own: it makes their tokens.
         user=User(name="system:kube-controller-manager", groups=(AUTHENTICATED,)),
+    ),
+    ControllerDescriptor(
+        name="token-cleaner-controller",
+        aliases=("tokencleaner",),
+        factory=_token_cleaner,
+        user=_account("token-cleaner"),
+        enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
         name="volumeattributesclass-protection-controller",

@@ -11,6 +11,7 @@ from kapiserver.flags.values import DEFAULTS, boolean, names, pair, seconds
 def add_authentication_flags(group: argparse._ArgumentGroup) -> None:
     """Add the flags of users, issuers of tokens and service accounts."""
     _add_users(group)
+    _add_tokens(group)
     _add_jwt(group)
     _add_service_accounts(group)
 
@@ -31,6 +32,32 @@ def _add_users(group: argparse._ArgumentGroup) -> None:
         "--anonymous-auth", type=boolean, default=True, metavar="BOOL",
         help="Accept requests without credentials, as user system:anonymous in group "
         "system:unauthenticated; false answers them with 401. Default: true.",
+    )  # fmt: skip
+
+
+def _add_tokens(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--enable-bootstrap-token-auth", type=boolean, nargs="?", const=True, default=False,
+        metavar="BOOL",
+        help="Accept the tokens of Secrets of type bootstrap.kubernetes.io/token in kube-system, "
+        "with which nodes join the cluster. Default: false.",
+    )  # fmt: skip
+    group.add_argument(
+        "--authentication-token-webhook-config-file", type=Path, metavar="FILE",
+        help="kubeconfig of a webhook that recognizes bearer tokens: it gets a TokenReview for "
+        "each token that no other authenticator recognizes. Default: no webhook.",
+    )  # fmt: skip
+    group.add_argument(
+        "--authentication-token-webhook-cache-ttl", type=seconds, metavar="DURATION",
+        default=DEFAULTS.authentication_token_webhook_cache_ttl,
+        help="How long a verdict of the authentication webhook is used; 0 asks it for each "
+        "request. Default: 2m.",
+    )  # fmt: skip
+    group.add_argument(
+        "--authentication-token-webhook-version", choices=("v1", "v1beta1"),
+        default=DEFAULTS.authentication_token_webhook_version,
+        help="Version of the TokenReviews that the authentication webhook gets. "
+        "Default: %(default)s.",
     )  # fmt: skip
 
 

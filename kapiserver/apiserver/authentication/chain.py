@@ -17,6 +17,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     ManagedAuthenticator,
     TokenAuthenticator,
 )
+from kapiserver.apiserver.authentication.bootstrap_token import BootstrapTokenAuthenticator
 from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
 from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
 from kapiserver.apiserver.authentication.legacy_service_account import (
@@ -66,6 +67,30 @@ def _legacy_service_account(parts: Parts) -> TokenAuthenticator:
     )
 
 
+def _bootstrap_token(parts: Parts) -> TokenAuthenticator | None:
+    if not parts.config.enable_bootstrap_token_auth:
+        return None
+    return BootstrapTokenAuthenticator(parts.stores, parts.clock, parts.tokens.audiences)
+
+
+def _webhook(parts: Parts) -> TokenAuthenticator | None:
+    config = parts.config
+    file = config.authentication_token_webhook_config_file
+    if file is None:
+        return None
+    # Loaded when they are configured: they load an HTTP client.
+    from kapiserver.apiserver.authentication.token_webhook import WebhookTokenAuthenticator
+    from kapiserver.apiserver.webhooks.kubeconfig import read_kubeconfig
+
+    return WebhookTokenAuthenticator(
+        read_kubeconfig(file, parts.clock, what="authentication webhook"),
+        parts.clock,
+        version=config.authentication_token_webhook_version,
+        audiences=parts.tokens.audiences,
+        ttl=config.authentication_token_webhook_cache_ttl,
+    )
+
+
 def _jwt(parts: Parts) -> TokenAuthenticator | None:
     config = parts.config
     if config.authentication_config is None and not config.oidc_issuer_url:
@@ -95,7 +120,9 @@ _TOKENS: tuple[Callable[[Parts], TokenAuthenticator | None], ...] = (
     _token_file,
     _service_account,
     _legacy_service_account,
+    _bootstrap_token,
     _jwt,
+    _webhook,  # last: it costs a call
 )
 """Authenticators of bearer tokens, asked after those of requests."""
 

@@ -1,0 +1,125 @@
+"""Token review by a webhook, which is a real HTTPS server."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving.tls import ensure_certificates
+from tests.apiserver.https_server import HttpsServer, Received, Reply, kubeconfig
+from tests.apiserver.test_jwt import Login, run
+
+JANE = {"username": "jane", "uid": "7", "groups": ["a"], "extra": {"k": ["v", "w"]}}
+
+
+class Webhook:
+    """A webhook whose status a test chooses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.status: Any = {"authenticated": True, "user": JANE}
+        self.parts: Any = {}
+        self.server = HttpsServer(ensure_certificates(Config(), folder), self.respond)
+
+    def respond(self, received: Received) -> Reply:
+        return Reply({**received.json, "status": self.status, **self.parts})
+
+    @property
+    def reviews(self) -> list[Any]:
+        return [received.json for received in self.server.received]
+
+
+@pytest.fixture
+def webhook(tmp_path: Path) -> Iterator[Webhook]:
+    """A webhook that recognizes every token as Jane's."""
+    webhook = Webhook(tmp_path / "webhook")
+    yield webhook
+    webhook.server.end()
+
+
+def settings(folder: Path, webhook: Webhook, **more: Any) -> dict[str, Any]:
+    file = folder / "webhook.kubeconfig"
+    file.write_text(kubeconfig(webhook.server))
+    return {
+        "authentication_token_webhook_config_file": file, "api_audiences": ("api", "other"), **more,
+    }  # fmt: skip
+
+
+def test_user(webhook: Webhook, tmp_path: Path) -> None:
+    """The webhook gets token and audiences, and its user is used."""
+
+    async def check(login: Login) -> None:
+        groups = ("a", "system:authenticated")
+        extra = {"k": ("v", "w")}
+        assert await login.user("t") == User(name="jane", uid="7", groups=groups, extra=extra)
+        (review,) = webhook.reviews
+        assert review["apiVersion"] == "authentication.k8s.io/v1beta1"
+        assert review["spec"] == {"token": "t", "audiences": ["api", "other"]}
+        assert await login.status("/version", "t") == 200
+
+    run(tmp_path, None, check, **settings(tmp_path, webhook))
+
+
+def test_audiences(webhook: Webhook, tmp_path: Path) -> None:
+    """The token is valid for the audiences that were requested and that the webhook returns."""
+    webhook.status = {"authenticated": True, "user": JANE, "audiences": ["api", "x"]}
+
+    async def check(login: Login) -> None:
+        authenticate = login.app.server.authenticator.authenticate_token
+        assert (await authenticate("t", ["x", "y"])).audiences == ["x"]
+        assert (await authenticate("t")).audiences == ["api"]
+        webhook.status = {"authenticated": True, "user": JANE, "audiences": ["z"]}
+        assert await login.refused("u") == "invalid bearer token"
+
+    version = {"authentication_token_webhook_version": "v1"}
+    run(tmp_path, None, check, **settings(tmp_path, webhook, **version))
+
+
+def test_cache(webhook: Webhook, tmp_path: Path) -> None:
+    """A verdict is kept for the TTL, whether it accepts or refuses; concurrent requests with the
+    same token share a call; a failed call is not kept."""
+
+    async def check(login: Login) -> None:
+        await asyncio.gather(*(login.user("t") for _ in range(5)))
+        webhook.status = {"authenticated": False, "error": "no such token"}
+        await login.user("t")
+        assert await login.refused("u") == "[invalid bearer token, no such token]"
+        await login.refused("u")
+        assert [review["spec"]["token"] for review in webhook.reviews] == ["t", "u"]
+        login.clock.advance(60)
+        await login.refused("t")
+        webhook.parts = {"kind": "Other"}
+        assert "the authentication webhook failed" in await login.refused("v")
+        webhook.parts = {}
+        await login.refused("v")
+        assert len(webhook.reviews) == 5
+
+    ttl = {"authentication_token_webhook_cache_ttl": 60.0}
+    run(tmp_path, None, check, **settings(tmp_path, webhook, **ttl))
+
+
+@pytest.mark.parametrize(
+    ("status", "parts"),
+    [
+        (None, {}),
+        ({"authenticated": "true", "user": JANE}, {}),
+        ({"authenticated": True, "user": {"username": 7}}, {}),
+        ({"authenticated": True, "user": {"username": "a", "groups": "b"}}, {}),
+        ({"authenticated": True, "user": {"username": "a", "extra": {"b": "c"}}}, {}),
+        ({"authenticated": True, "user": JANE, "audiences": [1]}, {}),
+        ({"authenticated": True, "user": JANE}, {"apiVersion": "authentication.k8s.io/v1"}),
+        ({"authenticated": True, "user": JANE}, {"kind": "SubjectAccessReview"}),
+    ],
+)
+def test_bad_responses(webhook: Webhook, tmp_path: Path, status: Any, parts: Any) -> None:
+    """A response that is no valid TokenReview authenticates nobody, and is a 401."""
+    webhook.status, webhook.parts = status, parts
+
+    async def check(login: Login) -> None:
+        assert await login.status("/version", "t") == 401
+        assert await login.status("/version", "x" * (1 << 17)) == 401
+
+    run(tmp_path, None, check, **settings(tmp_path, webhook))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from typing import Protocol
 
 from kapiserver.rpc.registration import Call
@@ -26,4 +26,4 @@ class Server(Protocol):
 
     def watch_books(
         self, request: types.WatchBooksRequest, call: Call
-    ) -> AsyncIterator[types.WatchBooksResponse]: ...
+    ) -> AsyncIterator[types.WatchBooksResponse] | Iterator[types.WatchBooksResponse]: ...

@@ -147,7 +147,8 @@ def _write(field: FieldDescriptor, optional: bool) -> list[str]:
             arguments = [f'"{name}"', value.fill, f"source.{name}", f"target.{name}.add"]
             return [bracketed("    rules.fill_list(", arguments, ")")]
         checked = f'rules.values("{name}", {value.check}, source.{name})'
-        return [f"    target.{name}.extend({checked if value.check else f'source.{name}'})"]
+        values = checked if value.check else f"source.{name}"
+        return [bracketed(f"    target.{name}.extend(", [values], ")")]
     if value.is_message:
         arguments = [f'"{name}"', value.fill, f"source.{name}", f"target.{name}"]
         statement = bracketed("        rules.fill(", arguments, ")")
@@ -165,5 +166,6 @@ def _write_map(name: str, key: ValueType, value: ValueType) -> str:
         return bracketed("    rules.fill_map(", arguments, ")")
     if not key.check and not value.check:
         return f"    target.{name}.update(source.{name})"
-    arguments = [f'"{name}"', check_key, value.check or "rules.same", f"source.{name}"]
-    return bracketed(f"    target.{name}.update(rules.value_map(", arguments, "))")
+    check = value.check or "rules.same"
+    checked = f'rules.value_map("{name}", {check_key}, {check}, source.{name})'
+    return bracketed(f"    target.{name}.update(", [checked], ")")

@@ -175,10 +175,11 @@ def _compile(root: Path, project: str, paths: list[Path]) -> dict[Path, VersionD
     """Run protoc. The pool of descriptors knows a file as PROJECT/GROUP/VERSION/api.proto."""
     if not paths:
         return {}
-    names = {path: f"{project}/{path.relative_to(root).as_posix()}" for path in paths}
+    prefix = project.replace("-", "_")  # protoc writes no Python files with a hyphen
+    names = {path: f"{prefix}/{path.relative_to(root).as_posix()}" for path in paths}
     with TemporaryDirectory() as folder:
         output = Path(folder)
-        _run_protoc(root, project, output, list(names.values()))
+        _run_protoc(root, prefix, output, list(names.values()))
         descriptors = FileDescriptorSet.FromString((output / "set").read_bytes())
         pool = DescriptorPool()
         for file in descriptors.file:
@@ -198,9 +199,9 @@ def _compile(root: Path, project: str, paths: list[Path]) -> dict[Path, VersionD
         }
 
 
-def _run_protoc(root: Path, project: str, output: Path, names: list[str]) -> None:
+def _run_protoc(root: Path, prefix: str, output: Path, names: list[str]) -> None:
     arguments = [
-        "protoc", f"-I{project}={root}", f"-I{files('grpc_tools') / '_proto'}",
+        "protoc", f"-I{prefix}={root}", f"-I{files('grpc_tools') / '_proto'}",
         f"--python_out={output}", f"--pyi_out={output}",
         f"--descriptor_set_out={output / 'set'}", "--include_imports", "--include_source_info",
         *names,
@@ -209,7 +210,7 @@ def _run_protoc(root: Path, project: str, output: Path, names: list[str]) -> Non
     with errors.open("wb") as file, _standard_error_to(file.fileno()):
         code = protoc.main(arguments)
     if code:
-        raise InvalidDefinitions(_protoc_problems(root, project, errors.read_text("utf-8")))
+        raise InvalidDefinitions(_protoc_problems(root, prefix, errors.read_text("utf-8")))
 
 
 @contextmanager
@@ -224,11 +225,11 @@ def _standard_error_to(descriptor: int) -> Iterator[None]:
         os.close(saved)
 
 
-def _protoc_problems(root: Path, project: str, errors: str) -> Iterator[Problem]:
+def _protoc_problems(root: Path, prefix: str, errors: str) -> Iterator[Problem]:
     for line in errors.splitlines():
         match = _PROTOC_ERROR.fullmatch(line)
         if match is None:
             yield Problem(root, 1, line)
         else:
-            path = root / match["path"].removeprefix(f"{project}/").removeprefix(f"{root}/")
+            path = root / match["path"].removeprefix(f"{prefix}/").removeprefix(f"{root}/")
             yield Problem(path, int(match["line"]), match["text"])

@@ -25,7 +25,7 @@ def types_module(version: VersionDefinition) -> str:
     ]
     text = "\n\n".join(blocks)
     imports = ["import dataclasses"] + ["from enum import IntEnum"] * ("(IntEnum)" in text)
-    known = sorted(_well_known_imports(version))
+    known = _well_known_imports(version)
     head = (
         f'"""Internal types of the group {version.group}; they can represent all of its versions.\n'
         "\n`kapiserver rpc generate` created this file. Edit it: it is not generated again.\n"
@@ -34,10 +34,14 @@ def types_module(version: VersionDefinition) -> str:
     return head + "\n".join(imports + [""] * bool(known) + known) + "\n\n\n" + text
 
 
-def _well_known_imports(version: VersionDefinition) -> set[str]:
-    fields = [field for message in version.messages() for field in message.fields]
-    types = [(map_types(field) or [value_type(field)])[-1] for field in fields]
-    return {f"from {it.module} import {it.annotation}" for it in types if it.module}
+def _well_known_imports(version: VersionDefinition) -> list[str]:
+    """Return the imports of the well-known types that fields hold, sorted as ruff sorts them."""
+    names: dict[str, set[str]] = {}
+    for field in (field for message in version.messages() for field in message.fields):
+        value = (map_types(field) or [value_type(field)])[-1]
+        if value.module:
+            names.setdefault(value.module, set()).add(value.annotation)
+    return [f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names)]
 
 
 def _enum(enum: EnumDescriptor, indent: int) -> str:
@@ -96,7 +100,9 @@ def signature(name: str, method: MethodDescriptor, *, implementation: bool) -> s
     if method.client_streaming:
         request = f"AsyncIterator[{request}]"
     if method.server_streaming:
-        response = f"AsyncIterator[{response}]"
+        response = f"AsyncIterator[{response}]" + (
+            "" if implementation else f" | Iterator[{response}]"
+        )
     elif not implementation:
         response = f"Awaitable[{response}] | {response}"
     prefix = "async " if implementation else ""
@@ -114,6 +120,7 @@ def interface_module(group: GroupDefinition) -> str:
         f"{signature(name, method, implementation=False)} ..." for name, method in methods.items()
     )
     names = [name for name in ("AsyncIterator", "Awaitable") if f"{name}[" in body]
+    names += ["Iterator"] * ("| Iterator[" in body)
     imports = [
         *([f"from collections.abc import {', '.join(names)}"] if names else []),
         "from typing import Protocol", "",

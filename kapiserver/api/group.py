@@ -208,16 +208,22 @@ class Resource:
 
 def deprecation_of(resource: Resource, version: GroupVersion) -> str:
     """Return the warning for clients of a deprecated version; empty if it is not deprecated."""
-    for deprecation in resource.deprecations:
-        if deprecation.version == version.version:
-            if deprecation.warning is not None:
-                return deprecation.warning
-            text = f"{version} {resource.kind} is deprecated in v1.{deprecation.since}+"
-            if deprecation.removed_in:
-                text += f", unavailable in v1.{deprecation.removed_in}+"
-            kind = deprecation.replacement
-            return f"{text}; use {kind.group_version} {kind.kind}" if kind else text
-    return ""
+    deprecation = find_deprecation(resource, version)
+    if deprecation is None:
+        return ""
+    if deprecation.warning is not None:
+        return deprecation.warning
+    text = f"{version} {resource.kind} is deprecated in v1.{deprecation.since}+"
+    if deprecation.removed_in:
+        text += f", unavailable in v1.{deprecation.removed_in}+"
+    kind = deprecation.replacement
+    return f"{text}; use {kind.group_version} {kind.kind}" if kind else text
+
+
+def find_deprecation(resource: Resource, version: GroupVersion) -> Deprecation | None:
+    """Return the declaration of a deprecated version; None if it is not deprecated."""
+    versions = (each for each in resource.deprecations if each.version == version.version)
+    return next(versions, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

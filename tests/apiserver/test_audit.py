@@ -25,9 +25,16 @@ from kapiserver.apiserver.audit.writer import AuditWriter
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.apiserver.context import Handler
+from kapiserver.apiserver.context import Server as ServerContext
+from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.metrics import Metrics
+from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.response import AnyResponse
+from kapiserver.app import serve
 from kapiserver.codecs.codec_factory import CodecFactory
+from tests.apiserver.conftest import Api
 from tests.clock import ManualClock
 
 JANE = User(name="jane", groups=("dev", "system:authenticated"))
@@ -304,6 +311,34 @@ def test_strict(mode: str, status: int, make_server: Any, tmp_path: Path) -> Non
     assert response.status == status
     if status == 500:
         assert response.message == "Internal error occurred: failed to store audit event"
+
+
+def test_panic(tmp_path: Path) -> None:
+    """A request that fails unexpectedly has an event of stage Panic, and one of its end."""
+
+    def fail(_server: ServerContext, _next: Handler) -> Handler:
+        async def handle(_request: Request) -> AnyResponse:
+            raise RuntimeError("a bug")
+
+        return handle
+
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text(yaml.safe_dump(POLICY))
+    config = Config(
+        secure_port=None, insecure_port=0, audit_policy_file=policy, audit_log_path=str(log)
+    )
+
+    async def run() -> None:
+        async with serve(config, filters=(*FILTERS, fail)) as running:
+            api = Api(int(running.url.rpartition(":")[2]))
+            response = await asyncio.to_thread(api.get, "/version")
+            assert response.status == 500
+
+    asyncio.run(run())
+    events = [each for each in lines(log) if each["requestURI"] == "/version"]
+    assert [each["stage"] for each in events] == ["Panic", "ResponseComplete"]
+    assert [each["responseStatus"]["code"] for each in events] == [500, 500]
+    assert len({each["auditID"] for each in events}) == 1
 
 
 def test_truncation() -> None:

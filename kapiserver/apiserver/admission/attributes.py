@@ -16,12 +16,14 @@ Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """The attributes of one write; `name` is empty if the server has yet to generate it."""
+    """The attributes of one write; `name` is empty if the server has yet to generate it.
+    `annotations` are those of the audit event."""
 
     operation: Operation
     target: Target
     user: User
     warnings: Warnings
+    annotations: dict[str, str]
     name: str
     dry_run: bool = False
 

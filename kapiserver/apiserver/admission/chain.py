@@ -36,6 +36,7 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
             target=target,
             user=caller.user,
             warnings=caller.warnings,
+            annotations=caller.annotations,
             name=name_of(new or old or {}) or target.key.name,
             dry_run=dry_run,
         )

@@ -10,13 +10,16 @@ from typing import NamedTuple
 
 import orjson
 
+from kapiserver.api.group import find_deprecation
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditDecision, Level
 from kapiserver.apiserver.authentication.user import user_info
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.target import Target
 from kapiserver.codecs.codec_factory import CodecFactory, RecognizingSerializer
 from kapiserver.codecs.errors import CodecError
 
+_DEPRECATED, _REMOVED_RELEASE = "k8s.io/deprecated", "k8s.io/removed-release"
 _DECISION, _REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reason"
 
 
@@ -94,6 +97,8 @@ class RequestRecord:
         if request.decision is not None:
             annotations[_DECISION] = "allow" if request.decision.allowed else "forbid"
             annotations[_REASON] = request.decision.reason
+        if request.target is not None and request.target.deprecation:
+            annotations |= _deprecation_annotations(request.target)
         if annotations:
             fields["annotations"] = annotations
         return AuditEvent(
@@ -168,6 +173,13 @@ def _object_reference(request: Request) -> Tree:
         "subresource": info.subresource,
     }
     return {name: text for name, text in parts.items() if text}
+
+
+def _deprecation_annotations(target: Target) -> Mapping[str, str]:
+    deprecation = find_deprecation(target.resource, target.version)
+    if deprecation is None or not deprecation.removed_in:
+        return {_DEPRECATED: "true"}
+    return {_DEPRECATED: "true", _REMOVED_RELEASE: f"1.{deprecation.removed_in}"}
 
 
 def _error_fields(status: Tree | None) -> Tree:

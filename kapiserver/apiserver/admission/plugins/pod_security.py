@@ -1,7 +1,7 @@
 """PodSecurity: checks pods against the policy of their namespace's labels, or the server's default.
 
-`enforce` refuses pods; `warn` adds warnings for pods and pod templates; `audit` has no effect, as
-there is no audit log. Namespaces, users and runtime classes may be exempt. Mirrors
+`enforce` refuses pods; `warn` adds warnings for pods and pod templates, and `audit` annotations to
+their audit events. Namespaces, users and runtime classes may be exempt. Mirrors
 k8s.io/pod-security-admission/admission.
 """
 
@@ -22,6 +22,8 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.query import ListQuery
 
+_PREFIX = "pod-security.kubernetes.io/"
+"""Of the annotations of audit events."""
 MAX_PODS = 3000
 """The most existing pods that are checked when a namespace gets a stricter policy."""
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
@@ -49,20 +51,30 @@ async def validate(
         if not target.subresource:
             await _check_namespace(server, attributes, new, old)
         return
-    if target.key.namespace in settings.namespaces or attributes.user.name in settings.usernames:
-        return
-    labels = labels_of(await _namespace(server, target.key.namespace))
-    policy = policy_of(labels, settings.defaults).policy
     path = _TEMPLATES.get(target.resource.qualified_name)
+    for reason, names, name in (
+        ("namespace", settings.namespaces, target.key.namespace),
+        ("user", settings.usernames, attributes.user.name),
+    ):
+        if name in names:
+            attributes.annotations[f"{_PREFIX}exempt"] = reason
+            return
+    labels = labels_of(await _namespace(server, target.key.namespace))
+    parsed = policy_of(labels, settings.defaults)
+    policy = parsed.policy
+    if parsed.errors:
+        text = ", ".join(map(str, parsed.errors))
+        attributes.annotations[f"{_PREFIX}error"] = f"Failed to parse policy: {text}"
     if path is None:
         if old is None or _is_significant(new, old):
             cost = pod_cost(new.get("spec") or {})
             await server.stores.offloader.run(cost, _check_pod, attributes, new, policy, settings)
     elif not target.subresource:
         template = value_at(new, *path)
-        if template and not _is_exempt(template, settings):
+        if template:
             cost = pod_cost(template.get("spec") or {})
-            await server.stores.offloader.run(cost, _warn, attributes, template, policy)
+            run = server.stores.offloader.run
+            await run(cost, _check_template, attributes, template, policy, settings)
 
 
 def _settings(server: Server) -> PodSecurity:
@@ -99,14 +111,38 @@ def _containers(spec: Tree) -> Iterator[Tree]:
 
 
 def _check_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: PodSecurity) -> None:
-    if policy.is_privileged or _is_exempt(pod, settings):
+    if _is_exempt(pod, settings):
+        attributes.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
+        return
+    attributes.annotations[f"{_PREFIX}enforce-policy"] = str(policy.enforce)
+    if policy.is_privileged:
         return
     violations = policy.enforce.violations_of(pod)
     if violations:
+        _audit(attributes, pod, policy)
         raise attributes.forbidden(
             f'violates PodSecurity "{policy.enforce}": {_reasons_text(violations)}'
         )
+    _audit(attributes, pod, policy)
     _warn(attributes, pod, policy)
+
+
+def _check_template(
+    attributes: Attributes, template: Tree, policy: Policy, settings: PodSecurity
+) -> None:
+    if _is_exempt(template, settings):
+        attributes.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
+        return
+    _audit(attributes, template, policy)
+    _warn(attributes, template, policy)
+
+
+def _audit(attributes: Attributes, pod: Tree, policy: Policy) -> None:
+    violations = policy.audit.violations_of(pod)
+    if violations:
+        attributes.annotations[f"{_PREFIX}audit-violations"] = (
+            f'would violate PodSecurity "{policy.audit}": {_reasons_text(violations)}'
+        )
 
 
 def _warn(attributes: Attributes, pod: Tree, policy: Policy) -> None:

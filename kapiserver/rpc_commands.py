@@ -144,10 +144,14 @@ def _add_tcp(parser: argparse.ArgumentParser) -> None:
 def _generate(options: argparse.Namespace) -> int:
     _require_grpc()
     from kapiserver.rpc.generator.files import generate
+    from kapiserver.rpc.generator.problems import InvalidDefinitions
 
-    changed = generate(
-        options.directory, _project(options), datetime.date.today(), write=not options.check
-    )
+    today, write = datetime.date.today(), not options.check
+    try:
+        changed = generate(options.directory, _project(options), today, write=write)
+    except InvalidDefinitions as error:
+        sys.stderr.write(f"{error}\n")  # each line begins with a path, for editors
+        return 1
     for path in changed:
         sys.stdout.write(f"{path}\n")
     return OUTDATED if changed and options.check else 0

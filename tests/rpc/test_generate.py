@@ -216,8 +216,7 @@ def test_command_prints_problems(project: Project, capsys: pytest.CaptureFixture
     path = project.proto("v1", V1.replace("service Dummy", "service Dumb"), group="dummy")
     assert main(["rpc", "generate", str(project.root)]) == 1
     assert capsys.readouterr().err == (
-        f"kapiserver: {path}:4: the service must be named as the group in CamelCase, Dummy, not "
-        "Dumb\n"
+        f"{path}:4: the service must be named as the group in CamelCase, Dummy, not Dumb\n"
     )
     assert main(["rpc", "generate", str(project.root / "missing")]) == 1
     assert capsys.readouterr().err == f"kapiserver: {project.root}/missing is not a directory\n"

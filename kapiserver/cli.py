@@ -180,10 +180,11 @@ def config_of(options: argparse.Namespace) -> Config:
         storage = f"etcd:{','.join(options.etcd_servers)}"
     if options.workers > 1 and not backend_of(storage).shared:
         raise ValueError("--workers above 1 needs --etcd-servers: one process owns a SQLite store")
-    if options.rpc_socket_dir is not None and options.rpc is None:
-        raise ValueError("--rpc-socket-dir must be set with --rpc")
-    if options.workers > 1 and options.rpc is not None:
-        raise ValueError("--workers above 1 excludes --rpc")
+    has_rpc = options.rpc is not None or options.rpc_storage
+    if options.rpc_socket_dir is not None and not has_rpc:
+        raise ValueError("--rpc-socket-dir must be set with --rpc or --rpc-storage")
+    if options.workers > 1 and has_rpc:
+        raise ValueError("--workers above 1 excludes --rpc and --rpc-storage")
     if options.workers > 1 and not hasattr(os, "fork"):
         raise ValueError("--workers above 1 needs an operating system with fork")
     names = Config.__dataclass_fields__.keys() & vars(options).keys()
@@ -235,12 +236,14 @@ def _serve_in_one_process(config: Config, groups: ServedGroups | None) -> None:
 
 
 def _served_groups(options: argparse.Namespace) -> ServedGroups | None:
-    """Return the RPC groups of the server; None without --rpc."""
-    if options.rpc is None:
+    """Return the RPC groups of the server; None without --rpc and --rpc-storage."""
+    if options.rpc is None and not options.rpc_storage:
         return None
     from kapiserver.rpc.api_server import ServedGroups
 
-    return ServedGroups(options.rpc, socket_dir=options.rpc_socket_dir)
+    return ServedGroups(
+        options.rpc, with_storage=options.rpc_storage, socket_dir=options.rpc_socket_dir
+    )
 
 
 def _serve_as_worker(config: Config, channel: WorkerChannel) -> None:

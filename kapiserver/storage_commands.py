@@ -109,9 +109,10 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from kapiserver.storage.sqlite_admin import check
+    from kapiserver.storage.value_check import ValueCheck
 
     path = _path(options)
-    problems = check(path, _ValueCheck(), _ProgressLines())
+    problems = check(path, ValueCheck(), _ProgressLines())
     for problem in problems:
         _print(problem)
     _print(f"{path}: {len(problems) or 'no'} problem{'s' * (len(problems) != 1)}")
@@ -195,36 +196,3 @@ class _ProgressLines:
             self._next_line = now + _PROGRESS_SECONDS
             sys.stderr.write(f"{step}: {done} of {total}\n")
             sys.stderr.flush()
-
-
-class _ValueCheck:
-    """Decodes stored values as the server does and returns the problem, or "".
-
-    Encrypted values and the server's own keys are not checked. JSON of an unknown kind passes: it
-    may be a custom resource, whose kind another object declares.
-    """
-
-    def __init__(self) -> None:
-        from kapiserver.api.scheme import Scheme
-        from kapiserver.codecs.codec_factory import CodecFactory
-        from kapiserver.storage.compaction import COMPACTION_KEY
-        from kapiserver.storage.continue_token import SECRET
-        from kapiserver.storage.encryption import ENCRYPTED_PREFIX
-
-        self._codecs = CodecFactory(Scheme())
-        self._encrypted_prefix = ENCRYPTED_PREFIX
-        self._own_keys = (SECRET, COMPACTION_KEY)
-
-    def __call__(self, key: str, value: bytes) -> str:
-        from kapiserver.codecs.errors import CodecError, UnknownKind
-        from kapiserver.codecs.storage_codec import decode_from_storage
-
-        if value.startswith(self._encrypted_prefix) or key.endswith(self._own_keys):
-            return ""
-        try:
-            decode_from_storage(self._codecs, value)
-        except UnknownKind:
-            return "" if value.startswith(b"{") else "the kind is unknown"
-        except CodecError as error:
-            return f"the value does not decode: {error}"
-        return ""

@@ -5,14 +5,20 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from kapiserver.apiserver.context import CallGroup, Server
 from kapiserver.rpc.calls import GroupRunner, Limits
+from kapiserver.rpc.groups.storage import server as storage
+from kapiserver.rpc.groups.storage.registration_generated import GROUP as STORAGE
 from kapiserver.rpc.http_calls import call_group
 from kapiserver.rpc.loading import load_groups
 from kapiserver.rpc.registration import Group
 from kapiserver.rpc.serving import Addresses, Listening, check_extra, serve_rpc
+
+STORAGE_LIMITS = Limits(calls=10, seconds=3600)
+"""Of the group storage, whose calls read the whole store."""
 
 
 class ServedGroups:
@@ -21,12 +27,21 @@ class ServedGroups:
     call_groups  their resources, for `kapiserver.app.serve`
     """
 
-    def __init__(self, folder: Path | None = None, *, socket_dir: Path | None = None) -> None:
-        """Load the groups of a folder. Raises BadGroups, MissingExtra, ValueError."""
+    def __init__(
+        self,
+        folder: Path | None = None,
+        *,
+        with_storage: bool = False,
+        socket_dir: Path | None = None,
+    ) -> None:
+        """Load the groups of a folder and, if `with_storage` is set, the group storage. Raises
+        BadGroups, MissingExtra, ValueError."""
         if socket_dir is not None:
             check_extra()
         self._addresses = Addresses(socket_dir=socket_dir)
         self._groups = list(load_groups(folder)) if folder is not None else []
+        if with_storage:
+            self._groups.append(STORAGE)
         self._runners: dict[str, GroupRunner] = {}
         self.call_groups: Sequence[CallGroup] = [
             call_group(group, functools.partial(self._runner, group)) for group in self._groups
@@ -35,7 +50,7 @@ class ServedGroups:
     def _runner(self, group: Group, server: Server) -> GroupRunner:
         runner = self._runners.get(group.name)
         if runner is None:
-            runner = self._runners[group.name] = GroupRunner(group, Limits(), server.metrics.rpc)
+            runner = self._runners[group.name] = _make_runner(group, server)
         return runner
 
     @asynccontextmanager
@@ -53,3 +68,10 @@ class ServedGroups:
         finally:
             for runner in self._runners.values():
                 runner.close()
+
+
+def _make_runner(group: Group, server: Server) -> GroupRunner:
+    if group is STORAGE:
+        group = replace(group, server_class=functools.partial(storage.Server, server))
+        return GroupRunner(group, STORAGE_LIMITS, server.metrics.rpc)
+    return GroupRunner(group, Limits(), server.metrics.rpc)

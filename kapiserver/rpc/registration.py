@@ -132,3 +132,8 @@ class Group:
     project: str
     versions: tuple[Version, ...]
     server_class: Callable[[], Any]
+
+
+def endpoint_name(group: Group, version: Version) -> str:
+    """Return the name of the socket or pipe of a version, `<project>-<group>-<version>`."""
+    return f"{group.project}-{group.name}-{version.name}"

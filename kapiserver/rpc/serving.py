@@ -1,8 +1,8 @@
 """Serves groups over gRPC: a private Unix socket for each version of a group, and TCP with mutual
 TLS.
 
-Sockets are named `<project>-<group>-<version>.sock`. Only this module loads `endpoint.py`, and with
-it grpcio.
+Sockets are named `<project>-<group>-<version>.sock`. Beside the groups of each project, the group
+`discovery` lists them. Only this module loads `endpoint.py`, and with it grpcio.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kapiserver.apiserver.authentication.user import AUTHENTICATED, MASTERS, User
-from kapiserver.rpc.calls import GroupRunner
-from kapiserver.rpc.registration import Group, Version
+from kapiserver.rpc.calls import GroupRunner, Limits
+from kapiserver.rpc.groups.discovery import server as discovery
+from kapiserver.rpc.groups.discovery.registration_generated import GROUP as DISCOVERY
+from kapiserver.rpc.registration import Group, Version, endpoint_name
 from kapiserver.rpc.relay import Relay
 from kapiserver.rpc.sockets import SocketFile
 
@@ -81,10 +83,10 @@ async def serve_rpc(
     Raises MissingExtra, SocketInUse, ValueError for addresses that cannot be served, OSError.
     """
     check_extra()
-    services = [(runner, version) for runner in runners for version in runner.group.versions]
     async with AsyncExitStack() as stack:
         sockets, port = [], 0
         if addresses.socket_dir is not None:
+            services = _services([*runners, *_discoveries(runners)])
             _check_unix_sockets(addresses.socket_dir, services)
             private = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kapiserver-")))
             for number, (runner, version) in enumerate(services):
@@ -93,13 +95,27 @@ async def serve_rpc(
                 await _serve_socket(stack, path, target, runner, version, grace)
                 sockets.append(path)
         if addresses.tcp:
+            groups = [runner.group for runner in runners]
+            services = _services([*runners, _discovery(groups, DISCOVERY.project)])
             port = await _serve_tcp(stack, services, addresses, grace)
         yield Listening(sockets, port)
 
 
-def endpoint_name(group: Group, version: Version) -> str:
-    """Return the name of the socket or pipe of a version."""
-    return f"{group.project}-{group.name}-{version.name}"
+def _services(runners: Sequence[GroupRunner]) -> list[tuple[GroupRunner, Version]]:
+    return [(runner, version) for runner in runners for version in runner.group.versions]
+
+
+def _discoveries(runners: Sequence[GroupRunner]) -> list[GroupRunner]:
+    """Return the runner of a group discovery for each project, which lists the project's groups."""
+    by_project: dict[str, list[Group]] = {}
+    for runner in runners:
+        by_project.setdefault(runner.group.project, []).append(runner.group)
+    return [_discovery(groups, project) for project, groups in by_project.items()]
+
+
+def _discovery(groups: Sequence[Group], project: str) -> GroupRunner:
+    make = functools.partial(discovery.Server, groups)
+    return GroupRunner(replace(DISCOVERY, project=project, server_class=make), Limits())
 
 
 def check_extra() -> None:

@@ -92,6 +92,7 @@ class Summary:
     objects     number of existing keys
     versions    number of versions of all keys, deletions included
     size        bytes of the file
+    free        bytes of its unused pages
     """
 
     revision: Revision
@@ -99,6 +100,7 @@ class Summary:
     objects: int
     versions: int
     size: int
+    free: int
 
 
 def check(path: Path, check_value: ValueCheck, progress: Progress) -> Sequence[str]:
@@ -230,7 +232,15 @@ def _summary(sql: sqlite3.Connection, path: Path) -> Summary:
             objects=number("SELECT count(*) FROM current"),
             versions=number("SELECT count(*) FROM log"),
             size=path.stat().st_size,
+            free=number("PRAGMA freelist_count") * number("PRAGMA page_size"),
         )
+
+
+def summarize(path: Path) -> Summary:
+    """Return the contents of a store, served or not. Raises FileNotFoundError, Corrupt,
+    Unavailable."""
+    with _connection_to(path) as sql:
+        return _summary(sql, path)
 
 
 @contextmanager

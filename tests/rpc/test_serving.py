@@ -16,7 +16,9 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 )
 
 from kapiserver.rpc.calls import _LOGGED_WARNINGS, Limits
-from tests.rpc.groups import Probe, connected, dummy, probe, probe_client, served
+from kapiserver.rpc.groups.discovery.v1 import api_pb2
+from kapiserver.rpc.groups.discovery.v1.client_generated import DiscoveryClient
+from tests.rpc.groups import Probe, connected, dummy, probe, probe_client, renamed, served
 
 
 async def _error(call) -> grpc.aio.AioRpcError:
@@ -34,7 +36,9 @@ def test_both_versions_of_the_document(tmp_path: Path) -> None:
         v1, v1alpha1 = group.versions
         async with served(tmp_path, [group]) as listening:
             names = [path.name for path in listening.sockets]
-            assert names == ["rpc-dummy-v1.sock", "rpc-dummy-v1alpha1.sock"]
+            assert names == [
+                "rpc-dummy-v1.sock", "rpc-dummy-v1alpha1.sock", "rpc-discovery-v1.sock",
+            ]  # fmt: skip
             async with connected(listening.sockets[0], v1) as client:
                 assert (await client("ComputeDouble", input=2**40)).response == 2**41
                 assert (await client("ComputeDouble", input=2**62)).overflow
@@ -306,9 +310,34 @@ def test_one_server_keeps_other_groups_apart(tmp_path: Path) -> None:
         async with served(tmp_path, [dummy(), probe()]) as listening:
             assert [path.name for path in listening.sockets] == [
                 "rpc-dummy-v1.sock", "rpc-dummy-v1alpha1.sock", "test-probe-v1.sock",
+                "rpc-discovery-v1.sock", "test-discovery-v1.sock",
             ]  # fmt: skip
             assert all(path.is_socket() for path in listening.sockets)
         assert not any(path.exists() for path in listening.sockets)
+
+    asyncio.run(run())
+
+
+def test_discovery(tmp_path: Path) -> None:
+    """Each project has a socket that lists its groups and their versions."""
+
+    async def run() -> None:
+        group = renamed(probe(deprecated=True), project="rpc")
+        async with (
+            served(tmp_path, [group, dummy(), probe()]),
+            grpc.aio.insecure_channel(f"unix:{tmp_path}/rpc-discovery-v1.sock") as channel,
+        ):
+            answer = await DiscoveryClient(channel).list_groups(api_pb2.ListGroupsRequest())
+        assert [each.name for each in answer.groups] == ["dummy", "probe"]
+        first, second = answer.groups
+        assert [
+            (each.name, each.service, each.endpoint, each.deprecated, each.calls)
+            for each in first.versions
+        ] == [
+            ("v1", "v1.Dummy", "rpc-dummy-v1", False, ["ComputeDouble"]),
+            ("v1alpha1", "v1alpha1.Dummy", "rpc-dummy-v1alpha1", False, ["ComputeDouble"]),
+        ]
+        assert second.versions[0].deprecated
 
     asyncio.run(run())
 

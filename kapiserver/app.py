@@ -12,7 +12,7 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -159,6 +159,8 @@ async def serve(
     async with AsyncExitStack() as stack:
         folder = config.cert_dir or _temporary_folder(stack)
         is_secure = config.secure_port is not None
+        if is_secure:
+            config = replace(config, cert_dir=folder)
         certificates = ensure_certificates(config, folder) if is_secure else None
         app = await build_app(
             config,

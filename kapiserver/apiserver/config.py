@@ -53,6 +53,12 @@ class Config:
     cluster_signing_legacy_unknown_cert_file: Path | None = None
     cluster_signing_legacy_unknown_key_file: Path | None = None
     cluster_signing_duration: float = 365 * 24 * 3600.0
+    requestheader_client_ca_file: Path | None = None
+    requestheader_allowed_names: tuple[str, ...] = ()
+    requestheader_username_headers: tuple[str, ...] = ()
+    requestheader_uid_headers: tuple[str, ...] = ()
+    requestheader_group_headers: tuple[str, ...] = ()
+    requestheader_extra_headers_prefix: tuple[str, ...] = ()
     token_auth_file: Path | None = None
     anonymous_auth: bool = True
     enable_bootstrap_token_auth: bool = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -41,12 +42,21 @@ Reader: TypeAlias = Callable[[int], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """The subject of a verified client certificate, and the hash of its DER form in
-    hexadecimal."""
+    """A verified client certificate.
+
+    uids        values of the subject's attribute for uids, 1.3.6.1.4.1.57683.2
+    sha256      the hash of the DER form in hexadecimal
+    not_after   when it, or a CA of its chain, expires, in seconds since the epoch
+    chain       the hashes of the certificates from this one to the root; empty in a resumed TLS
+                session
+    """
 
     common_name: str
     organizations: tuple[str, ...] = ()
+    uids: tuple[str, ...] = ()
     sha256: str = ""
+    not_after: float = math.inf
+    chain: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from kapiserver.flags.values import DEFAULTS, boolean, names, pair, seconds
 def add_authentication_flags(group: argparse._ArgumentGroup) -> None:
     """Add the flags of users, issuers of tokens and service accounts."""
     _add_users(group)
+    _add_request_header(group)
     _add_tokens(group)
     _add_jwt(group)
     _add_service_accounts(group)
@@ -58,6 +59,32 @@ def _add_tokens(group: argparse._ArgumentGroup) -> None:
         default=DEFAULTS.authentication_token_webhook_version,
         help="Version of the TokenReviews that the authentication webhook gets. "
         "Default: %(default)s.",
+    )  # fmt: skip
+
+
+def _add_request_header(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--requestheader-client-ca-file", type=Path, metavar="FILE",
+        help="PEM file of the CAs of front proxies: a proxy that shows a client certificate of one "
+        "of them names the user in headers. Default: no proxy is trusted.",
+    )  # fmt: skip
+    group.add_argument(
+        "--requestheader-allowed-names", type=names, default=(), metavar="NAME,...",
+        help="Common names that the certificate of a front proxy may have. Default: any.",
+    )  # fmt: skip
+    for what, text in (
+        ("username", "the user's name, such as X-Remote-User; the first one with a value counts"),
+        ("uid", "the user's uid, such as X-Remote-Uid; the first one with a value counts"),
+        ("group", "the user's groups, such as X-Remote-Group; all values count"),
+    ):
+        group.add_argument(
+            f"--requestheader-{what}-headers", type=names, default=(), metavar="NAME,...",
+            help=f"Headers in which a front proxy sends {text}. Default: none.",
+        )  # fmt: skip
+    group.add_argument(
+        "--requestheader-extra-headers-prefix", type=names, default=(), metavar="PREFIX,...",
+        help="Prefixes of the headers in which a front proxy sends the user's extra fields, such "
+        "as X-Remote-Extra-. Default: none.",
     )  # fmt: skip
 
 

@@ -79,11 +79,13 @@ class _Client:
         self.socket.close()
 
     def user(self) -> str:
-        """The user that the server sees."""
+        """The user that the server sees, or the message of its error."""
         body = json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
         path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
         self._http.request("POST", path, body, {"Content-Type": "application/json"})
         response: Any = json.loads(self._http.getresponse().read())
+        if response["kind"] == "Status":
+            return str(response["message"])
         return str(response["status"]["userInfo"]["username"])
 
 
@@ -142,8 +144,8 @@ def test_serving_certificate(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
 
 
 def test_client_ca(tmp_path: Path) -> None:
-    """A client CA that is added is trusted by new connections, and one that is removed is not,
-    even if the client resumes its TLS session."""
+    """A client CA that is added is trusted by new connections. One that is removed is not trusted
+    any more, by open connections neither, nor if the client resumes its TLS session."""
     first, second = _certificates(tmp_path / "1"), _certificates(tmp_path / "2")
     config = Config(cert_dir=tmp_path / "server", client_ca_file=tmp_path / "ca.crt")
     assert config.client_ca_file is not None
@@ -160,8 +162,8 @@ def test_client_ca(tmp_path: Path) -> None:
         assert config.client_ca_file is not None
         shutil.copy(second.ca, config.client_ca_file)
         added = await connect(second)
-        for client in (added, before):
-            assert await asyncio.to_thread(client.user) == "kubernetes-admin"
+        assert await asyncio.to_thread(added.user) == "kubernetes-admin"
+        assert await asyncio.to_thread(before.user) == "Unauthorized"
         with pytest.raises(ssl.SSLError):
             await connect(None, session, before.context)
 

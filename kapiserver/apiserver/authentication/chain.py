@@ -19,10 +19,15 @@ from kapiserver.apiserver.authentication.authenticator import (
 )
 from kapiserver.apiserver.authentication.bootstrap_token import BootstrapTokenAuthenticator
 from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
+from kapiserver.apiserver.authentication.client_authorities import (
+    ClientAuthorities,
+    client_authority_files,
+)
 from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
 from kapiserver.apiserver.authentication.legacy_service_account import (
     LegacyServiceAccountAuthenticator,
 )
+from kapiserver.apiserver.authentication.request_header import RequestHeaderAuthenticator
 from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator
@@ -112,8 +117,27 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
     return JwtAuthenticator(read, parts.clock, audiences, parts.anonymous, algorithms)
 
 
+def _request_header(parts: Parts) -> Authenticator | None:
+    file = parts.config.requestheader_client_ca_file
+    if file is None:
+        return None
+    authorities = ClientAuthorities([file])
+    return RequestHeaderAuthenticator(parts.config, authorities, parts.clock)
+
+
+def _certificate(parts: Parts) -> Authenticator | None:
+    config = parts.config
+    if config.secure_port is None:
+        return None
+    files = client_authority_files(config)
+    authorities = ClientAuthorities(files) if files else None
+    accept_unknown = config.requestheader_client_ca_file is None
+    return CertificateAuthenticator(authorities, parts.clock, accept_unknown=accept_unknown)
+
+
 _REQUESTS: tuple[Callable[[Parts], Authenticator | None], ...] = (
-    lambda _parts: CertificateAuthenticator(),
+    _request_header,
+    _certificate,
 )
 """Authenticators of connections and headers; the first that recognizes the user decides."""
 _TOKENS: tuple[Callable[[Parts], TokenAuthenticator | None], ...] = (

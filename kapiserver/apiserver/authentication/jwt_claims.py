@@ -12,10 +12,10 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.jwt_expressions import CLAIMS, USER, evaluate
 from kapiserver.apiserver.authentication.user import (
-    AUTHENTICATED,
     CREDENTIAL_ID,
     User,
     user_info,
+    with_authenticated,
 )
 
 _INT64 = 1 << 63
@@ -34,10 +34,11 @@ class ClaimMapper:
         or lack a claim."""
         tree = _with_cel_numbers(dict(claims))
         self._check_claims(tree)
+        name = self._username(tree)
         user = User(
-            name=self._username(tree),
+            name=name,
             uid=self._uid(tree),
-            groups=(*self._groups(tree), AUTHENTICATED),
+            groups=with_authenticated(name, self._groups(tree)),
             extra=self._extra(tree),
         )
         self._check_user(user)

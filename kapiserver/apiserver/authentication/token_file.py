@@ -15,7 +15,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     ManagedAuthenticator,
     TokenIdentity,
 )
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
+from kapiserver.apiserver.authentication.user import User, with_authenticated
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +79,7 @@ def read_token_file(path: Path) -> dict[str, User]:
                 f"{path}, line {number}: want at least 3 columns: token, user name, user uid"
             )
         token, name, uid = (cell.strip() for cell in row[:3])
-        groups = [group.strip() for group in row[3].split(",")] if len(row) > 3 else []
-        users[token] = User(name=name, uid=uid, groups=(*filter(None, groups), AUTHENTICATED))
+        cells = row[3].split(",") if len(row) > 3 else ()
+        groups = with_authenticated(name, tuple(filter(None, map(str.strip, cells))))
+        users[token] = User(name=name, uid=uid, groups=groups)
     return users

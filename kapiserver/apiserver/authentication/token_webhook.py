@@ -20,7 +20,7 @@ from kapiserver.apiserver.authentication.authenticator import (
 )
 from kapiserver.apiserver.authentication.json_web_token import MAX_BYTES
 from kapiserver.apiserver.authentication.token_cache import TokenCache
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
+from kapiserver.apiserver.authentication.user import User, with_authenticated
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
 from kapiserver.storage.clock import Clock
@@ -130,11 +130,10 @@ def _user(info: Any) -> User:
     name, uid = info.get("username") or "", info.get("uid") or ""
     if not (isinstance(name, str) and isinstance(uid, str) and isinstance(extra, dict)):
         raise WebhookFailed("the response has no valid user")
-    groups = [group for group in _strings(info.get("groups")) if group != AUTHENTICATED]
     return User(
         name=name,
         uid=uid,
-        groups=(*groups, AUTHENTICATED),
+        groups=with_authenticated(name, tuple(_strings(info.get("groups")))),
         extra={key: tuple(_strings(values)) for key, values in extra.items()},
     )
 

@@ -36,6 +36,14 @@ APISERVER = User(name="system:apiserver", groups=(MASTERS, AUTHENTICATED))
 """The server itself."""
 
 
+def with_authenticated(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the groups of a user whom an authenticator has recognized: system:authenticated is
+    among them, unless the user is anonymous or in system:unauthenticated."""
+    if name == ANONYMOUS.name or AUTHENTICATED in groups or UNAUTHENTICATED in groups:
+        return groups
+    return (*groups, AUTHENTICATED)
+
+
 def service_account_groups(namespace: str) -> tuple[str, ...]:
     """Return the groups of the service accounts of a namespace."""
     return (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}")

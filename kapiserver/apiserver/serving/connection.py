@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import ssl
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol, cast
@@ -290,16 +291,33 @@ async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
+_UID_ATTRIBUTE = "1.3.6.1.4.1.57683.2"
+
+
 def _certificate(transport: asyncio.BaseTransport | None) -> Certificate | None:
     """Return the client's certificate, which TLS has verified, or None."""
     peer_certificate = transport.get_extra_info("peercert") if transport is not None else None
     if transport is None or not peer_certificate:
         return None
-    der = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    ssl_object = transport.get_extra_info("ssl_object")
     attributes = [part for relative in peer_certificate.get("subject", ()) for part in relative]
     names = [value for key, value in attributes if key == "commonName"]
+    # Python 3.13 made it a method of SSLObject. None for a resumed session.
+    chain = ssl_object._sslobj.get_verified_chain() or ()
+    expiries = [peer_certificate["notAfter"], *(each.get_info()["notAfter"] for each in chain)]
     return Certificate(
         common_name=names[-1] if names else "",
         organizations=tuple(value for key, value in attributes if key == "organizationName"),
-        sha256=hashlib.sha256(der).hexdigest(),
+        uids=tuple(value for key, value in attributes if key == _UID_ATTRIBUTE),
+        sha256=_digest(ssl_object.getpeercert(binary_form=True)),
+        not_after=min(map(ssl.cert_time_to_seconds, expiries)),
+        chain=frozenset(_digest(each.public_bytes(_DER)) for each in chain),
     )
+
+
+_DER = 2
+"""The encoding of `_ssl.Certificate.public_bytes`: `_ssl.ENCODING_DER`."""
+
+
+def _digest(der: bytes) -> str:
+    return hashlib.sha256(der).hexdigest()

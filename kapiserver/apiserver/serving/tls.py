@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kapiserver.apiserver.authentication.client_authorities import OWN_CA
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import PUBLIC, write_private
 from kapiserver.apiserver.serving.tls_context import server_context
@@ -59,7 +60,7 @@ class Credentials:
     own_ca      the CA in --cert-dir and its key; client certificates of it are accepted
     serving     the server's certificate
     admin       a client certificate of an administrator
-    trusted     CAs whose client certificates are accepted
+    trusted     CAs of client certificates: those of users, and those of front proxies
     named       certificates for clients that ask for certain names
     settings    versions and cipher suites of TLS
     """
@@ -94,7 +95,7 @@ def ensure_certificates(
     and ValueError for unusable settings."""
     now = now or datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    ca = Pair(certificate=folder / "ca.crt", key=folder / "ca.key")
+    ca = Pair(certificate=folder / OWN_CA, key=folder / "ca.key")
     serving = Pair(certificate=folder / "apiserver.crt", key=folder / "apiserver.key")
     admin = Pair(certificate=folder / "admin.crt", key=folder / "admin.key")
     new_ca = not _is_usable(ca, (), now)
@@ -107,13 +108,13 @@ def ensure_certificates(
         _write_leaf(admin, ca, now, name=ADMIN, organization=ADMIN_GROUP)
     if config.tls_cert_file is not None and config.tls_private_key_file is not None:
         serving = Pair(certificate=config.tls_cert_file, key=config.tls_private_key_file)
-    extra_cas = (config.client_ca_file,) if config.client_ca_file is not None else ()
+    extra_cas = (config.client_ca_file, config.requestheader_client_ca_file)
     return Credentials(
         ca=config.tls_cert_file or ca.certificate,
         own_ca=ca,
         serving=serving,
         admin=admin,
-        trusted=(ca.certificate, *extra_cas),
+        trusted=(ca.certificate, *(file for file in extra_cas if file is not None)),
         named=tuple(map(parse_named_pair, config.tls_sni_cert_key)),
         settings=parse_settings(config.tls_min_version, config.tls_cipher_suites),
     )

@@ -1,7 +1,8 @@
 """Reloads the certificates of a listening socket when their files change, without a restart.
 
 Mirrors pkg/server/dynamiccertificates of k8s.io/apiserver, which watches the files; here each new
-connection looks at them. Connections that are open keep the certificates they began with.
+connection looks at them. Connections that are open keep the certificates they began with; the
+authenticator of client certificates checks their CAs for each request.
 """
 
 from __future__ import annotations

@@ -1,0 +1,71 @@
+"""Authenticates the users whom a front proxy names in headers.
+
+The proxy shows a client certificate of its own CA, and headers have the user's name, groups, uid
+and extra fields. Mirrors pkg/authentication/request/headerrequest of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import unquote
+
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
+from kapiserver.apiserver.authentication.certificate import check_certificate
+from kapiserver.apiserver.authentication.client_authorities import ClientAuthorities
+from kapiserver.apiserver.authentication.user import User, with_authenticated
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.request import Request
+from kapiserver.storage.clock import Clock
+
+
+class RequestHeaderAuthenticator:
+    """Recognizes the requests of front proxies, by the settings `requestheader_*`."""
+
+    def __init__(self, config: Config, authorities: ClientAuthorities, clock: Clock) -> None:
+        self._authorities = authorities
+        self._clock = clock
+        self._allowed_names = frozenset(config.requestheader_allowed_names)
+        self._username_headers = config.requestheader_username_headers
+        self._uid_headers = config.requestheader_uid_headers
+        self._group_headers = config.requestheader_group_headers
+        self._extra_prefixes = config.requestheader_extra_headers_prefix
+
+    def authenticate(self, request: Request) -> User | None:
+        """Return the user whom the headers name, or None without a certificate or a name. Raises
+        InvalidCredentials if the certificate is not that of a proxy."""
+        certificate = request.certificate
+        if certificate is None:
+            return None
+        check_certificate(certificate, self._authorities, self._clock.now(), accept_unknown=False)
+        if self._allowed_names and certificate.common_name not in self._allowed_names:
+            raise InvalidCredentials(
+                f"x509: subject with cn={certificate.common_name} is not in the allowed list"
+            )
+        name = _first(request, self._username_headers)
+        if not name:
+            return None
+        return User(
+            name=name,
+            uid=_first(request, self._uid_headers),
+            groups=with_authenticated(name, tuple(self._groups(request))),
+            extra=self._extra(request),
+        )
+
+    def _groups(self, request: Request) -> Iterator[str]:
+        for header in self._group_headers:
+            for name, value in request.headers.items():
+                if value and name.lower() == header.lower():
+                    yield value
+
+    def _extra(self, request: Request) -> Mapping[str, tuple[str, ...]]:
+        extra: dict[str, list[str]] = {}
+        for prefix in self._extra_prefixes:
+            for name, value in request.headers.items():
+                if name.lower().startswith(prefix.lower()):
+                    key = unquote(name[len(prefix) :].lower())
+                    extra.setdefault(key, []).append(value)
+        return {key: tuple(values) for key, values in extra.items()}
+
+
+def _first(request: Request, headers: Sequence[str]) -> str:
+    return next(filter(None, map(request.header, headers)), "")

@@ -44,7 +44,7 @@ def start(folder: Path, *arguments: str, before_exec: Callable[[], None] | None 
     if before_exec is None:
         kubeconfig.unlink(missing_ok=True)
     command = [
-        sys.executable, "-m", "kapiserver.cli", "serve",
+        sys.executable, "-m", "kapiserver", "serve",
         "--bind-address", "127.0.0.1", "--secure-port", "0",
         "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
         "--kubeconfig-out", str(kubeconfig), *arguments,

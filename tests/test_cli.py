@@ -45,6 +45,7 @@ def test_defaults() -> None:
     [
         (["--secure-port=0"], "secure_port", 0),
         (["--insecure-port", "8080"], "insecure_port", 8080),
+        (["--insecure-port=0"], "insecure_port", None),
         (["--storage=sqlite::memory:"], "storage", "sqlite::memory:"),
         (["--etcd-servers=http://a:1,http://b:2"], "storage", "etcd:http://a:1,http://b:2"),
         (["--etcd-prefix=/x"], "etcd_prefix", "/x"),

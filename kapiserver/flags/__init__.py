@@ -21,6 +21,7 @@ from kapiserver.flags.values import (
     boolean,
     names,
     port,
+    port_or_off,
     seconds,
     size,
     worker_count,
@@ -76,9 +77,9 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="Port for HTTPS, from 0 to 65535; 0 picks a free port. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
-        "--insecure-port", type=port, metavar="PORT",
-        help="Port for plain HTTP on the loopback interface, from 0 to 65535; 0 picks a free "
-        "port. Every request is authorized as a cluster administrator, without authentication. "
+        "--insecure-port", type=port_or_off, metavar="PORT",
+        help="Port for plain HTTP on the loopback interface, from 1 to 65535; 0 turns it off. "
+        "Every request is authorized as a cluster administrator, without authentication. "
         "Requests that a web page could send are refused: foreign Host and Origin headers, and "
         "a POST without a Content-Type. Off by default.",
     )  # fmt: skip

@@ -123,22 +123,23 @@ def _add_version_and_truncation(group: argparse._ArgumentGroup, backend: str) ->
     prefix = f"--audit-{backend}"
     group.add_argument(
         f"{prefix}-version", choices=("audit.k8s.io/v1",), default="audit.k8s.io/v1",
-        help="API version of the events. Default: %(default)s, the only one.",
+        help=f"API version of the events of the {backend}. Default: %(default)s, the only one.",
     )  # fmt: skip
     group.add_argument(
         f"{prefix}-truncate-enabled", type=boolean, nargs="?", const=True, default=False,
         metavar="BOOL",
-        help="Remove the bodies of events that are larger than the limit, and drop events that "
-        "still are. Default: false.",
+        help=f"Remove the bodies of events of the {backend} that are larger than the limit, and "
+        "drop events that still are. Default: false.",
     )  # fmt: skip
     group.add_argument(
         f"{prefix}-truncate-max-event-size", type=positive, metavar="BYTES",
         default=DEFAULTS.audit_log_truncate_max_event_size,
-        help="The largest event, if truncation is enabled. Default: %(default)s.",
+        help=f"The largest event of the {backend}, if truncation is enabled. "
+        "Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         f"{prefix}-truncate-max-batch-size", type=positive, metavar="BYTES",
         default=DEFAULTS.audit_log_truncate_max_batch_size,
-        help="The largest batch, if truncation is enabled; at least as large as the largest "
-        "event. Default: %(default)s.",
+        help=f"The largest batch of the {backend}, if truncation is enabled; at least as large "
+        "as the largest event. Default: %(default)s.",
     )  # fmt: skip

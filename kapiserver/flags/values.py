@@ -17,6 +17,11 @@ def port(text: str) -> int:
     return _number(text, 0, 65535)
 
 
+def port_or_off(text: str) -> int | None:
+    """Return a port number; None for 0, which turns the port off. Raises ArgumentTypeError."""
+    return port(text) or None
+
+
 def worker_count(text: str) -> int:
     """Return a number of processes. Raises ArgumentTypeError."""
     return _number(text, 1, 256)

@@ -192,10 +192,10 @@ def test_existing_api_versions_are_immutable(dummy: Project, old: str, new: str)
     """A version that a release published cannot change; before it could."""
     dummy.release("1.0")
     dummy.proto("v1", V1.replace(old, new), group="dummy")
-    assert dummy.problems() == [
+    assert (
         "dummy/v1/api.proto:1: dummy/v1 was published in release 1.0 and is immutable; "
         "make the change in a new version"
-    ]
+    ) in dummy.problems()
     (dummy.root / "rpc.lock").unlink()
     assert "immutable" not in "\n".join(dummy.problems())
 

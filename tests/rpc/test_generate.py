@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from kapiserver.cli import main
+from kapiserver.rpc.generator.files import generate
 from kapiserver.rpc.generator.python_names import snake_case
 from kapiserver.rpc.generator.python_source import MARK, bracketed, docstring
 from kapiserver.rpc_commands import OUTDATED
-from tests.rpc.dummy import CONVERSION, TYPES, V1
+from tests.rpc.dummy import CONVERSION, FUNCTIONS, TYPES, V1
 from tests.rpc.rpckit import Project
 
 ROOT = Path(__file__).parent.parent.parent
@@ -136,14 +137,52 @@ class ComputeDoubleResponse:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("class A:\n    size: int\n", "2: the field size of A must have a default"),
+        (TYPES.replace("input: int = 0", "input: int"),
+         "7: the field input of ComputeDoubleRequest must have a default"),
         ("class A\n", "1: expected ':'"),
     ],
-)
+)  # fmt: skip
 def test_errors_in_types(dummy: Project, text: str, problem: str) -> None:
     """A syntax error and a field without a default have their line."""
     dummy.write("dummy/types.py", text)
     assert f"dummy/types.py:{problem}" in dummy.problems()
+
+
+def test_other_classes_in_types(dummy: Project) -> None:
+    """A class that is no message may be as it likes."""
+    dummy.write("dummy/types.py", f"{TYPES}\n\n@dataclass\nclass Other:\n    size: int\n")
+    assert dummy.problems() == []
+
+
+def test_hand_written_code_in_other_modules(dummy: Project) -> None:
+    """Functions and the server may be imported, and the server may have base classes."""
+    dummy.write("dummy/v1alpha1/functions.py", CONVERSION)
+    names = ", ".join(name.rstrip("(") for name in FUNCTIONS)
+    dummy.write("dummy/v1alpha1/conversion.py", f"from .functions import {names}\n")
+    dummy.write("dummy/server.py", "from .other import Base\n\n\nclass Server(Base):\n    pass\n")
+    assert dummy.problems() == []
+    dummy.write("dummy/server.py", "from .other import Server\n")
+    assert dummy.problems() == []
+    dummy.write("dummy/server.py", "")
+    assert dummy.problems() == [
+        "dummy/server.py:1: write the class Server, which implements the calls"
+    ]
+
+
+def test_comments_in_new_types(project: Project) -> None:
+    """A new `types.py` has the comments of the protobuf file."""
+    body = V1.replace("message ComputeDoubleReq", "// Has a number.\nmessage ComputeDoubleReq")
+    project.proto("v1", body, group="dummy")
+    project.generate()
+    text = project.files()["dummy/types.py"]
+    assert '    """Has a number."""\n\n    # we changed in favor of an int64 field here\n' in text
+
+
+@pytest.mark.parametrize("name", ["Project", "my_project", "a--b", "-a", 'a"b', "a/b", ""])
+def test_names_of_projects(dummy: Project, name: str) -> None:
+    """A project has a name for sockets."""
+    with pytest.raises(ValueError, match="must be lower-case letters, digits and hyphens"):
+        generate(dummy.root, name, dummy.today, write=False)
 
 
 def test_lock_that_is_damaged(dummy: Project) -> None:

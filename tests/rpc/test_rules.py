@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kapiserver.rpc.generator.python_source import MARK
 from tests.rpc.rpckit import Project
 
 CALL = """
@@ -81,7 +82,7 @@ def test_calls_with_one_python_name(project: Project) -> None:
     body = body.replace("GetRequest", "GetUrlRequest").replace("GetResponse", "GetUrlResponse")
     project.proto("v1", body)
     assert project.problems() == [
-        "things/v1/api.proto:6: GetUrl and GetURL have the same name in Python"
+        "things/v1/api.proto:6: GetUrl and GetURL of v1 have the same name in Python"
     ]
 
 
@@ -167,3 +168,27 @@ def test_several_problems(project: Project) -> None:
     """All problems are reported at once, by file and line."""
     project.proto("v1", CALL.replace("size", "Size").replace("rpc Get(", "rpc Got("))
     assert [problem.split(":")[1] for problem in project.problems()] == ["5", "5", "8"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("GetIt", "GetIT", "5: GetIT and GetIt of v1 have the same name in Python"),
+        ("(GetItResponse)", "(stream GetItResponse)",
+         "5: GetIt must have the same streams as in v1, or another name"),
+    ],
+)  # fmt: skip
+def test_calls_of_two_versions(project: Project, old: str, new: str, problem: str) -> None:
+    """One method of the server implements a call of all versions, so that it must be the same."""
+    project.proto("v1", CALL.replace("Get", "GetIt"))
+    project.proto("v1beta1", CALL.replace("Get", "GetIt").replace(old, new))
+    assert f"things/v1beta1/api.proto:{problem}" in project.problems()
+
+
+def test_hidden_directories(project: Project) -> None:
+    """Files of virtual environments and the like are no definitions."""
+    project.proto("v1", CALL)
+    project.write(".venv/lib/other.proto", "")
+    project.write(".venv/lib/old_generated.py", MARK)
+    assert project.problems() == []
+    assert (project.root / ".venv/lib/old_generated.py").exists()

@@ -123,8 +123,16 @@ def read_groups(root: Path, project: str) -> list[GroupDefinition]:
     return [_group(directory, project, versions) for directory in directories]
 
 
+def visible_files(root: Path, pattern: str) -> Iterator[Path]:
+    """Yield the files below a directory whose name matches; hidden directories such as `.venv`
+    are left out."""
+    for path in root.rglob(pattern):
+        if not any(part.startswith(".") for part in path.relative_to(root).parts):
+            yield path
+
+
 def _group_directories(root: Path) -> list[Path]:
-    marked = {path.parent for path in root.rglob("__init__.py") if _is_marked(path)}
+    marked = {path.parent for path in visible_files(root, "__init__.py") if _is_marked(path)}
     groups = {path.parent.parent for path in root.glob(f"*/*/{PROTO}")}
     return sorted({*groups, *(path for path in marked if _protos(path))}, key=lambda it: it.name)
 
@@ -139,7 +147,7 @@ def _protos(group: Path) -> list[Path]:
 
 def _misplaced(root: Path, directories: Sequence[Path]) -> Iterator[Problem]:
     expected = {path for directory in directories for path in _protos(directory)}
-    for path in {*root.rglob("*.proto")} - expected:
+    for path in {*visible_files(root, "*.proto")} - expected:
         yield Problem(path, 1, f"a protobuf file must be {root}/GROUP/VERSION/{PROTO}")
 
 

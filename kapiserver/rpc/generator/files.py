@@ -20,12 +20,17 @@ from kapiserver.rpc.generator.conversion_template import (
     hand_signatures,
     to_pb_name,
 )
-from kapiserver.rpc.generator.definitions import GroupDefinition, VersionDefinition, read_groups
+from kapiserver.rpc.generator.definitions import (
+    GroupDefinition,
+    VersionDefinition,
+    read_groups,
+    visible_files,
+)
 from kapiserver.rpc.generator.fields import obstacles
 from kapiserver.rpc.generator.internal_types import (
     InternalTypes,
-    functions,
     methods,
+    names,
     read_internal_types,
 )
 from kapiserver.rpc.generator.lock import NAME, check_lock, lock_text, read_lock, with_release
@@ -45,6 +50,7 @@ from kapiserver.rpc.generator.types_template import (
 _PROTOC_VERSION = re.compile(
     r"^# Protobuf Python Version: .*$|^_runtime_version\.Validate\w+\(.*?^\)$", re.M | re.S
 )
+_PROJECT = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _HAND_WRITTEN = re.compile(r"convert_(pb_\w+_to_internal|internal_\w+_to_pb)")
 
 
@@ -85,13 +91,17 @@ def generate(root: Path, project: str, today: datetime.date, *, write: bool) -> 
 
 
 def checked_groups(root: Path, project: str, today: datetime.date) -> list[GroupDefinition]:
-    """Return the groups if their definitions break no rule. Raises InvalidDefinitions."""
+    """Return the groups if their definitions break no rule. Raises InvalidDefinitions, and
+    ValueError for a directory or project that cannot be."""
     if not root.is_dir():
         raise ValueError(f"{root} is not a directory")
+    if not _PROJECT.fullmatch(project):
+        raise ValueError(
+            f"the project {project} must be lower-case letters, digits and hyphens; "
+            "--project sets another name"
+        )
     groups = read_groups(root, project)
-    problems = list(check_rules(groups))
-    if not problems:
-        problems = list(check_lock(read_lock(root), groups, root, today))
+    problems = [*check_rules(groups), *check_lock(read_lock(root), groups, root, today)]
     if problems:
         raise InvalidDefinitions(problems)
     return groups
@@ -144,7 +154,7 @@ class _Sources:
 
     def _stale(self) -> Iterator[Path]:
         for pattern in ("*_generated.py", "api_pb2.py", "api_pb2.pyi"):
-            for path in sorted(self._root.rglob(pattern)):
+            for path in sorted(visible_files(self._root, pattern)):
                 if path not in self.generated and _is_generated(path):
                     yield path
 
@@ -190,10 +200,15 @@ def _add_conversions(group: GroupDefinition, sources: _Sources) -> Iterator[Prob
 
 def _missing_callbacks(group: GroupDefinition) -> Iterator[Problem]:
     path = group.directory / "server.py"
-    server = methods(path, "Server") if path.exists() else None
-    if server is not None:
-        line, names = server
-        missing = [name for name in callbacks(group) if name not in names]
+    if not path.exists():
+        return  # the skeleton has all
+    line = names(path).get("Server")
+    if line is None:
+        yield Problem(path, 1, "write the class Server, which implements the calls")
+        return
+    implemented = methods(path, "Server")
+    if implemented is not None:
+        missing = [name for name in callbacks(group) if name not in implemented]
         if missing:
             signatures = missing_callbacks(group, missing)
             yield Problem(path, line, f"the class Server needs these methods:\n{signatures}")
@@ -203,10 +218,11 @@ def _add_version(
     version: VersionDefinition, types: InternalTypes, sources: _Sources
 ) -> Iterator[Problem]:
     path = version.directory / "conversion.py"
-    by_hand = functions(path) if path.exists() else {}
+    by_hand = names(path) if path.exists() else {}
     hidden: set[tuple[str, str]] = set()
     messages = {message for message in version.messages() if class_path(message) in types.classes}
     yield from list(_missing_classes(version, types)) or _unknown_functions(path, by_hand, messages)
+    yield from _missing_defaults(types, messages)
     for message in version.messages():
         if message not in messages:
             continue
@@ -230,6 +246,12 @@ def _missing_classes(version: VersionDefinition, types: InternalTypes) -> Iterat
             if class_path(message) not in types.classes:
                 text = f"write the class {class_path(message)}, for {version.path}"
                 yield Problem(types.path, 1, text)
+
+
+def _missing_defaults(types: InternalTypes, messages: set[Descriptor]) -> Iterator[Problem]:
+    for name in map(class_path, messages):
+        for field_name, line in types.classes[name].required.items():
+            yield Problem(types.path, line, f"the field {field_name} of {name} must have a default")
 
 
 def _unknown_functions(

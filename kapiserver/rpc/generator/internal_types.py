@@ -15,13 +15,13 @@ from kapiserver.rpc.generator.problems import InvalidDefinitions, Problem
 class InternalClass:
     """A class of `types.py`.
 
-    line         of its definition
-    fields       normalized annotations of a dataclass by field, inherited ones included
-    values       numbers of an IntEnum by name; an alias included
+    fields    normalized annotations of a dataclass by field, inherited ones included
+    required  lines of its own fields that have no default, by field
+    values    numbers of an IntEnum by name, aliases included
     """
 
-    line: int
     fields: Mapping[str, str]
+    required: Mapping[str, int]
     values: Mapping[str, int]
 
 
@@ -35,32 +35,27 @@ class InternalTypes:
 
 def read_internal_types(path: Path, skeleton: str = "") -> InternalTypes:
     """Return the classes of a module, or of its skeleton if it does not exist. Raises
-    InvalidDefinitions for a syntax error and for a dataclass with a field without a default."""
+    InvalidDefinitions for a syntax error."""
     module = parse_module(path) if path.exists() else ast.parse(skeleton)
     classes: dict[str, InternalClass] = {}
-    problems: list[Problem] = []
     for name, node in _classes(module.body, ""):
-        bases = [base for base in map(ast.unparse, node.bases) if base in classes]
-        inherited = {key: text for base in bases for key, text in classes[base].fields.items()}
-        fields, values = {}, {}
+        fields: dict[str, str] = {}
+        for base in map(ast.unparse, node.bases):
+            if base in classes:
+                fields |= classes[base].fields
+        required, values = {}, {}
         for statement in node.body:
             match statement:
                 case ast.AnnAssign(target=ast.Name(id=key), annotation=annotation, value=value):
-                    if "ClassVar" in ast.unparse(annotation):
-                        continue
-                    fields[key] = normalize(annotation)
-                    if value is None:
-                        text = f"the field {key} of {name} must have a default"
-                        problems.append(Problem(path, statement.lineno, text))
+                    if "ClassVar" not in ast.unparse(annotation):
+                        fields[key] = normalize(annotation)
+                        if value is None:
+                            required[key] = statement.lineno
                 case ast.Assign(targets=[ast.Name(id=key)], value=value):
                     number = _number(value)
                     if number is not None:
                         values[key] = number
-        classes[name] = InternalClass(
-            line=node.lineno, fields={**inherited, **fields}, values=values
-        )
-    if problems:
-        raise InvalidDefinitions(problems)
+        classes[name] = InternalClass(fields=fields, required=required, values=values)
     return InternalTypes(path, classes)
 
 
@@ -72,26 +67,30 @@ def parse_module(path: Path) -> ast.Module:
         raise InvalidDefinitions([Problem(path, error.lineno or 1, str(error.msg))]) from None
 
 
-def functions(path: Path) -> dict[str, int]:
-    """Return the functions at the top of a module, by name with the line."""
-    return {
-        node.name: node.lineno
-        for node in parse_module(path).body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+def names(path: Path) -> dict[str, int]:
+    """Return the names that a module defines or imports at its top, with their lines."""
+    result: dict[str, int] = {}
+    for node in parse_module(path).body:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                result[node.name] = node.lineno
+            case ast.ImportFrom():
+                result |= {alias.asname or alias.name: node.lineno for alias in node.names}
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                result[name] = node.lineno
+    return result
 
 
-def methods(path: Path, class_name: str) -> tuple[int, frozenset[str]] | None:
-    """Return the line of a class and the names of its methods; None if the class is not there, or
-    has bases that may have the methods."""
+def methods(path: Path, class_name: str) -> frozenset[str] | None:
+    """Return the names of the methods of a class; None if the module does not define the class
+    itself, or if it has bases, which may have methods."""
     for node in parse_module(path).body:
         if isinstance(node, ast.ClassDef) and node.name == class_name and not node.bases:
-            names = (
+            return frozenset(
                 item.name
                 for item in node.body
                 if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)
             )
-            return node.lineno, frozenset(names)
     return None
 
 

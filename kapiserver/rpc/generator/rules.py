@@ -47,6 +47,7 @@ def check_rules(groups: Iterable[GroupDefinition]) -> Iterator[Problem]:
     for group in groups:
         for version in group.versions:
             yield from _check_version(version, group.project)
+        yield from _check_shared_calls(group)
 
 
 def _check_version(version: VersionDefinition, project: str) -> Iterator[Problem]:
@@ -57,6 +58,27 @@ def _check_version(version: VersionDefinition, project: str) -> Iterator[Problem
         *_check_enums(version, version.source.enum_type, (_ENUM,)),
     ):
         yield Problem(version.path, line, text)
+
+
+def _check_shared_calls(group: GroupDefinition) -> Iterator[Problem]:
+    """One method of the server implements a call of all versions: its name in Python must stand for
+    one call, with the same streams."""
+    first: dict[str, tuple[str, MethodDescriptorProto]] = {}
+    for version in group.versions:
+        for service in version.source.service[:1]:
+            for index, method in enumerate(service.method):
+                name, other = first.setdefault(snake_case(method.name), (version.name, method))
+                line = version.line(_SERVICE, 0, _CALL, index)
+                if method.name != other.name:
+                    text = f"{method.name} and {other.name} of {name} have the same name in Python"
+                    yield Problem(version.path, line, text)
+                elif _streams(method) != _streams(other):
+                    text = f"{method.name} must have the same streams as in {name}, or another name"
+                    yield Problem(version.path, line, text)
+
+
+def _streams(method: MethodDescriptorProto) -> tuple[bool, bool]:
+    return method.client_streaming, method.server_streaming
 
 
 _Problems = Iterator[tuple[int, str]]
@@ -95,14 +117,10 @@ def _check_service(version: VersionDefinition) -> _Problems:
             f"the service must be named as the group in CamelCase, "
             f"{version.group.capitalize()}, not {name}",
         )
-    names: dict[str, str] = {}
     for index, method in enumerate(services[0].method):
         line = version.line(_SERVICE, 0, _CALL, index)
         for text in _check_method(version, method):
             yield line, text
-        other = names.setdefault(snake_case(method.name), method.name)
-        if other != method.name:
-            yield line, f"{method.name} and {other} have the same name in Python"
 
 
 def _check_method(version: VersionDefinition, method: MethodDescriptorProto) -> Iterator[str]:

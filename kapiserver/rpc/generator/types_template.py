@@ -64,14 +64,20 @@ def _message(
         if not inner.GetOptions().map_entry
     ]
     fields = "".join(
-        f"{space}    {field.name}: {accepted_annotations(field)[0]} = {_default(field)}\n"
-        for field in message.fields
+        _comment_lines(version.comment(*path, DescriptorProto.FIELD_FIELD_NUMBER, index), space)
+        + f"{space}    {field.name}: {accepted_annotations(field)[0]} = {_default(field)}\n"
+        for index, field in enumerate(message.fields)
     )
     body = "\n".join([*([comment] if comment else []), *nested, *([fields] if fields else [])])
     return (
         f"{space}@dataclasses.dataclass(slots=True, kw_only=True)\n"
         f"{space}class {message.name}:\n{body or f'{space}    pass' + chr(10)}"
     )
+
+
+def _comment_lines(comment: str, space: str) -> str:
+    lines = [line.strip() for line in comment.strip().splitlines()]
+    return "".join(f"{space}    # {line}".rstrip() + "\n" for line in lines)
 
 
 def _default(field: FieldDescriptor) -> str:

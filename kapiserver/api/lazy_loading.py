@@ -26,7 +26,8 @@ _LOADING_IS_REFUSED: ContextVar[bool] = ContextVar("LOADING_IS_REFUSED", default
 
 def run_if_loaded(work: Callable[..., Result], *args: object) -> Result:
     """Return `work(*args)`. Raises NotLoaded if it needs something that is not loaded yet; the work
-    may have changed its arguments by then."""
+    may have changed its arguments by then. It must not start tasks, which would inherit the
+    refusal."""
     token = _LOADING_IS_REFUSED.set(True)
     try:
         return work(*args)

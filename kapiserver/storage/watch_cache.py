@@ -9,6 +9,7 @@ kind, no selector and no encoding. Mirrors storage/cacher of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
+import functools
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
-from kapiserver.storage.clock import Clock, Timer
+from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import Entry, EntryCodec
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
 from kapiserver.storage.kv import KV, KVEvent, Revision, Watch
@@ -165,30 +166,28 @@ class WatchCache:
             return True
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((revision, reached))
-        deadline = self._clock.now() + WAIT_SECONDS
-        timer: Timer | None = None
-
-        def poll_progress() -> None:
-            # Repeated, because another server may be about to write the revision.
-            nonlocal timer
-            if self._clock.now() >= deadline:
-                reached.cancel()
-            else:
-                self.request_progress()
-                timer = self._clock.call_later(PROGRESS_REQUEST_SECONDS, poll_progress)
-
-        poll_progress()
+        self._poll_progress(reached, self._clock.now() + WAIT_SECONDS)
         try:
             await asyncio.wait([reached])
             if reached.cancelled():
                 return False
             reached.result()
         finally:
-            if timer is not None:
-                timer.cancel()
             self._waiters = [waiter for waiter in self._waiters if waiter[1] is not reached]
         # If the cache was stopped while we waited, fill it again for the remaining waiters.
         return self._watch is not None or await self.wait_for_revision(revision)
+
+    def _poll_progress(self, reached: asyncio.Future[None], deadline: float) -> None:
+        """Request progress until a wait has ended, which ends at its deadline. The request is
+        repeated, because another server may be about to write the revision."""
+        if reached.done():
+            return
+        if self._clock.now() >= deadline:
+            reached.cancel()
+            return
+        self.request_progress()
+        again = functools.partial(self._poll_progress, reached, deadline)
+        self._clock.call_later(PROGRESS_REQUEST_SECONDS, again)
 
     @property
     def is_filled(self) -> bool:

@@ -43,7 +43,8 @@ def route(server: Server) -> Handler:
         request.warnings.add(target.deprecation)
         load = unstored.get((info.version.group, info.resource))
         if load is not None:
-            return await load()(server, request, target)
+            unstored_handler = await server.stores.offloader.run(0, load)
+            return await unstored_handler(server, request, target)
         handler = handler_of_subresource(target) if target.subresource else None
         return await (handler or handler_of_verb(info.verb))(server, request, target)
 
@@ -82,36 +83,44 @@ def _calls(server: Server) -> dict[tuple[str, str], Callable[[], VerbHandler]]:
     return {(resource.group, resource.name): _load_review for resource in resources}
 
 
-async def _openapi(server: Server, request: Request) -> AnyResponse:
+def _load_openapi() -> PathHandler:
     from kapiserver.apiserver.discovery.openapi import serve_openapi  # large, rarely requested
 
-    return await serve_openapi(server, request)
+    return serve_openapi
 
 
-async def _oidc(server: Server, request: Request) -> AnyResponse:
+def _load_oidc() -> PathHandler:
     from kapiserver.apiserver.discovery.oidc import serve_oidc  # rarely requested
 
-    return await serve_oidc(server, request)
+    return serve_oidc
 
 
-async def _metrics(server: Server, request: Request) -> AnyResponse:
+def _load_metrics() -> PathHandler:
     from kapiserver.apiserver.serving.exposition import serve_metrics  # loads prometheus-client
 
-    return await serve_metrics(server, request)
+    return serve_metrics
+
+
+def _loaded_by(load: Callable[[], PathHandler]) -> PathHandler:
+    async def handle(server: Server, request: Request) -> AnyResponse:
+        loaded = await server.stores.offloader.run(0, load)
+        return await loaded(server, request)
+
+    return handle
 
 
 PATHS: dict[str, PathHandler] = {
     "": serve_paths,
     "api": discovery.serve_discovery,
     "apis": discovery.serve_discovery,
-    "openapi": _openapi,
+    "openapi": _loaded_by(_load_openapi),
     "version": serve_version,
     "healthz": serve_health,
     "livez": serve_health,
     "readyz": serve_health,
-    "metrics": _metrics,
-    "openid": _oidc,
-    ".well-known": _oidc,
+    "metrics": _loaded_by(_load_metrics),
+    "openid": _loaded_by(_load_oidc),
+    ".well-known": _loaded_by(_load_oidc),
 }
 """Handlers of non-resource paths, by the first segment."""
 

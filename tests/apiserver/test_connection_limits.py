@@ -252,6 +252,32 @@ def test_header_timeout_of_second_request(monkeypatch: pytest.MonkeyPatch) -> No
     asyncio.run(check())
 
 
+def test_no_header_timeout_after_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of a body does not start the time for the next headers: a request that takes longer
+    would be cut."""
+    head = b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+
+    async def check() -> None:
+        async with _accepting() as (port, _, _):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            slow, slow_writer = await asyncio.open_connection("127.0.0.1", port)
+            slow_writer.write(_GET % b"a")
+            await slow.readuntil(b"/a")
+            writer.write(head)
+            await reader.readuntil(b"100 Continue\r\n\r\n")
+            monkeypatch.setattr(connection_module, "HEADER_SECONDS", 0.01)
+            writer.write(b"ab")
+            await reader.readuntil(b"\r\n\r\n2")
+            slow_writer.write(b"GET /b HTTP/1.1\r\n")
+            assert await slow.read() == b""
+            writer.write(_GET % b"b")
+            await reader.readuntil(b"/b")
+            slow_writer.close()
+            writer.close()
+
+    asyncio.run(check())
+
+
 def test_authenticated_connections_are_not_counted() -> None:
     """Connections count until a request authenticates, or until they are closed."""
 

@@ -33,6 +33,8 @@ async def main():
     gc.collect()
     assert reference() is not None
     frozen = gc.get_freeze_count()
+    assert process_memory.collect_if_grown(frozen // 2) == frozen // 2
+    process_memory.MIN_FROZEN = 1000
     assert process_memory.collect_if_grown(frozen) == frozen
     assert reference() is not None
     assert process_memory.collect_if_grown(frozen // 2) < frozen

@@ -163,6 +163,7 @@ class Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         requests_before = self._request_count
+        is_body = self._payload is not None and not self._payload.is_eof()
         super().data_received(data)
         body = self.body
         if body is not None and not body.is_eof() and self.body_error is not None:
@@ -173,7 +174,7 @@ class Connection(web.RequestHandler):
         if self._request_count > requests_before:
             self._payload = self._messages[-1][1]
             self._cancel_abort_timer()
-        elif self._payload is not None and not self._payload.is_eof():
+        elif self._payload is not None and is_body:
             if self._payload.total_bytes > self._body_bytes:
                 self._unhandled_bytes = 0
             self._body_bytes = self._payload.total_bytes

@@ -5,7 +5,7 @@ it blocks the event loop for a tenth of a second and frees hardly anything. `gc.
 exempts the objects that survive a collection from all later ones, so that a collection walks about
 20,000 objects, which takes 5 to 15 ms. Reference counting still frees exempt objects. Only
 reference cycles among them wait for a collection of everything, which takes place when the exempt
-objects have doubled.
+objects are many and have doubled.
 
 glibc keeps freed memory between blocks in use: after a thousand watches had ended, a server with
 95 MiB of live data took 239 MiB. `malloc_trim` returns whole free pages. Knows no server.
@@ -20,7 +20,9 @@ import gc
 CHECK_SECONDS = 60.0
 """Between two checks whether to collect everything. A check takes 10 ms for a million objects."""
 GROWTH = 2
-"""Everything is collected when so many times the objects are frozen as after the last time."""
+"""Everything is collected when so many times the objects are frozen as after the last time, ..."""
+MIN_FROZEN = 1_000_000
+"""... but not before so many are frozen, about 100 MB. A collection of them takes half a second."""
 TRIM_SECONDS = 15.0
 """Between two calls of malloc_trim, in a thread: 1 ms with nothing to return, 20 ms for 150 MiB."""
 MAX_NEW_OBJECTS = 20_000
@@ -52,7 +54,7 @@ def _check_repeatedly(frozen: int) -> None:
 def collect_if_grown(frozen: int) -> int:
     """Collect everything if GROWTH times as many objects are frozen as after the last time. Return
     how many are frozen after the last time now."""
-    if gc.get_freeze_count() < GROWTH * frozen:
+    if gc.get_freeze_count() < max(GROWTH * frozen, MIN_FROZEN):
         return frozen
     gc.unfreeze()
     gc.collect()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.serving.workers import WorkerChannel
     from kapiserver.app import RunningServer
     from kapiserver.rpc.api_server import ServedGroups
+
+_log = logging.getLogger(__name__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -216,6 +219,11 @@ def _serve(options: argparse.Namespace) -> int:
     gc.disable()
     config = config_of(options)
     logs.set_up(config.verbosity)
+    if config.insecure_port is not None:
+        _log.warning(
+            "--insecure-port: everybody on this machine who reaches the port is a cluster "
+            "administrator, without authentication and TLS"
+        )
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     if config.workers == 1:
         _serve_in_one_process(config, _served_groups(options))

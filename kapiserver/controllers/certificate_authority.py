@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from kapiserver.api.certificates.keys import public_key_of
+from kapiserver.api.certificates.keys import encode_key, is_self_signed, public_key_of
 from kapiserver.api.certificates.signer_rules import InvalidRequest, RequestContent
 from kapiserver.apiserver.serving.tls_settings import Pair
 
@@ -80,6 +80,8 @@ class CertificateAuthority:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.serialization import Encoding
 
+        if not is_self_signed(request.parsed):
+            raise InvalidRequest("unable to verify certificate request signature")
         expiry = self.certificate.not_valid_after_utc
         not_after = now + duration - (BACKDATE if duration >= SHORT else timedelta())
         if now >= expiry:
@@ -144,8 +146,6 @@ def load_authority(files: Pair) -> CertificateAuthority:
 
 
 def _check_key(authority: CertificateAuthority, files: Pair) -> None:
-    from kapiserver.api.certificates.keys import encode_key
-
     if public_key_of(authority.certificate) != encode_key(authority.key.public_key()):
         raise ValueError(
             f'error reading CA key file "{files.key}": '

@@ -4,85 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import ipaddress
 import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from kapiserver.api.certificates import signer_rules
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.app import serve
-from kapiserver.controllers.certificate_authority import load_authority
 from kapiserver.controllers.csr_cleaner import is_obsolete
-from kapiserver.controllers.csr_signing import check_signing_files, sign_request
+from kapiserver.controllers.csr_signing import sign_request
 from kapiserver.controllers.trust_bundle_publisher import SIGNER
 from tests.clock import ManualClock
+from tests.controllers.signing import (
+    CERTIFICATES,
+    CLIENT,
+    KEY,
+    KUBELET,
+    NODE,
+    NODES,
+    NOW,
+    REQUESTS,
+    SERVING,
+    SERVING_USAGES,
+    extension,
+    spec_of,
+    subject,
+    write_ca,
+)
 from tests.controllers.waiting import wait_until
-
-KEY = ec.generate_private_key(ec.SECP256R1())
-CERTIFICATES = "/apis/certificates.k8s.io/v1"
-REQUESTS = f"{CERTIFICATES}/certificatesigningrequests"
-UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
-CLIENT, SERVING = "kube-apiserver-client", "kubelet-serving"
-KUBELET = "kube-apiserver-client-kubelet"
-CLIENT_USAGES = ("digital signature", "client auth")
-SERVING_USAGES = ("digital signature", "key encipherment", "server auth")
-NODE, NODES = "system:node:n1", "system:nodes"
-DNS, MAIL = x509.DNSName("n1"), x509.RFC822Name("a@b.c")
-ADDRESS = x509.IPAddress(ipaddress.ip_address("10.0.0.1"))
-URI = x509.UniformResourceIdentifier("https://n1/")
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def subject(*common_names, groups=(), uid=""):
-    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-    if uid:
-        attributes.append(x509.NameAttribute(UID, uid))
-    attributes += [x509.NameAttribute(NameOID.COMMON_NAME, name) for name in common_names]
-    return x509.Name(attributes)
-
-
-def encoded_request(name, names=(), key=KEY):
-    builder = x509.CertificateSigningRequestBuilder().subject_name(name)
-    if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-    return base64.b64encode(builder.sign(key, algorithm).public_bytes(Encoding.PEM)).decode()
-
-
-def spec_of(signer, name, names=(), usages=CLIENT_USAGES, **fields):
-    request = encoded_request(name, names)
-    signer = signer if "/" in signer else f"kubernetes.io/{signer}"
-    return {"request": request, "signerName": signer, "usages": list(usages), **fields}
-
-
-def write_ca(folder, key=None, *, days=3650, now=NOW, name="test-ca"):
-    """The files of a certificate authority in a new folder."""
-    folder.mkdir()
-    key = key or ec.generate_private_key(ec.SECP256R1())
-    issuer = subject(name)
-    builder = x509.CertificateBuilder(
-        issuer_name=issuer,
-        subject_name=issuer,
-        public_key=key.public_key(),
-        serial_number=x509.random_serial_number(),
-        not_valid_before=now - timedelta(days=1),
-        not_valid_after=now + timedelta(days=days),
-    ).add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-    algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-    files = Pair(certificate=folder / "ca.crt", key=folder / "ca.key")
-    files.certificate.write_bytes(builder.sign(key, algorithm).public_bytes(Encoding.PEM))
-    files.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return files
 
 
 @pytest.fixture(scope="module")
@@ -140,10 +94,6 @@ def certificate_of(request):
     return x509.load_pem_x509_certificate(base64.b64decode(request["status"]["certificate"]))
 
 
-def extension(certificate, kind):
-    return certificate.extensions.get_extension_for_class(kind).value
-
-
 def test_signed(signing, authority):
     """An approved request is signed: its subject without attributes that the signer has not
     checked, its usages, no CA, the requested duration."""
@@ -197,6 +147,38 @@ def test_refused(signing):
     assert condition["lastUpdateTime"]
 
 
+def der(tag, *contents):
+    """An element of DER; its content is that of a list of elements."""
+    content = b"".join(contents)
+    length = len(content)
+    return bytes((tag, length) if length < 128 else (tag, 0x81, length)) + content
+
+
+def hostile_request():
+    """A signed request whose common name is a BIT STRING, which no Name may be."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(subject("@name"))
+    info = builder.sign(KEY, hashes.SHA256()).tbs_certrequest_bytes
+    info = info.replace(b"\x0c\x05@name", b"\x03\x05\x00name")
+    signature = KEY.sign(info, ec.ECDSA(hashes.SHA256()))
+    algorithm = bytes.fromhex("300a06082a8648ce3d040302")
+    content = der(0x30, info, algorithm, der(0x03, b"\x00", signature))
+    body = base64.encodebytes(content).decode()
+    text = f"-----BEGIN CERTIFICATE REQUEST-----\n{body}-----END CERTIFICATE REQUEST-----\n"
+    return base64.b64encode(text.encode()).decode()
+
+
+def test_hostile_subject(signing):
+    """A subject that cannot be read is refused, or the request fails; nothing is retried."""
+    fields = {"request": hostile_request()}
+    spec = spec_of(CLIENT, subject("a")) | fields
+    response = signing.post(REQUESTS, {"metadata": {"name": "hostile"}, "spec": spec})
+    assert (response.status, "failed to parse CSR" in response.message) == (403, True)
+    create(signing, "hostile", spec_of(SERVING, subject("a"), usages=SERVING_USAGES) | fields)
+    decide(signing, "hostile")
+    request = wait_until(signing, REQUESTS, "hostile", has_type("Failed"))
+    assert request["status"]["conditions"][1]["message"].startswith("unable to parse csr: ")
+
+
 def test_masters(signing):
     """No request may name the group system:masters; the message is kube-apiserver's."""
     spec = spec_of(CLIENT, subject("a", groups=("system:masters",)))
@@ -205,127 +187,6 @@ def test_masters(signing):
     assert response.message.endswith(
         "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
     )
-
-
-RULES = [
-    (CLIENT, subject("a"), (), CLIENT_USAGES, ""),
-    (CLIENT, subject("a"), (), ("client auth",), ""),
-    (CLIENT, subject("a"), (DNS,), ("client auth", "key encipherment"), ""),
-    (CLIENT, subject("a"), (), ("digital signature",),
-     "missing required usage for client certificate: client auth"),
-    (CLIENT, subject("a"), (), ("client auth", "cert sign"),
-     "invalid usage for client certificate: cert sign"),
-    (KUBELET, subject(NODE, groups=(NODES,)), (), CLIENT_USAGES, ""),
-    (KUBELET, subject(NODE, groups=(NODES,)), (), (*CLIENT_USAGES, "key encipherment"), ""),
-    (KUBELET, subject(NODE), (), CLIENT_USAGES, "subject organization is not system:nodes"),
-    (KUBELET, subject(NODE, groups=(NODES, "x")), (), CLIENT_USAGES,
-     "subject organization is not system:nodes"),
-    (KUBELET, subject("n1", groups=(NODES,)), (), CLIENT_USAGES,
-     "subject common name does not begin with system:node:"),
-    (KUBELET, subject(NODE, "n1", groups=(NODES,)), (), CLIENT_USAGES,
-     "subject common name does not begin with system:node:"),
-    (KUBELET, subject(NODE, groups=(NODES,)), (DNS,), CLIENT_USAGES,
-     "DNS subjectAltNames are not allowed"),
-    (KUBELET, subject(NODE, groups=(NODES,)), (MAIL,), CLIENT_USAGES,
-     "Email subjectAltNames are not allowed"),
-    (KUBELET, subject(NODE, groups=(NODES,)), (ADDRESS,), CLIENT_USAGES,
-     "IP subjectAltNames are not allowed"),
-    (KUBELET, subject(NODE, groups=(NODES,)), (URI,), CLIENT_USAGES,
-     "URI subjectAltNames are not allowed"),
-    (KUBELET, subject(NODE, groups=(NODES,)), (), ("client auth",),
-     "usages did not match [client auth digital signature key encipherment]"),
-    (SERVING, subject(NODE, groups=(NODES,)), (DNS,), SERVING_USAGES, ""),
-    (SERVING, subject(NODE, groups=(NODES,)), (ADDRESS,), ("server auth", "digital signature"), ""),
-    (SERVING, subject(NODE, groups=(NODES,)), (), SERVING_USAGES,
-     "DNS or IP subjectAltName is required"),
-    (SERVING, subject(NODE, groups=(NODES,)), (DNS, MAIL), SERVING_USAGES,
-     "Email subjectAltNames are not allowed"),
-    (SERVING, subject(NODE, groups=(NODES,)), (DNS, URI), SERVING_USAGES,
-     "URI subjectAltNames are not allowed"),
-    (SERVING, subject(NODE, groups=("x",)), (DNS,), SERVING_USAGES,
-     "subject organization is not system:nodes"),
-    (SERVING, subject("n1", groups=(NODES,)), (DNS,), SERVING_USAGES,
-     "subject common name does not begin with system:node:"),
-    (SERVING, subject(NODE, groups=(NODES,)), (DNS,), CLIENT_USAGES,
-     "usages did not match [digital signature key encipherment server auth]"),
-    ("legacy-unknown", subject("a"), (MAIL,), ("cert sign", "any"), ""),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("signer", "name", "names", "usages", "problem"), RULES)
-def test_rules(signer, name, names, usages, problem):
-    """Each signer has the rules, and the words, of kube-controller-manager."""
-    spec = spec_of(signer, name, names, usages)
-    request = signer_rules.read_request(spec)
-    if not problem:
-        signer_rules.check_request(spec["signerName"], request)
-        return
-    with pytest.raises(signer_rules.InvalidRequest) as caught:
-        signer_rules.check_request(spec["signerName"], request)
-    assert str(caught.value) == problem
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        ec.generate_private_key(ec.SECP384R1()),
-        ed25519.Ed25519PrivateKey.generate(),
-        rsa.generate_private_key(65537, 2048),
-    ],
-    ids=["P-384", "Ed25519", "RSA"],
-)
-def test_authorities(key, tmp_path):
-    """A CA may have any type of key; alternative names, of four kinds, are kept."""
-    files = write_ca(tmp_path / "ca", key)
-    names = (URI, ADDRESS, x509.RegisteredID(UID), MAIL, DNS)
-    spec = spec_of("legacy-unknown", subject("a"), names, ("any", "s/mime", "crl sign"))
-    pem = sign_request(files, spec, timedelta(days=1), NOW)
-    certificate = x509.load_pem_x509_certificate(pem)
-    certificate.verify_directly_issued_by(load_authority(files).certificate)
-    assert list(extension(certificate, x509.SubjectAlternativeName)) == [DNS, MAIL, ADDRESS, URI]
-    purposes = [each.dotted_string for each in extension(certificate, x509.ExtendedKeyUsage)]
-    assert purposes == ["2.5.29.37.0", "1.3.6.1.5.5.7.3.4"]
-    assert certificate.not_valid_after_utc == NOW + timedelta(days=1, minutes=-5)
-
-
-def test_expiry(tmp_path):
-    """No certificate outlives its CA; an expired CA signs nothing."""
-    files = write_ca(tmp_path / "ca", days=2)
-    spec = spec_of(CLIENT, subject("a"))
-    pem = sign_request(files, spec, timedelta(days=300), NOW)
-    certificate = x509.load_pem_x509_certificate(pem)
-    assert certificate.not_valid_after_utc == NOW + timedelta(days=2)
-    with pytest.raises(ValueError, match="the signer has expired"):
-        sign_request(files, spec, timedelta(days=1), NOW + timedelta(days=2))
-
-
-def test_files(tmp_path):
-    """An unusable CA is refused at start in kube-controller-manager's words."""
-    files, other = write_ca(tmp_path / "1"), write_ca(tmp_path / "2")
-    two = tmp_path / "two"
-    two.write_bytes(files.certificate.read_bytes() * 2)
-    for certificate, key, problem in (
-        (files.certificate, other.key, "doesn't match parent's PublicKey"),
-        (two, files.key, "expected 1 certificate, found 2"),
-        (tmp_path / "none", files.key, "error reading CA cert file"),
-        (files.certificate, files.certificate, "error reading CA key file"),
-    ):
-        config = Config(
-            cluster_signing_kubelet_client_cert_file=certificate,
-            cluster_signing_kubelet_client_key_file=key,
-        )
-        with pytest.raises(ValueError, match=problem) as caught:
-            check_signing_files(config)
-        prefix = "failed to start kubernetes.io/kube-apiserver-client-kubelet certificate "
-        assert str(caught.value).startswith(prefix)
-    both = Config(
-        cluster_signing_cert_file=files.certificate,
-        cluster_signing_key_file=files.key,
-        cluster_signing_legacy_unknown_cert_file=files.certificate,
-        cluster_signing_legacy_unknown_key_file=files.key,
-    )
-    with pytest.raises(ValueError, match="default and per controller certs at the same time"):
-        check_signing_files(both)
 
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

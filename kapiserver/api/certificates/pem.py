@@ -19,6 +19,8 @@ _BLOCK = re.compile(
     r"^-----BEGIN ([^\n]*?)-----[ \t\r]*\n((?:(?!-----)[^\n]*\n)*)-----END \1-----[ \t\r]*$",
     re.MULTILINE,
 )
+COMMON_NAME, ORGANIZATION = "2.5.4.3", "2.5.4.10"
+"""Object identifiers of attributes of a subject."""
 _MALFORMED_REQUEST = "asn1: structure error: malformed certificate request"
 
 
@@ -52,6 +54,18 @@ def parse_certificate(block: Block) -> Certificate | None:
         return x509.load_der_x509_certificate(block.content)
     except (ValueError, x509.InvalidVersion):
         return None
+
+
+def subject_values(certificate: Certificate | CertificateSigningRequest, oid: str) -> list[str]:
+    """Return the values of one attribute of the subject, such as the organizations. Raises
+    ValueError for a subject with an attribute of a wrong type."""
+    from cryptography import x509
+
+    try:
+        attributes = certificate.subject.get_attributes_for_oid(x509.ObjectIdentifier(oid))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    return [str(attribute.value) for attribute in attributes]
 
 
 def is_authority(certificate: Certificate) -> bool:

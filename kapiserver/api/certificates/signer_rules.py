@@ -63,14 +63,14 @@ def read_request(spec: Tree) -> RequestContent:
         text = base64.b64decode(spec.get("request") or "").decode("latin-1")
         parsed = pem.parse_signing_request(text)
         names = _alternative_names(parsed)
-        common_names = parsed.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-        organizations = parsed.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
+        common_names = pem.subject_values(parsed, pem.COMMON_NAME)
+        organizations = pem.subject_values(parsed, pem.ORGANIZATION)
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
         raise InvalidRequest(f"unable to parse csr: {error}") from None
     return RequestContent(
         parsed=parsed,
-        common_name=str(common_names[-1].value) if common_names else "",
-        organizations=tuple(str(each.value) for each in organizations),
+        common_name=common_names[-1] if common_names else "",
+        organizations=tuple(organizations),
         names=names,
         usages=tuple(spec.get("usages") or ()),
     )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from kapiserver.api.certificates.pem import COMMON_NAME, alternative_names, subject_values
 from kapiserver.api.names import dns1123_subdomain
 from kapiserver.apiserver.serving.tls_settings import NamedPair, Pair, TLSSettings
 
@@ -89,15 +90,11 @@ def certificate_names(path: Path) -> list[str]:
     """Return the common name, if it is a DNS name, and the DNS names of the first certificate in a
     PEM file."""
     from cryptography import x509  # imported late: slow to load, and rarely needed
-    from cryptography.x509.oid import NameOID
-
-    from kapiserver.api.certificates.pem import alternative_names
 
     certificate = x509.load_pem_x509_certificates(path.read_bytes())[0]
-    common_names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    names = [str(each.value) for each in common_names[-1:]]
+    common_names = subject_values(certificate, COMMON_NAME)[-1:]
     dns_names, _ = alternative_names(certificate)
-    return [*filter(_is_domain, names), *dns_names]
+    return [*filter(_is_domain, common_names), *dns_names]
 
 
 def _is_domain(name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 
 from kapiserver.api.accessors import value_at
+from kapiserver.api.certificates import pem
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.authentication.user import MASTERS
@@ -22,14 +23,10 @@ async def validate(
     """Raise Forbidden for the group, or for a request that cannot be parsed."""
     if new is None or value_at(new, "spec", "signerName") != _SIGNER:
         return
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
     try:
-        pem = base64.b64decode(value_at(new, "spec", "request") or "")
-        request = x509.load_pem_x509_csr(pem)
-        groups = request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        text = base64.b64decode(value_at(new, "spec", "request") or "").decode("latin-1")
+        groups = pem.subject_values(pem.parse_signing_request(text), pem.ORGANIZATION)
     except ValueError as error:
         raise attributes.forbidden(f"failed to parse CSR: {error}") from None
-    if any(group.value == MASTERS for group in groups):
+    if MASTERS in groups:
         raise attributes.forbidden(f"use of {_SIGNER} signer with {MASTERS} group is not allowed")

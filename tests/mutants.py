@@ -1,0 +1,202 @@
+"""Mutation test: removes one check of the code at a time; a test must fail each time.
+
+    python -m tests.mutants [MODULE...]     prints each mutant that no test notices
+
+A mutant replaces a condition by its negation, by True or by False, drops one clause of `and` or
+`or`, or changes what a function returns: the negation of a truth value, the opposite of a constant.
+Each runs in a forked process, in which the code objects of the functions are replaced, so that all
+importers have the mutant.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import importlib
+import inspect
+import os
+import signal
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+AUTHORIZATION = "kapiserver.apiserver.authorization"
+MODULES = (
+    f"{AUTHORIZATION}.privileged_group",
+    f"{AUTHORIZATION}.union",
+    f"{AUTHORIZATION}.rbac_rules",
+    f"{AUTHORIZATION}.rbac_index",
+    f"{AUTHORIZATION}.rbac",
+    "kapiserver.apiserver.admission.role_escalation",
+    "kapiserver.apiserver.filters.authorization",
+)
+TESTS = ("tests/apiserver/test_rbac_tables.py", "tests/apiserver/test_rbac.py")
+"""The quick tests first: the first failure ends the run of a mutant."""
+SECONDS = 120
+"""The longest run of one mutant; one that loops is noticed."""
+_QUANTIFIERS = {"any": "all", "all": "any"}
+OPPOSITES = {"_ALLOW": "_NO_OPINION", "_NO_OPINION": "_ALLOW"}
+
+
+class Mutant(NamedTuple):
+    """One change of a module, and the source that shows it."""
+
+    module: str
+    line: int
+    change: str
+    tree: ast.Module
+
+
+def mutants(module: str) -> Iterator[Mutant]:
+    """Yield every mutant of a module."""
+    file = importlib.import_module(module).__file__
+    assert file is not None
+    tree = ast.parse(Path(file).read_text())
+    for index, node in enumerate(ast.walk(tree)):
+        for number in range(len(list(_replacements(node)))):
+            mutated = copy.deepcopy(tree)
+            target = list(ast.walk(mutated))[index]
+            before = ast.unparse(target).partition("\n")[0]
+            field, position, replacement = list(_replacements(target))[number]
+            old = getattr(target, field)
+            shown = old if position is None else old[position]
+            if position is None:
+                setattr(target, field, replacement)
+            else:
+                old[position] = replacement
+            after = f"{ast.unparse(shown)} -> {ast.unparse(replacement)}"
+            ast.fix_missing_locations(mutated)
+            line = getattr(shown, "lineno", 0)
+            yield Mutant(module, line, f"{before.strip()}: {after}", mutated)
+
+
+_Replacement = tuple[str, int | None, ast.expr]
+
+
+def _replacements(node: ast.AST) -> Iterator[_Replacement]:
+    """Yield the field, the position in it and the new expression of each mutation of a node."""
+    if isinstance(node, ast.If | ast.IfExp | ast.While):
+        yield from _truths("test", None, node.test)
+    elif isinstance(node, ast.comprehension):
+        for position, condition in enumerate(node.ifs):
+            yield from _truths("ifs", position, condition)
+    elif isinstance(node, ast.Return) and node.value is not None:
+        yield from _returns(node.value)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) in _QUANTIFIERS:
+        yield "func", None, ast.Name(_QUANTIFIERS[ast.unparse(node.func)], ast.Load())
+    if isinstance(node, ast.BoolOp):
+        for position, clause in enumerate(node.values):
+            if not _is_default(node, position):
+                neutral = isinstance(node.op, ast.And)
+                yield "values", position, ast.copy_location(ast.Constant(neutral), clause)
+
+
+def _is_default(node: ast.BoolOp, position: int) -> bool:
+    """Whether a clause is a default such as `or ()`, or what it stands in for."""
+    last = node.values[-1]
+    empty = isinstance(last, ast.Tuple | ast.List | ast.Dict) and not ast.unparse(last).strip(
+        "()[]{}"
+    )
+    return isinstance(node.op, ast.Or) and (
+        empty or (isinstance(last, ast.Constant) and not last.value)
+    )
+
+
+def _truths(field: str, position: int | None, condition: ast.expr) -> Iterator[_Replacement]:
+    yield field, position, ast.UnaryOp(ast.Not(), condition)
+    yield field, position, ast.Constant(True)
+    yield field, position, ast.Constant(False)
+
+
+def _returns(value: ast.expr) -> Iterator[_Replacement]:
+    if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+        yield "value", None, ast.Constant(not value.value)
+    elif isinstance(value, ast.Compare | ast.BoolOp) or _is_call_of_truth(value):
+        yield "value", None, ast.UnaryOp(ast.Not(), value)
+        yield "value", None, ast.Constant(True)
+        yield "value", None, ast.Constant(False)
+    elif isinstance(value, ast.Name) and value.id in OPPOSITES:
+        yield "value", None, ast.Name(OPPOSITES[value.id], ast.Load())
+
+
+def _is_call_of_truth(value: ast.expr) -> bool:
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Name)
+        and value.func.id in ("any", "all", "bool")
+    )
+
+
+def install(mutant: Mutant) -> None:
+    """Replace the code of the functions of a loaded module."""
+    module = sys.modules[mutant.module]
+    code = compile(mutant.tree, module.__file__ or "", "exec")
+    _install(code, vars(module))
+
+
+def _install(code: types.CodeType, names: dict[str, object]) -> None:
+    for constant in code.co_consts:
+        if not isinstance(constant, types.CodeType):
+            continue
+        present = inspect.unwrap(found) if callable(found := names.get(constant.co_name)) else None
+        if isinstance(present, types.FunctionType):
+            present.__code__ = constant
+        elif isinstance(present, type):
+            _install(constant, _members(present))
+
+
+def _members(owner: type) -> dict[str, object]:
+    """The functions of a class; those of its properties by the property's name."""
+    return {
+        name: member.fget if isinstance(member, property) else member
+        for name, member in vars(owner).items()
+    }
+
+
+def is_noticed(mutant: Mutant, tests: Sequence[str]) -> bool:
+    """Whether a test fails with the mutant, or does not end."""
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        return os.waitstatus_to_exitcode(status) != 0
+    signal.alarm(SECONDS)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    code = 2
+    with contextlib.suppress(BaseException):
+        install(mutant)
+        code = run_tests(tests)
+    os._exit(code)
+
+
+def run_tests(tests: Sequence[str]) -> int:
+    """Return the exit code of pytest, which stops at the first failure."""
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]))
+
+
+def survivors(modules: Sequence[str], tests: Sequence[str] = TESTS) -> tuple[int, list[Mutant]]:
+    """Return the number of mutants of the modules, and those that no test notices. Raises
+    RuntimeError if the tests fail without a mutant."""
+    if run_tests(tests):  # loads what the tests need, so that each child starts quickly
+        raise RuntimeError("the tests fail without a mutant")
+    count, unnoticed = 0, []
+    for module in modules:
+        for mutant in mutants(module):
+            count += 1
+            if not is_noticed(mutant, tests):
+                unnoticed.append(mutant)
+                name = mutant.module.rpartition(".")[2]
+                print(f"{name}:{mutant.line}: {mutant.change}", flush=True)
+    return count, unnoticed
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1:] or MODULES
+    total, left_over = survivors(chosen)
+    print(f"{total} mutants, {len(left_over)} survivors")

@@ -26,8 +26,8 @@ from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authentication.user import APISERVER, User
-from kapiserver.apiserver.authorization.authorizer import Authorizer
-from kapiserver.apiserver.authorization.modes import make_authorization
+from kapiserver.apiserver.authorization.authorizer import Authorizer, ManagedAuthorizer
+from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import CallGroup, Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
@@ -249,9 +249,10 @@ async def _start_loops(
 ) -> None:
     app.authentication.start()
     stack.push_async_callback(app.authentication.stop)
-    if app.server.rbac is not None:
-        await app.server.rbac.start()
-        stack.callback(app.server.rbac.stop)
+    authorizer = app.server.authorizer
+    if isinstance(authorizer, ManagedAuthorizer):
+        await authorizer.start()
+        stack.push_async_callback(authorizer.stop)
     await app.server.custom_resources.start()
     stack.callback(app.server.custom_resources.stop)
     classifier = app.server.flow_classifier
@@ -291,13 +292,15 @@ def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> Non
 
 
 def _reload_files(app: App, context: ReloadingContext | None = None) -> None:
-    """Read the certificates, the files of authenticators and, with automatic reload, the encryption
-    configuration again. An unusable file is logged and changes nothing."""
+    """Read certificates, the files of authenticators and authorizers and, with automatic reload,
+    the encryption configuration again. An unusable file is logged and changes nothing."""
     if context is not None:
         context.reload()
     if app.encryption is not None:
         app.encryption.check()
     app.authentication.reload()
+    if isinstance(app.server.authorizer, Authorization):
+        app.server.authorizer.reload()
 
 
 async def _drain(app: App, http: HttpServer) -> None:
@@ -340,9 +343,9 @@ async def build_app(
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, codecs),
     )
-    authorization = make_authorization(config.authorization_mode, stores)
+    authorizer = authorizer or Authorization(config, stores, clock)
     custom_resources = CustomResources(scheme, stores)
-    rbac = None if authorizer else authorization.rbac
+    rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
     authentication = Authentication(
         config, stores, clock, account_tokens, lambda: _apiserver_client(server)
     )
@@ -362,7 +365,7 @@ async def build_app(
         audit=_audit(config, codecs, clock, metrics),
         authenticator=authentication.authenticator,
         service_account_tokens=account_tokens,
-        authorizer=authorizer or authorization.authorizer,
+        authorizer=authorizer,
         rbac=rbac,
         flow_classifier=FlowClassifier(stores),
         memory_limit=MemoryLimit(max_memory(config), clock, free_memory),

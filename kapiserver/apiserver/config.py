@@ -23,6 +23,7 @@ class Config:
     secure_port     None turns HTTPS off; 0 picks a free port
     insecure_port   None turns plain HTTP off; 0 picks a free port; always on the loopback
     cert_dir        None means a temporary directory that is deleted with the server
+    authorization_mode  None means RBAC
     storage         `sqlite:PATH`, `sqlite::memory:` or `etcd:URL,...` (`storage/backends.py`)
     etcd_prefix     prefix of all keys, in every backend
     max_memory      bytes that a process may allocate; None means three quarters of the machine's
@@ -75,7 +76,13 @@ class Config:
     oidc_groups_prefix: str = ""
     oidc_required_claim: tuple[tuple[str, str], ...] = ()
     oidc_signing_algs: tuple[str, ...] = ("RS256",)
-    authorization_mode: tuple[str, ...] = ("RBAC",)
+    authorization_mode: tuple[str, ...] | None = None
+    authorization_config: Path | None = None
+    authorization_policy_file: Path | None = None
+    authorization_webhook_config_file: Path | None = None
+    authorization_webhook_version: str = "v1beta1"
+    authorization_webhook_cache_authorized_ttl: float = 300.0
+    authorization_webhook_cache_unauthorized_ttl: float = 30.0
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
     etcd_prefix: str = "/registry"

@@ -35,7 +35,7 @@ from kapiserver.apiserver.endpoints.subresources import SUBRESOURCES
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.endpoints.watch_frames import bookmark_metadata
 from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, status_of
-from kapiserver.apiserver.request_info import RequestInfo, name_selected
+from kapiserver.apiserver.request_info import RequestInfo, name_selected, selectors_of
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
 from kapiserver.codecs import json
@@ -138,7 +138,7 @@ class InternalResource(ResourceClient):
     async def list_page(self, **parameters: str | int) -> Tree:
         """Return one page of a list, or all of it without a limit."""
         query = _query(parameters)
-        info = self._info("list", name=name_selected(query), is_item=False)
+        info = self._info("list", query=query)
         with _as_status_error(info):
             target = await self._target(info)
             _check_is_object(target)
@@ -158,7 +158,7 @@ class InternalResource(ResourceClient):
         query = _query({**parameters, "watch": 1, "allowWatchBookmarks": 1})
         if resource_version:
             query["resourceVersion"] = [resource_version]
-        info = self._info("watch", name=name_selected(query), is_item=False)
+        info = self._info("watch", query=query)
         with _as_status_error(info):
             target = await self._target(info)
             _check_is_object(target)
@@ -292,7 +292,7 @@ class InternalResource(ResourceClient):
         from kapiserver.apiserver.endpoints.operations.delete import delete_objects
 
         query = _query(parameters)
-        info = self._info("deletecollection")
+        info = self._info("deletecollection", query=query)
         with _as_status_error(info):
             target = await self._target(info)
             list_options = parse_options(self._server, query, "ListOptions")
@@ -306,9 +306,14 @@ class InternalResource(ResourceClient):
     # Helpers of the verbs.
 
     def _info(
-        self, verb: str, name: str = "", subresource: str = "", *, is_item: bool | None = None
+        self, verb: str, name: str = "", subresource: str = "", *, query: Parameters | None = None
     ) -> RequestInfo:
+        """Return the request of a call; one on a collection has a query."""
         version, namespace = self.version, self.namespace
+        is_item = bool(name)
+        fields = labels = ""
+        if query is not None:
+            name, (fields, labels) = name_selected(query), selectors_of(query)
         if self.name == "namespaces" and not version.group:
             namespace = name
         return RequestInfo(
@@ -320,7 +325,9 @@ class InternalResource(ResourceClient):
             resource=self.name,
             name=name,
             subresource=subresource,
-            is_item=bool(name) if is_item is None else is_item,
+            is_item=is_item,
+            field_selector=fields,
+            label_selector=labels,
         )
 
     async def _target(self, info: RequestInfo) -> Target:

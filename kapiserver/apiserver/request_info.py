@@ -39,6 +39,7 @@ class RequestInfo:
     name        of the object; of a list, the name that its field selector requires
     is_item     whether the path names one object, or a subresource of it
     trailing    path segments below the subresource
+    field_selector, label_selector  as in the query of a list, watch or deletecollection
     """
 
     path: str
@@ -51,6 +52,8 @@ class RequestInfo:
     subresource: str = ""
     trailing: tuple[str, ...] = ()
     is_item: bool = False
+    field_selector: str = ""
+    label_selector: str = ""
 
     @property
     def is_resource_request(self) -> bool:
@@ -87,12 +90,14 @@ def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]
         if len(rest) > 2 and rest[2] not in _OF_NAMESPACE_ITSELF:
             rest = rest[2:]
     name = rest[1] if len(rest) > 1 else ""
+    field_selector = label_selector = ""
     if not name and verb in _OF_COLLECTIONS:
         verb = _OF_COLLECTIONS[verb]
         if verb == "list":
             if _asks_to_watch(query):
                 verb = "watch"
             name = name_selected(query)
+        field_selector, label_selector = selectors_of(query)
     return RequestInfo(
         path=path,
         verb=verb,
@@ -104,7 +109,14 @@ def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]
         subresource=rest[2] if len(rest) > 2 else "",
         trailing=tuple(rest[3:]),
         is_item=len(rest) > 1,
+        field_selector=field_selector,
+        label_selector=label_selector,
     )
+
+
+def selectors_of(query: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Return the field selector and the label selector of a query; "" for none."""
+    return (query.get("fieldSelector") or [""])[0], (query.get("labelSelector") or [""])[0]
 
 
 def matches_path(pattern: str, path: str) -> bool:

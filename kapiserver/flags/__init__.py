@@ -8,12 +8,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kapiserver.apiserver.authorization.modes import MODES
 from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
+from kapiserver.flags.authorization import add_authorization_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.values import (
@@ -36,7 +36,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_features(parser.add_argument_group("APIs and features"))
     add_signing_flags(parser.add_argument_group("signing of certificates"))
     add_authentication_flags(parser.add_argument_group("authentication"))
-    _add_authorization(parser.add_argument_group("authorization"))
+    add_authorization_flags(parser.add_argument_group("authorization"))
     audit = parser.add_argument_group("audit")
     add_audit_flags(audit)
     add_audit_webhook_flags(audit)
@@ -123,16 +123,6 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
         help="Kubernetes release to emulate, such as 1.34 or kube=1.34, from "
         f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}: /version reports it, and resources and API "
         f"versions of later releases are not served. Default: 1.{NEWEST_MINOR}.",
-    )  # fmt: skip
-
-
-def _add_authorization(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--authorization-mode", type=names, default=DEFAULTS.authorization_mode, metavar="MODE,...",
-        help="Authorizers to ask, in this order, until one allows or denies a request; if none "
-        "does, it is forbidden. The group system:masters may do everything in each mode. "
-        f"Modes: {', '.join(MODES)}. RBAC asks roles and role bindings; AlwaysAllow lets anonymous "
-        f"users read health and version only. Default: {','.join(DEFAULTS.authorization_mode)}.",
     )  # fmt: skip
 
 

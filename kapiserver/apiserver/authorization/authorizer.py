@@ -1,7 +1,7 @@
 """The contract of authorizers, which decide whether a user may make a request.
 
-To add an authorizer, write a class with these two methods in a module of this package, and add it
-to the union in `kapiserver/app.py`. Mirrors pkg/authorization/authorizer of k8s.io/apiserver.
+To add an authorizer, write a class with these two methods in a module of this package, and add a
+row to the factories in `modes.py`. Mirrors pkg/authorization/authorizer of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request_info import RequestInfo
@@ -27,10 +27,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A verdict and its reason, which the client and the audit log may read."""
+    """A verdict and its reason, which the client and the audit log may read; `error` says why an
+    authorizer could not decide."""
 
     verdict: Verdict
     reason: str = ""
+    error: str = ""
 
     @property
     def allowed(self) -> bool:
@@ -62,3 +64,14 @@ class Authorizer(Protocol):
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
         """List the rights of the user in the namespace, for SelfSubjectRulesReview."""
+
+
+@runtime_checkable
+class ManagedAuthorizer(Authorizer, Protocol):
+    """An authorizer that follows objects, or holds connections."""
+
+    async def start(self) -> None:
+        """Begin; return when requests can be decided on. Raises StorageError."""
+
+    async def stop(self) -> None:
+        """End, and close connections. Idempotent."""

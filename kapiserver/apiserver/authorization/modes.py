@@ -1,49 +1,174 @@
-"""The authorization modes, by the names that --authorization-mode takes.
+"""The authorizers of one server, in order: those that its settings turn on.
 
-To add a mode, write an authorizer in a module of this package and add a row to `_FACTORIES`.
+To add a mode, write an authorizer in a module of this package, add a row to `_FACTORIES` and its
+name to MODES in `settings.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.always_deny import AlwaysDeny
-from kapiserver.apiserver.authorization.authorizer import Authorizer
+from kapiserver.apiserver.authorization.authorizer import (
+    Authorizer,
+    Decision,
+    ManagedAuthorizer,
+    Rules,
+)
 from kapiserver.apiserver.authorization.privileged_group import PrivilegedGroup
 from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
 from kapiserver.apiserver.authorization.rbac_index import RbacIndex
+from kapiserver.apiserver.authorization.settings import NODE, RBAC, WEBHOOK, read_settings
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.store_registry import StoreRegistry
+
+_log = logging.getLogger(__name__)
+
+RELOAD_SECONDS = 60.0
+"""Between two looks at the configuration file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Authorization:
-    """The authorizers of one server: their union, and RBAC's if that mode is on."""
+class Parts:
+    """What authorizers are made of."""
 
-    authorizer: Authorizer
-    rbac: RbacAuthorizer | None = None
+    config: Config
+    stores: StoreRegistry
+    clock: Clock
 
 
-_FACTORIES: Mapping[str, Callable[[StoreRegistry], Authorizer]] = {
-    "AlwaysAllow": lambda _stores: AllowAuthenticated(),
-    "AlwaysDeny": lambda _stores: AlwaysDeny(),
-    "RBAC": lambda stores: RbacAuthorizer(RbacIndex(stores)),
+def _abac(parts: Parts, _settings: Tree) -> Authorizer:
+    from kapiserver.apiserver.authorization.abac import AbacAuthorizer, read_policies
+
+    file = parts.config.authorization_policy_file
+    if file is None:
+        raise BadConfiguration("the authorizer ABAC needs --authorization-policy-file")
+    return AbacAuthorizer(read_policies(file))
+
+
+def _webhook(parts: Parts, settings: Tree) -> Authorizer:
+    # Loaded when they are configured: they load an HTTP client.
+    from kapiserver.apiserver.authorization.webhook import WebhookAuthorizer
+    from kapiserver.apiserver.durations import parse_duration
+    from kapiserver.apiserver.webhooks.kubeconfig import read_kubeconfig
+
+    webhook = settings["webhook"]
+    file = webhook["connectionInfo"].get("kubeConfigFile")
+    if not file:
+        raise BadConfiguration(
+            "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and "
+            "KUBERNETES_SERVICE_PORT must be defined"
+        )
+    client = read_kubeconfig(
+        Path(file),
+        parts.clock,
+        what="authorization webhook",
+        timeout=parse_duration(webhook["timeout"]) or 0.0,
+    )
+    return WebhookAuthorizer(client, settings["name"], webhook, parts.clock)
+
+
+_FACTORIES: Mapping[str, Callable[[Parts, Tree], Authorizer]] = {
+    "ABAC": _abac,
+    "AlwaysAllow": lambda _parts, _settings: AllowAuthenticated(),
+    "AlwaysDeny": lambda _parts, _settings: AlwaysDeny(),
+    "RBAC": lambda parts, _settings: RbacAuthorizer(RbacIndex(parts.stores)),
+    "Webhook": _webhook,
 }
-MODES = tuple(sorted(_FACTORIES))
 
 
-def make_authorization(modes: Sequence[str], stores: StoreRegistry) -> Authorization:
-    """Return the union of an authorizer for system:masters and those of the modes, in order. Raises
-    ValueError for a mode that is unknown or named twice, or if no mode is named."""
-    if not modes:
-        raise ValueError("at least one authorization-mode must be passed")
-    for mode in modes:
-        if mode not in _FACTORIES:
-            raise ValueError(f'authorization-mode "{mode}" is not a valid mode')
-        if modes.count(mode) > 1:
-            raise ValueError(f'authorization-mode "{mode}" is specified more than once')
-    authorizers = [_FACTORIES[mode](stores) for mode in modes]
-    rbac = next((each for each in authorizers if isinstance(each, RbacAuthorizer)), None)
-    return Authorization(authorizer=UnionAuthorizer([PrivilegedGroup(), *authorizers]), rbac=rbac)
+class Authorization(ManagedAuthorizer):
+    """The authorizers of one server, after that of system:masters; between `start` and `stop` a
+    changed configuration file is read again every minute.
+
+    rbac    RBAC's authorizer, None if that mode is off
+    """
+
+    def __init__(self, config: Config, stores: StoreRegistry, clock: Clock) -> None:
+        """Read the settings. Raises ValueError, BadConfiguration."""
+        self._parts = Parts(config=config, stores=stores, clock=clock)
+        self._settings = read_settings(config)
+        self._authorizers = self._make(self._settings, {})
+        self._union = _union(self._authorizers)
+        self._replaced: list[Authorizer] = []
+        """Webhooks of earlier configurations, which may still answer requests."""
+        self._timer: Timer | None = None
+        rbac = self._authorizers.get(RBAC)
+        self.rbac = rbac if isinstance(rbac, RbacAuthorizer) else None
+
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        """Return the decision of the first authorizer that has an opinion."""
+        return await self._union.authorize(user, info)
+
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        """Return the rules of all authorizers."""
+        return await self._union.rules_for(user, namespace)
+
+    async def start(self) -> None:
+        """Start the authorizers. Raises StorageError."""
+        for each in self._authorizers.values():
+            if isinstance(each, ManagedAuthorizer):
+                await each.start()
+        self._schedule()
+
+    async def stop(self) -> None:
+        """Stop the authorizers. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for each in (*self._authorizers.values(), *self._replaced):
+            if isinstance(each, ManagedAuthorizer):
+                await each.stop()
+
+    def reload(self) -> None:
+        """Read the configuration file again, and use what changed. An unusable file is logged and
+        changes nothing."""
+        if self._parts.config.authorization_config is None:
+            return
+        try:
+            settings = read_settings(self._parts.config)
+            if settings == self._settings:
+                return
+            authorizers = self._make(settings, self._authorizers)
+        except ValueError as error:
+            _log.error("the changed authorization configuration is not used: %s", error)
+            return
+        self._replaced += [
+            each for name, each in self._authorizers.items() if name not in authorizers
+        ]
+        self._settings, self._authorizers = settings, authorizers
+        self._union = _union(authorizers)
+
+    def _make(self, settings: Tree, present: Mapping[str, Authorizer]) -> dict[str, Authorizer]:
+        """Return authorizers by type, those of webhooks by their settings; those present are used
+        again. Raises BadConfiguration, also if Node or RBAC would be added or removed."""
+        authorizers: dict[str, Authorizer] = {}
+        for each in settings["authorizers"]:
+            key = repr(each) if each["type"] == WEBHOOK else each["type"]
+            authorizers[key] = present.get(key) or _FACTORIES[each["type"]](self._parts, each)
+        for mode in (NODE, RBAC):
+            if present and (mode in present) != (mode in authorizers):
+                raise BadConfiguration(f"the authorizer {mode} cannot be added or removed")
+        return authorizers
+
+    def _schedule(self) -> None:
+        if self._parts.config.authorization_config is not None:
+            self._timer = self._parts.clock.call_later(RELOAD_SECONDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self.reload()
+        self._schedule()
+
+
+def _union(authorizers: Mapping[str, Authorizer]) -> UnionAuthorizer:
+    return UnionAuthorizer([PrivilegedGroup(), *authorizers.values()])

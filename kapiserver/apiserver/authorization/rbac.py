@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorization.authorizer import (
+    Decision,
+    ManagedAuthorizer,
+    Rules,
+    Verdict,
+)
 from kapiserver.apiserver.authorization.rbac_index import RbacIndex, RoleKey
 from kapiserver.apiserver.request_info import RequestInfo
 
@@ -18,7 +23,7 @@ _GROUP = "rbac.authorization.k8s.io"
 _RESOURCES = {"Role": "role", "ClusterRole": "clusterrole"}
 
 
-class RbacAuthorizer:
+class RbacAuthorizer(ManagedAuthorizer):
     """Authorizes by the roles and bindings of an index. It never denies."""
 
     def __init__(self, index: RbacIndex) -> None:
@@ -28,7 +33,7 @@ class RbacAuthorizer:
         """Follow roles and bindings; return when all are known. Raises StorageError."""
         await self.index.start()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Follow them no longer. Idempotent."""
         self.index.stop()
 

@@ -17,15 +17,18 @@ class UnionAuthorizer:
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
         """Return the first decision that is not NO_OPINION; otherwise NO_OPINION with the reasons
-        of all authorizers, one a line."""
-        reasons = []
+        of all authorizers, one a line, and their errors."""
+        reasons, errors = [], []
         for authorizer in self._authorizers:
             decision = await authorizer.authorize(user, info)
             if decision.verdict is not Verdict.NO_OPINION:
                 return decision
             if decision.reason:
                 reasons.append(decision.reason)
-        return Decision(verdict=Verdict.NO_OPINION, reason="\n".join(reasons))
+            if decision.error:
+                errors.append(decision.error)
+        error = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
+        return Decision(verdict=Verdict.NO_OPINION, reason="\n".join(reasons), error=error)
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
         """Return the rules of all authorizers together."""

@@ -18,6 +18,10 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.user import User, user_info
+from kapiserver.apiserver.authorization.access_review import (
+    field_selector_text,
+    label_selector_text,
+)
 from kapiserver.apiserver.authorization.authorizer import Verdict
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
@@ -146,6 +150,8 @@ async def _access(server: Server, review: Tree, user: User) -> Tree:
         status["denied"] = True
     if decision.reason:
         status["reason"] = decision.reason
+    if decision.error:
+        status["evaluationError"] = decision.error
     return {**review, "status": status}
 
 
@@ -166,6 +172,8 @@ def reviewed_request(spec: Tree) -> RequestInfo:
         subresource=resource_attributes.get("subresource") or "",
         name=resource_attributes.get("name") or "",
         is_item=bool(resource_attributes.get("name")),
+        field_selector=field_selector_text(resource_attributes.get("fieldSelector") or {}),
+        label_selector=label_selector_text(resource_attributes.get("labelSelector") or {}),
     )
 
 

@@ -1,0 +1,73 @@
+"""The AuthorizationConfiguration of a server: the file of `--authorization-config`, or the one that
+the other flags of authorization stand for.
+
+Mirrors pkg/kubeapiserver/options/authorization.go of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.config import Config
+
+ABAC, NODE, RBAC, WEBHOOK = "ABAC", "Node", "RBAC", "Webhook"
+DEFAULT_MODES = (RBAC,)
+MODES = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
+
+
+def read_settings(config: Config) -> Tree:
+    """Return the configuration: its `authorizers`, each with a type. Raises ValueError for flags
+    that contradict each other, BadConfiguration for an unusable file."""
+    if config.authorization_config is None:
+        return _of_flags(config)
+    if (config.authorization_mode, config.authorization_webhook_config_file) != (None, None):
+        raise ValueError(
+            "--authorization-config can not be specified when --authorization-mode or "
+            "--authorization-webhook-* flags are defined"
+        )
+    from kapiserver.apiserver.authorization.configuration import (  # loads a YAML parser
+        read_authorization_configuration,
+    )
+
+    return read_authorization_configuration(config.authorization_config, frozenset(MODES))
+
+
+def _of_flags(config: Config) -> Tree:
+    modes = DEFAULT_MODES if config.authorization_mode is None else config.authorization_mode
+    if not modes:
+        raise ValueError("at least one authorization-mode must be passed")
+    _check_modes(config, modes)
+    return {"authorizers": [_authorizer(config, mode) for mode in modes]}
+
+
+def _check_modes(config: Config, modes: tuple[str, ...]) -> None:
+    for mode in modes:
+        if mode not in MODES:
+            raise ValueError(f'authorization-mode "{mode}" is not a valid mode')
+        if modes.count(mode) > 1:
+            raise ValueError(f'authorization-mode "{mode}" is specified more than once')
+    for mode, file, flag in (
+        (ABAC, config.authorization_policy_file, "--authorization-policy-file"),
+        (WEBHOOK, config.authorization_webhook_config_file, "--authorization-webhook-config-file"),
+    ):
+        if mode in modes and file is None:
+            what = "policy" if mode == ABAC else "config"
+            raise ValueError(f"authorization-mode {mode}'s authorization {what} file not passed")
+        if mode not in modes and file is not None:
+            raise ValueError(f"cannot specify {flag} without mode {mode}")
+
+
+def _authorizer(config: Config, mode: str) -> Tree:
+    if mode != WEBHOOK:
+        return {"type": mode, "name": mode.lower()}
+    webhook = {
+        "authorizedTTL": f"{config.authorization_webhook_cache_authorized_ttl:f}s",
+        "unauthorizedTTL": f"{config.authorization_webhook_cache_unauthorized_ttl:f}s",
+        "timeout": "30s",
+        "subjectAccessReviewVersion": config.authorization_webhook_version,
+        "failurePolicy": "NoOpinion",
+        "connectionInfo": {
+            "type": "KubeConfigFile",
+            "kubeConfigFile": str(config.authorization_webhook_config_file),
+        },
+    }
+    return {"type": WEBHOOK, "name": "default", "webhook": webhook}

@@ -116,6 +116,8 @@ class Metrics:
         self.audit_errors: Counter[str] = Counter()
         """By audit backend."""
         self.audit_levels: Counter[str] = Counter()
+        self.audit_rejections = 0
+        """Requests that failed because their event was lost."""
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
         self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
         self.workqueues = WorkQueueMetrics()

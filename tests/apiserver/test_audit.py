@@ -288,6 +288,20 @@ def test_rotation(tmp_path: Path) -> None:
     assert (tmp_path / "audit-notes.log").exists()
 
 
+def test_two_writers(tmp_path: Path) -> None:
+    """Several workers share a file: one that another has renamed gets no more events, so that they
+    are in the files that remain."""
+    path = tmp_path / "audit.log"
+    first, second = (LogFile(str(path), now=lambda: 0.0, max_bytes=30) for _ in range(2))
+    for number in range(10):
+        (first if number % 2 else second).write(b"line %d..\n" % number)
+    first.close()
+    second.close()
+    old_files = sorted(file for file in tmp_path.iterdir() if file != path)
+    assert [file.read_bytes().count(b"\n") for file in old_files] == [3, 3, 3]
+    assert path.read_bytes() == b"line 9..\n"
+
+
 def test_slow_compression(tmp_path: Path) -> None:
     """Nobody who writes waits for the compression of old files, even if it takes for ever."""
     stuck = tmp_path / "audit-2026-01-01T00-00-00.000.log"
@@ -311,6 +325,7 @@ def test_strict(mode: str, status: int, make_server: Any, tmp_path: Path) -> Non
     assert response.status == status
     if status == 500:
         assert response.message == "Internal error occurred: failed to store audit event"
+        assert server.running.app.server.metrics.audit_rejections == 1
 
 
 def test_panic(tmp_path: Path) -> None:

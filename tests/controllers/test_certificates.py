@@ -358,3 +358,32 @@ def test_attest(signing, tmp_path):
     response = signing.post(path, body, headers=headers)
     assert response.status == 403
     assert 'user not permitted to attest for signerName "example.com/a"' in response.message
+
+
+def test_approve_and_sign(signing):
+    """A user who may write the approval or the status of requests also needs the verb `approve` or
+    `sign` on the signer, or on all signers of its domain."""
+    group, path = "certificates.k8s.io", f"{RBAC}/clusterroles"
+    parts = [f"certificatesigningrequests/{name}" for name in ("approval", "status")]
+    writer = {"apiGroups": [group], "resources": parts, "verbs": ["update"]}
+    assert signing.post(path, {"metadata": {"name": "writer"}, "rules": [writer]}).status == 201
+    bind(signing, "amy", "writer")
+    created = create(signing, "verbs", spec_of("example.com/signer", subject("a")))
+    approved = {"conditions": [{"type": "Approved", "status": "True", "reason": "x"}]}
+    headers, url = {"Impersonate-User": "amy"}, f"{REQUESTS}/verbs"
+    failed = {"type": "Failed", "status": "True", "reason": "x"}
+    for verb, part, words in (("approve", "approval", "approve"), ("sign", "status", "sign")):
+        body = signing.get(url).json
+        conditions = (body["status"] or approved).get("conditions") or []
+        new = approved if verb == "approve" else {"conditions": [*conditions, failed]}
+        response = signing.put(f"{url}/{part}", body | {"status": new}, headers=headers)
+        assert response.status == 403
+        message = f'user not permitted to {words} requests with signerName "example.com/signer"'
+        assert message in response.message
+        signers = {"apiGroups": [group], "resources": ["signers"], "verbs": [verb]}
+        rules = [signers | {"resourceNames": ["example.com/*"]}]
+        assert signing.post(path, {"metadata": {"name": verb}, "rules": rules}).status == 201
+        bind(signing, "amy", verb)
+        response = signing.put(f"{url}/{part}", body | {"status": new}, headers=headers)
+        assert response.status == 200, response.body
+    assert created["metadata"]["uid"] == signing.get(url).json["metadata"]["uid"]

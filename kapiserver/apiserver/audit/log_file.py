@@ -67,34 +67,47 @@ class LogFile:
         self._size = self._path.stat().st_size
 
     def write(self, data: bytes) -> None:
-        """Append whole lines. Raises OSError; a line may then be cut."""
-        if self._file is None:
+        """Append whole lines. A file that another process has renamed, such as another worker of
+        this server or logrotate, is left to it. Raises OSError; a line may then be cut."""
+        if self._file is None or self._was_renamed():
+            self._close_file()
             self.open()
         if self._max_bytes and self._size and self._size + len(data) > self._max_bytes:
             self._rotate()
         assert self._file is not None
         self._file.write(data)
-        self._size += len(data)
         if self._path is None:
             self._file.flush()
 
     def close(self) -> None:
         """Close the file, and wait a little for the compression of old ones. Idempotent."""
-        if self._file is not None and self._path is not None:
-            self._file.close()
-        self._file = None
+        self._close_file()
         if self._old_files is not None:
             self._old_files.stop()
             self._old_files = None
 
+    def _close_file(self) -> None:
+        if self._file is not None and self._path is not None:
+            self._file.close()
+        self._file = None
+
+    def _was_renamed(self) -> bool:
+        """Return whether the path leads to another file than the open one; note the size, which
+        grows by what others write too."""
+        if self._path is None or self._file is None:
+            return False
+        stat = os.fstat(self._file.fileno())
+        self._size = stat.st_size
+        try:
+            return not os.path.samestat(stat, self._path.stat())
+        except FileNotFoundError:
+            return True
+
     def _rotate(self) -> None:
         if self._path is None:
             return
-        assert self._file is not None
-        self._file.close()
-        self._file = None
-        ended = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3]
-        self._path.rename(self._path.with_name(f"{self._path.stem}-{ended}{self._path.suffix}"))
+        self._close_file()
+        self._path.rename(self._name_of_old_file(self._path))
         self.open()
         if self._old_files is None:
             self._old_files = OldFiles(
@@ -104,6 +117,16 @@ class LogFile:
                 compress=self._compress,
             )
         self._old_files.tidy(self._now())
+
+    def _name_of_old_file(self, path: Path) -> Path:
+        """Return a path with the present time; another process may have taken it."""
+        now = self._now()
+        while True:
+            ended = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3]
+            old = path.with_name(f"{path.stem}-{ended}{path.suffix}")
+            if not (old.exists() or old.with_name(f"{old.name}{_COMPRESSED}").exists()):
+                return old
+            now += 0.001
 
 
 class OldFiles:

@@ -67,6 +67,7 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
         record = RequestRecord(request, decision, now)
         event = record.event("RequestReceived", now)
         if not await audit.write(event, "RequestReceived", decision.omit_stages):
+            audit.metrics.audit_rejections += 1
             raise InternalError("failed to store audit event")
         if decision.level >= Level.REQUEST:
             request.read_body = _recording_reader(request, record)

@@ -165,6 +165,12 @@ class _ServerCollector(Collector):
             ("level",),
             {(name,): count for name, count in metrics.audit_levels.values.items()},
         )
+        yield _counter(
+            "apiserver_audit_requests_rejected",
+            "Requests that failed because their audit event was lost.",
+            (),
+            {(): metrics.audit_rejections},
+        )
 
     def _admission(self) -> Iterator[Metric]:
         yield _histogram(

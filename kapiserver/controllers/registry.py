@@ -184,6 +184,12 @@ def _csr_cleaner(context: ControllerContext) -> Controller:
     return CSRCleanerController(context)
 
 
+def _authentication_trust(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.authentication_trust import AuthenticationTrustController
+
+    return AuthenticationTrustController(context)
+
+
 def _trust_bundle_publisher(context: ControllerContext) -> Controller:
     from kapiserver.controllers.trust_bundle_publisher import TrustBundlePublisher
 
@@ -198,6 +204,14 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="crd-status-controller",
         factory=_crd_status,
+        user=APISERVER,
+        manager="kube-apiserver",
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="cluster-authentication-trust-controller",
+        factory=_authentication_trust,
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,

@@ -249,11 +249,15 @@ def test_off(make_server):
     assert api.get("/api/v1/namespaces/default/configmaps/c").status == 200
 
 
+DEFAULT_NAMES = set(CONTROLLER_NAMES) - {"token-cleaner-controller"}
+
+
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
-        (["*"], set(CONTROLLER_NAMES)),
-        (["*", "-garbagecollector"], set(CONTROLLER_NAMES) - {"garbage-collector-controller"}),
+        (["*"], DEFAULT_NAMES),
+        (["*", "tokencleaner"], set(CONTROLLER_NAMES)),
+        (["*", "-garbagecollector"], DEFAULT_NAMES - {"garbage-collector-controller"}),
         (["namespace"], {"namespace-controller"}),
         (["namespace-controller", "-namespace"], {"namespace-controller"}),
         (["-*"], set()),
@@ -261,7 +265,8 @@ def test_off(make_server):
     ],
 )
 def test_enabled_controllers(flags, names):
-    """`*` selects all controllers, `-NAME` removes one, and names are kube-controller-manager's."""
+    """`*` selects the default controllers, `-NAME` removes one; names are those of
+    kube-controller-manager."""
     assert enabled_controllers(flags) == names
 
 

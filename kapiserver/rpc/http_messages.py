@@ -19,6 +19,11 @@ from kapiserver.api.types import Tree, Value
 
 _Message = TypeVar("_Message", bound=Message)
 _WELL_KNOWN = "google.protobuf."
+_LIBRARY_ERRORS = (
+    json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""What json_format raises for a value that a well-known type does not allow."""
 _MAX_FLOAT = 3.4028234663852886e38
 
 
@@ -47,7 +52,9 @@ def to_tree(message: Message, take: Callable[[int], None] = lambda _count: None)
             take(len(value))
             tree[field.json_name] = [_to_value(field, item, take) for item in value]
         else:
-            tree[field.json_name] = _to_value(field, value, take)
+            item = _to_value(field, value, take)
+            if item is not None:  # a null of google.protobuf.Value, which means absent here
+                tree[field.json_name] = item
     return tree
 
 
@@ -76,7 +83,10 @@ def _message_to_value(message: Message, take: Callable[[int], None]) -> Value:
         field: Any = message.DESCRIPTOR.fields_by_name["value"]
         return _to_value(field, getattr(message, "value"), take)  # noqa: B009 - a wrapper
     take(message.ByteSize())
-    return json_format.MessageToDict(message)
+    try:
+        return json_format.MessageToDict(message)
+    except _LIBRARY_ERRORS as error:
+        raise ValueError(str(error)) from None
 
 
 def _is_well_known(name: str) -> bool:
@@ -105,7 +115,7 @@ def _fill(message: Message, tree: Tree) -> None:
                 raise ValueError(f"{field.json_name}: must not be set together with {other}")
         try:
             _set(message, field, value)
-        except (ValueError, TypeError, json_format.ParseError) as error:
+        except _LIBRARY_ERRORS as error:
             raise ValueError(f"{field.json_name}: {error}") from None
 
 

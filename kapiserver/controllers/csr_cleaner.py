@@ -1,7 +1,8 @@
-"""Delete old CertificateSigningRequests.
+"""Delete old CertificateSigningRequests and PodCertificateRequests.
 
-A request is deleted one hour after its certificate was issued, or after it was denied or failed,
-24 hours after its creation if nobody decided on it, and when its certificate has expired. Mirrors
+A CertificateSigningRequest is deleted one hour after its certificate was issued, or after it was
+denied or failed, 24 hours after its creation if nobody decided on it, and when its certificate has
+expired; a PodCertificateRequest 15 minutes after its creation. Mirrors
 pkg/controller/certificates/cleaner.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import base64
 from datetime import UTC, datetime, timedelta
 
-from kapiserver.api.accessors import name_of, uid_of, value_at
+from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.columns import parse_time
 from kapiserver.api.types import Tree
 from kapiserver.controllers.certificate_authority import is_expired
@@ -23,27 +24,39 @@ from kapiserver.storage.clock import Timer
 from kapiserver.storage.informer import ObjectChange
 from kapiserver.storage.time_slice import TimeSlice
 
-NAME = "certificatesigningrequest-cleaner-controller"
-POLL_SECONDS = 3600.0
 DECIDED = timedelta(hours=1)
 PENDING = timedelta(hours=24)
+POD_REQUEST = timedelta(minutes=15)
+"""The ages at which requests are deleted."""
 _ALL = "all requests"
 
 
-class CSRCleanerController:
-    """The control loop; its queue holds one item, a check of all requests."""
+class _CleanerController:
+    """Deletes the obsolete objects of a resource; its queue holds one item, a check of them all."""
+
+    controller: str
+    resource: str
+    poll_seconds: float
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._clock = context.server.clock
+        self._resource = context.server.scheme.declared_resource(CERTIFICATES, self.resource)
         self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
+        self._queue: WorkQueue[str] = context.work_queue(
+            self._reconcile, workers=1, name=self.controller
+        )
         self._timer: Timer | None = None
 
+    def is_obsolete(self, request: Tree, now: datetime) -> bool:
+        """Return whether an object is old enough to be deleted."""
+        raise NotImplementedError
+
     async def start(self) -> None:
-        """Check the requests now and every hour."""
-        self._requests = self._subscriptions.add(CERTIFICATES, REQUESTS, _ignore)
-        self._check()
+        """Check the objects now and again and again, if they are served."""
+        if self._context.served_resource(self._resource) is not None:
+            self._requests = self._subscriptions.add(CERTIFICATES, self.resource, _ignore)
+            self._check()
 
     async def stop(self) -> None:
         """End, cancelling a check in progress."""
@@ -54,18 +67,43 @@ class CSRCleanerController:
 
     def _check(self) -> None:
         self._queue.add(_ALL)
-        self._timer = self._clock.call_later(POLL_SECONDS, self._check)
+        self._timer = self._clock.call_later(self.poll_seconds, self._check)
 
     async def _reconcile(self, _item: str) -> None:
         await self._subscriptions.wait_synced()
         now = datetime.fromtimestamp(self._clock.now(), UTC)
-        requests = self._context.resource(str(CERTIFICATES), REQUESTS)
         time_slice = TimeSlice()
         for entry in self._requests.lister.list():
             request = entry.tree()
-            if is_obsolete(request, now):
-                await delete_object(requests, name_of(request), uid=uid_of(request))
+            if self.is_obsolete(request, now):
+                namespace = namespace_of(request)
+                requests = self._context.served_resource(self._resource, namespace=namespace)
+                if requests is not None:
+                    await delete_object(requests, name_of(request), uid=uid_of(request))
             await time_slice.yield_if_expired()
+
+
+class CSRCleanerController(_CleanerController):
+    """Deletes CertificateSigningRequests."""
+
+    controller = "certificatesigningrequest-cleaner-controller"
+    resource = REQUESTS
+    poll_seconds = 3600.0
+
+    def is_obsolete(self, request: Tree, now: datetime) -> bool:
+        return is_obsolete(request, now)
+
+
+class PodCertificateRequestCleaner(_CleanerController):
+    """Deletes PodCertificateRequests."""
+
+    controller = "podcertificaterequest-cleaner-controller"
+    resource = "podcertificaterequests"
+    poll_seconds = 300.0
+
+    def is_obsolete(self, request: Tree, now: datetime) -> bool:
+        created = parse_time(value_at(request, "metadata", "creationTimestamp"))
+        return created is not None and now - created >= POD_REQUEST
 
 
 def _ignore(_change: ObjectChange) -> None:

@@ -190,6 +190,12 @@ def _authentication_trust(context: ControllerContext) -> Controller:
     return AuthenticationTrustController(context)
 
 
+def _pod_certificate_request_cleaner(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.csr_cleaner import PodCertificateRequestCleaner
+
+    return PodCertificateRequestCleaner(context)
+
+
 def _trust_bundle_publisher(context: ControllerContext) -> Controller:
     from kapiserver.controllers.trust_bundle_publisher import TrustBundlePublisher
 
@@ -277,6 +283,11 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         aliases=("csrcleaner",),
         factory=_csr_cleaner,
         user=_account("certificate-controller"),
+    ),
+    ControllerDescriptor(
+        name="podcertificaterequest-cleaner-controller",
+        factory=_pod_certificate_request_cleaner,
+        user=_account("podcertificaterequestcleaner"),
     ),
     ControllerDescriptor(
         name="clusterrole-aggregation-controller",

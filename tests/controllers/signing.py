@@ -37,12 +37,12 @@ def subject(*common_names, groups=(), uid=""):
     return x509.Name(attributes)
 
 
-def encoded_request(name, names=(), key=KEY):
+def encoded_request(name, names=(), key=KEY, encoding=Encoding.PEM):
     builder = x509.CertificateSigningRequestBuilder().subject_name(name)
     if names:
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
-    return base64.b64encode(builder.sign(key, algorithm).public_bytes(Encoding.PEM)).decode()
+    return base64.b64encode(builder.sign(key, algorithm).public_bytes(encoding)).decode()
 
 
 def spec_of(signer, name, names=(), usages=CLIENT_USAGES, **fields):

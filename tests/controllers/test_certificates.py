@@ -11,6 +11,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kapiserver.apiserver.authentication.user import APISERVER
@@ -31,6 +32,7 @@ from tests.controllers.signing import (
     REQUESTS,
     SERVING,
     SERVING_USAGES,
+    encoded_request,
     extension,
     spec_of,
     subject,
@@ -284,6 +286,34 @@ def test_cleaner():
             assert event.object["metadata"]["name"] == "old"
             names = [each["metadata"]["name"] for each in (await requests.list())["items"]]
             assert names == ["new"]
+
+    asyncio.run(run())
+
+
+def test_pod_request_cleaner():
+    """PodCertificateRequests are deleted after 15 minutes; the check is every five minutes."""
+
+    async def run():
+        clock = ManualClock()
+        config = Config(secure_port=None, authorization_mode=("RBAC",))
+        async with serve(config, clock=clock) as running:
+            client = running.app.server.client(APISERVER)
+            resource = "podcertificaterequests"
+            requests = client.resource("certificates.k8s.io/v1", resource, namespace="default")
+            encoded = encoded_request(x509.Name([]), encoding=Encoding.DER)
+            identity = {"podName": "p", "podUID": "1", "nodeName": "n", "nodeUID": "3"}
+            account = {"serviceAccountName": "s", "serviceAccountUID": "2"}
+            spec = {"signerName": "example.com/signer", **identity, **account}
+            body = {"metadata": {"name": "r"}, "spec": spec | {"stubPKCS10Request": encoded}}
+            version = (await requests.create(body))["metadata"]["resourceVersion"]
+            for _ in range(2):
+                clock.advance(300)
+            assert len((await requests.list())["items"]) == 1
+            clock.advance(300)
+            async with asyncio.timeout(60):
+                async for event in requests.watch(resource_version=version):
+                    if event.type == "DELETED":
+                        break
 
     asyncio.run(run())
 

@@ -26,6 +26,7 @@ GATES: dict[str, Gate] = {
     "APIListChunking": Gate(default=True, stage="GA"),
     "APIResponseCompression": Gate(default=True, stage="BETA"),
     "CBORServingAndStorage": Gate(default=True, stage="ALPHA"),
+    "ConstrainedImpersonation": Gate(default=False, stage="ALPHA"),
     "WatchList": Gate(default=True, stage="BETA"),
 }
 

@@ -100,6 +100,7 @@ class Request:
 
     user        set by authentication and impersonation
     impersonator  the user who made the request as `user`, or None
+    impersonation_constraint    the verb of constrained impersonation that allowed it, or ""
     audit_id    identifies the request in the log and in the response
     target      the resource that the path names, once it is resolved
     decision    of the authorizer
@@ -126,6 +127,7 @@ class Request:
     on_authenticated: Callable[[], None] = _ignore
     user: User = ANONYMOUS
     impersonator: User | None = None
+    impersonation_constraint: str = ""
     audit_id: str = ""
     target: Target | None = None
     decision: Decision | None = None

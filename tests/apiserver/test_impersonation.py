@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+from kapiserver.apiserver.authentication.constrained_impersonation import attempts
 from kapiserver.apiserver.authentication.impersonation import parse_impersonation
 from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
+from kapiserver.app import build_app
+from tests.apiserver.conftest import Server
 
 ROBOT = "system:serviceaccount:shop:robot"
 USERS = [
@@ -107,3 +120,145 @@ def test_refused(headers: dict[str, str]) -> None:
     """The other headers need a user: ignoring them would give the caller's own rights."""
     with pytest.raises(BadRequest, match="without impersonating a user"):
         parse_impersonation(headers)
+
+
+def test_attempts() -> None:
+    """Each kind of user has its mode; the verb `impersonate` is the last attempt."""
+    info = parse_request_info("GET", "/api/v1/namespaces/n/pods", {})
+    robot = User(name=ROBOT, extra={"authentication.kubernetes.io/node-name": ("n1",)})
+    for headers, caller, verbs in (
+        ({"Impersonate-User": "jane"}, robot, ["user-info"]),
+        ({"Impersonate-User": ROBOT}, robot, ["serviceaccount"]),
+        ({"Impersonate-User": ROBOT, "Impersonate-Uid": "7"}, robot, []),
+        ({"Impersonate-User": "system:node:n1"}, robot, ["associated-node", "arbitrary-node"]),
+        ({"Impersonate-User": "system:node:n2"}, robot, ["arbitrary-node"]),
+        ({"Impersonate-User": "system:node:n1"}, User(name="jane"), ["arbitrary-node"]),
+        ({"Impersonate-User": "system:node:N1"}, robot, ["user-info"]),
+        ({"Impersonate-User": "system:node:n1", "Impersonate-Group": "a"}, robot, []),
+    ):
+        impersonation = parse_impersonation(headers)
+        assert impersonation is not None
+        ways = list(attempts(impersonation, caller, info, constrained=True))
+        assert [way.constraint for way in ways] == [*(f"impersonate:{v}" for v in verbs), ""]
+        for way in ways[:-1]:
+            mode = way.constraint.removeprefix("impersonate:")
+            assert way.checks[0].verb == f"impersonate-on:{mode}:list"
+            assert {check.verb for check in way.checks[1:]} == {way.constraint}
+            assert {check.version.group for check in way.checks[1:]} == {"authentication.k8s.io"}
+        (only,) = attempts(impersonation, caller, info, constrained=False)
+        assert only.constraint == ""
+
+
+def test_associated_node() -> None:
+    """A service account that impersonates its own node is authorized for all nodes alike, and gets
+    the node's group."""
+    impersonation = parse_impersonation({"Impersonate-User": "system:node:n1"})
+    assert impersonation is not None
+    caller = User(name=ROBOT, extra={"authentication.kubernetes.io/node-name": ("n1",)})
+    info = parse_request_info("GET", "/api/v1/nodes/n1", {})
+    way = next(attempts(impersonation, caller, info, constrained=True))
+    keys = ("authentication.kubernetes.io/node-name",)
+    assert way.caller.extra == {"authentication.kubernetes.io/associated-node-keys": keys}
+    assert [(check.resource, check.name) for check in way.checks] == [
+        ("nodes", "n1"),
+        ("nodes", "*"),
+    ]
+    assert way.user == User(name="system:node:n1", groups=("system:nodes", "system:authenticated"))
+
+
+REFUSED = [
+    ({"Impersonate-Group": "system:masters"}, "the system:masters group is not allowed"),
+    ({"Impersonate-Group": ""}, "the empty string group is not allowed"),
+    ({"Impersonate-Extra-Scopes": "a"}, "an invalid key in extra is not allowed"),
+    ({"Impersonate-Extra-A.b%2fC": ""}, "the empty string value in extra is not allowed"),
+]
+
+
+@pytest.mark.parametrize(("headers", "reason"), REFUSED)
+def test_refused_details(headers: dict[str, str], reason: str) -> None:
+    """Some groups and extra fields cannot be impersonated with constraints."""
+    impersonation = parse_impersonation({"Impersonate-User": "jane", **headers})
+    assert impersonation is not None
+    info = parse_request_info("GET", "/version", {})
+    way = next(attempts(impersonation, User(name="deputy"), info, constrained=True))
+    assert way.refused is not None
+    assert reason in way.refused[1]
+
+
+class Grants:
+    """An authorizer that allows the deputy what was granted, and everybody else everything."""
+
+    def __init__(self) -> None:
+        self.granted: set[str] = set()
+
+    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+        allowed = user.name != "deputy" or f"{info.verb} {info.resource}" in self.granted
+        return Decision(verdict=Verdict.ALLOW if allowed else Verdict.NO_OPINION)
+
+    async def rules_for(self, user: User, namespace: str) -> Rules:
+        return Rules()
+
+
+LIST, IDENTITY = "impersonate-on:user-info:list pods", "impersonate:user-info users"
+
+
+@pytest.mark.parametrize(
+    ("granted", "status"),
+    [
+        ({LIST}, 403),
+        ({IDENTITY}, 403),
+        ({LIST, IDENTITY}, 200),
+        ({"impersonate users"}, 200),
+        ({"list pods"}, 403),
+    ],
+)
+def test_constrained_requests(tmp_path: Path, granted: set[str], status: int) -> None:
+    """The caller needs the right to the identity and the right to the request, or the verb
+    `impersonate`."""
+    (tmp_path / "tokens").write_text("secret,deputy,1\n")
+    grants = Grants()
+    grants.granted = granted
+    config = Config(
+        feature_gates=parse_feature_gates("ConstrainedImpersonation=true"),
+        token_auth_file=tmp_path / "tokens",
+    )
+
+    async def no_body(_limit: int) -> bytes:
+        return b""
+
+    async def run() -> None:
+        app = await build_app(config, authorizer=grants)
+        path = "/api/v1/namespaces/n/pods"
+        headers = {"Authorization": "Bearer secret", "Impersonate-User": "jane"}
+        request = Request(
+            method="GET", path=path, query={}, headers=headers,
+            info=parse_request_info("GET", path, {}), read_body=no_body,
+        )  # fmt: skip
+        response = await app.handle(request)
+        assert response.status == status
+        if status == 200:
+            assert (request.user.name, request.impersonator and request.impersonator.name) == (
+                "jane", "deputy",
+            )  # fmt: skip
+            constraint = "impersonate:user-info" if LIST in granted else ""
+            assert request.impersonation_constraint == constraint
+        app.server.stores.stop()
+        await app.kv.close()
+
+    asyncio.run(run())
+
+
+def test_audited_verb(make_server: Callable[..., Server], tmp_path: Path) -> None:
+    """The audit log names the verb that allowed the impersonation."""
+    policy, log = tmp_path / "policy.json", tmp_path / "audit.log"
+    rules = [{"level": "Metadata"}]
+    policy.write_text(
+        json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})
+    )
+    gates = parse_feature_gates("ConstrainedImpersonation=true")
+    server = make_server(feature_gates=gates, audit_policy_file=policy, audit_log_path=str(log))
+    assert server.api.get("/version", headers={"Impersonate-User": "jane"}).status == 200
+    server.end()
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    metadata = [event["authenticationMetadata"] for event in events if "impersonatedUser" in event]
+    assert metadata[-1] == {"impersonationConstraint": "impersonate:user-info"}

@@ -84,6 +84,9 @@ class RequestRecord:
         }
         if request.impersonator is not None:
             fields["impersonatedUser"] = user_info(request.user)
+        if request.impersonation_constraint:
+            constraint = request.impersonation_constraint
+            fields["authenticationMetadata"] = {"impersonationConstraint": constraint}
         fields["sourceIPs"] = _source_addresses(request)
         if agent := request.header("User-Agent"):
             fields["userAgent"] = agent

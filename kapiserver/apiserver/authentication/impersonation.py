@@ -23,7 +23,7 @@ from kapiserver.apiserver.request_info import RequestInfo
 
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"
-_AUTHENTICATION = GroupVersion("authentication.k8s.io", "v1")
+AUTHENTICATION = GroupVersion("authentication.k8s.io", "v1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,25 +38,29 @@ class Impersonation:
     def checks(self) -> Iterator[RequestInfo]:
         """Yield the requests that the caller must be authorized for: to impersonate the user or
         service account, each group, the uid and each value of the extra fields."""
-        account = self._service_account()
+        account = service_account_of(self.user)
         if account is None:
-            yield _check(CORE, "users", self.user)
+            yield impersonation_check(CORE, "users", self.user)
         else:
             namespace, name = account
-            yield _check(CORE, "serviceaccounts", name, namespace=namespace)
+            yield impersonation_check(CORE, "serviceaccounts", name, namespace=namespace)
+        yield from self.checks_of_details()
+
+    def checks_of_details(self) -> Iterator[RequestInfo]:
+        """Yield the checks for the groups, the uid and each value of the extra fields."""
         for group in self.groups:
-            yield _check(CORE, "groups", group)
+            yield impersonation_check(CORE, "groups", group)
         for key, values in self.extra.items():
             for value in values:
-                yield _check(_AUTHENTICATION, "userextras", value, subresource=key)
+                yield impersonation_check(AUTHENTICATION, "userextras", value, subresource=key)
         if self.uid:
-            yield _check(_AUTHENTICATION, "uids", self.uid)
+            yield impersonation_check(AUTHENTICATION, "uids", self.uid)
 
     def impersonated_user(self) -> User:
         """Return the user. A service account is in its groups unless groups are named; others
         than system:anonymous are in system:authenticated."""
         groups = self.groups
-        account = self._service_account()
+        account = service_account_of(self.user)
         if account is not None and not groups:
             groups = service_account_groups(account[0])
         if AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
@@ -64,12 +68,13 @@ class Impersonation:
             groups = (*groups, UNAUTHENTICATED if is_anonymous else AUTHENTICATED)
         return User(name=self.user, uid=self.uid, groups=groups, extra=self.extra)
 
-    def _service_account(self) -> tuple[str, str] | None:
-        """Return namespace and name if the user is a service account."""
-        if not self.user.startswith(SERVICE_ACCOUNT_PREFIX):
-            return None
-        namespace, colon, name = self.user.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
-        return (namespace, name) if colon and namespace and name and ":" not in name else None
+
+def service_account_of(user: str) -> tuple[str, str] | None:
+    """Return namespace and name if a user is a service account."""
+    if not user.startswith(SERVICE_ACCOUNT_PREFIX):
+        return None
+    namespace, colon, name = user.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
+    return (namespace, name) if colon and namespace and name and ":" not in name else None
 
 
 def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
@@ -96,12 +101,19 @@ def parse_impersonation(headers: Mapping[str, str]) -> Impersonation | None:
     )
 
 
-def _check(
-    version: GroupVersion, resource: str, name: str, *, namespace: str = "", subresource: str = ""
+def impersonation_check(
+    version: GroupVersion,
+    resource: str,
+    name: str,
+    *,
+    verb: str = "impersonate",
+    namespace: str = "",
+    subresource: str = "",
 ) -> RequestInfo:
+    """Return the request that stands for the right to impersonate a value."""
     return RequestInfo(
         path="",
-        verb="impersonate",
+        verb=verb,
         prefix="apis" if version.group else "api",
         version=version,
         namespace=namespace,

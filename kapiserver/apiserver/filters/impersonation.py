@@ -5,26 +5,54 @@ Mirrors filters/impersonation of k8s.io/apiserver.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from kapiserver.apiserver.authentication.constrained_impersonation import GATE, Attempt, attempts
 from kapiserver.apiserver.authentication.impersonation import parse_impersonation
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.context import Handler, Server
+from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 
 
 def impersonate(server: Server, next_handler: Handler) -> Handler:
     """Replace the user of requests with Impersonate-* headers. Raises BadRequest, Forbidden."""
-    authorizer = server.authorizer
+    constrained = GATE in server.config.feature_gates
 
     async def handle(request: Request) -> AnyResponse:
         impersonation = parse_impersonation(request.headers)
         if impersonation is not None:
-            for info in impersonation.checks():
-                decision = await authorizer.authorize(request.user, info)
-                if not decision.allowed:
-                    raise forbidden(request.user, info, decision.reason)
-            request.impersonator = request.user
-            request.user = impersonation.impersonated_user()
+            caller = request.user
+            ways = attempts(impersonation, caller, request.info, constrained=constrained)
+            attempt = await _first_authorized(server, ways)
+            request.impersonator, request.user = caller, attempt.user
+            request.impersonation_constraint = attempt.constraint
         return await next_handler(request)
 
     return handle
+
+
+async def _first_authorized(server: Server, ways: Iterable[Attempt]) -> Attempt:
+    """Return the first attempt that the authorizer allows. Raises the Forbidden of the first one
+    that it does not."""
+    first_error: Forbidden | None = None
+    for attempt in ways:
+        try:
+            await _authorize(server, attempt)
+        except Forbidden as error:
+            first_error = first_error or error
+        else:
+            return attempt
+    assert first_error is not None
+    raise first_error
+
+
+async def _authorize(server: Server, attempt: Attempt) -> None:
+    for info in attempt.checks:
+        decision = await server.authorizer.authorize(attempt.caller, info)
+        if not decision.allowed:
+            raise forbidden(attempt.caller, info, decision.reason)
+    if attempt.refused is not None:
+        info, reason = attempt.refused
+        raise forbidden(attempt.caller, info, reason)

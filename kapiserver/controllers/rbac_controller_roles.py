@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kapiserver.api.types import Tree
-from kapiserver.controllers.rbac_policy_rules import ACCESS_REVIEWS, EVENTS, GROUP, READ, rule
+from kapiserver.apiserver.authorization.policy_rules import (
+    ACCESS_REVIEWS,
+    EVENTS,
+    GROUP,
+    READ,
+    rule,
+)
 
 CONTROLLER_ROLES: Mapping[str, Sequence[Tree]] = {
     "attachdetach-controller": (

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.authorization.policy_rules import EVENTS, GROUP, READ, rule
 from kapiserver.controllers.rbac_cluster_roles import (
     AGGREGATED_ROLES,
     CLUSTER_ROLES,
     RULES_BY_AGGREGATE,
 )
 from kapiserver.controllers.rbac_controller_roles import CONTROLLER_ROLES
-from kapiserver.controllers.rbac_policy_rules import EVENTS, GROUP, READ, rule
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 """The annotation of objects that the server keeps complete, while its value is "true"."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from kapiserver.apiserver.authorization.policy_rules import rule
 from kapiserver.controllers.rbac_bootstrap import completed
 from kapiserver.controllers.rbac_policy import bootstrap_policy
-from kapiserver.controllers.rbac_policy_rules import rule
 from kapiserver.controllers.registry import REGISTRY
 from tests.controllers.waiting import wait_until
 

@@ -56,6 +56,13 @@ def _abac(parts: Parts, _settings: Tree) -> Authorizer:
     return AbacAuthorizer(read_policies(file))
 
 
+def _node(parts: Parts, _settings: Tree) -> Authorizer:
+    from kapiserver.apiserver.authorization.node import NodeAuthorizer
+    from kapiserver.apiserver.authorization.node_graph import NodeGraph
+
+    return NodeAuthorizer(NodeGraph(parts.stores))
+
+
 def _webhook(parts: Parts, settings: Tree) -> Authorizer:
     # Loaded when they are configured: they load an HTTP client.
     from kapiserver.apiserver.authorization.webhook import WebhookAuthorizer
@@ -82,6 +89,7 @@ _FACTORIES: Mapping[str, Callable[[Parts, Tree], Authorizer]] = {
     "ABAC": _abac,
     "AlwaysAllow": lambda _parts, _settings: AllowAuthenticated(),
     "AlwaysDeny": lambda _parts, _settings: AlwaysDeny(),
+    "Node": _node,
     "RBAC": lambda parts, _settings: RbacAuthorizer(RbacIndex(parts.stores)),
     "Webhook": _webhook,
 }

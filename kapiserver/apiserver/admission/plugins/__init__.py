@@ -86,6 +86,12 @@ def _load_namespace_lifecycle() -> Hooks:
     return Hooks(admit=namespace_lifecycle.admit)
 
 
+def _load_node_restriction() -> Hooks:
+    from kapiserver.apiserver.admission.plugins import node_restriction
+
+    return Hooks(admit=node_restriction.admit)
+
+
 def _load_persistent_volume_claim_resize() -> Hooks:
     from kapiserver.apiserver.admission.plugins import persistent_volume_claim_resize
 
@@ -173,6 +179,29 @@ PLUGINS = (
         load=_load_service_account,
         resources=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
+    ),
+    Plugin(
+        name="NodeRestriction",
+        load=_load_node_restriction,
+        resources=(
+            "csinodes.storage.k8s.io",
+            "leases.coordination.k8s.io",
+            "nodes",
+            "nodes/status",
+            "persistentvolumeclaims",
+            "persistentvolumeclaims/status",
+            "podcertificaterequests.certificates.k8s.io",
+            "pods",
+            "pods/binding",
+            "pods/ephemeralcontainers",
+            "pods/eviction",
+            "pods/resize",
+            "pods/status",
+            "resourceslices.resource.k8s.io",
+            "serviceaccounts/token",
+            _CSR,
+        ),
+        enabled_by_default=False,
     ),
     Plugin(
         name="TaintNodesByCondition",
@@ -343,7 +372,7 @@ _NOT_IMPLEMENTED = frozenset(
         "AlwaysAdmit", "AlwaysDeny", "EventRateLimit",
         "ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology",
         "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "NamespaceAutoProvision",
-        "NamespaceExists", "NodeDeclaredFeatureValidator", "NodeRestriction",
+        "NamespaceExists", "NodeDeclaredFeatureValidator",
         "OwnerReferencesPermissionEnforcement", "PodNodeSelector",
         "PodTolerationRestriction", "PodTopologyLabels",
         "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",

@@ -21,13 +21,15 @@ class BadGroups(Exception):
 def load_groups(folder: Path) -> Sequence[Group]:
     """Return the groups of a directory, by name. Their modules are imported below a package with
     the directory's name. Raises BadGroups."""
-    names = sorted(path.parent.name for path in folder.glob(f"*/{REGISTRATION}.py"))
-    if not names:
+    paths = (path.parent.relative_to(folder) for path in folder.rglob(f"{REGISTRATION}.py"))
+    groups = [path.parts for path in paths if not any(part.startswith(".") for part in path.parts)]
+    if not groups:
         raise BadGroups(
             f"{folder} has no generated groups: run kapiserver rpc generate {folder} first"
         )
     package = _import_package(folder.resolve())
-    return [_load_group(folder, f"{package}.{name}.{REGISTRATION}") for name in names]
+    groups.sort(key=lambda parts: parts[-1])
+    return [_load_group(folder, ".".join([package, *parts, REGISTRATION])) for parts in groups]
 
 
 def _import_package(folder: Path) -> str:

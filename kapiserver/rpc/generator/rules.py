@@ -29,6 +29,9 @@ _WELL_KNOWN_NAMES = frozenset(name.rpartition(".")[2] for name in MESSAGES)
 _RESERVED_CALLS = frozenset({"Version"})
 """Generated clients have an attribute of this name."""
 
+_RESERVED_FIELDS = frozenset({"builtins", "dataclasses"})
+"""Modules that `types.py` uses in the classes that would have these fields."""
+
 _SYNTAX = (FileDescriptorProto.SYNTAX_FIELD_NUMBER,)
 _PACKAGE = (FileDescriptorProto.PACKAGE_FIELD_NUMBER,)
 _IMPORT = FileDescriptorProto.DEPENDENCY_FIELD_NUMBER
@@ -150,8 +153,8 @@ def _check_messages(
             if not _FIELD.fullmatch(field.name):
                 text = f"the field {field.name} must have a name in lower_snake_case"
                 yield version.line(*here, _FIELD_NUMBER, number), text
-            elif keyword.iskeyword(field.name):
-                text = f"a field cannot be named {field.name}; that is a keyword of Python"
+            elif keyword.iskeyword(field.name) or field.name in _RESERVED_FIELDS:
+                text = f"a field cannot be named {field.name}; Python or types.py uses that name"
                 yield version.line(*here, _FIELD_NUMBER, number), text
         yield from _check_messages(version, message.nested_type, (*here, _NESTED))
         yield from _check_enums(version, message.enum_type, (*here, _NESTED_ENUM))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, MethodDescriptor
@@ -11,6 +12,8 @@ from kapiserver.rpc.generator.definitions import GroupDefinition, VersionDefinit
 from kapiserver.rpc.generator.fields import accepted_annotations, map_types, value_type
 from kapiserver.rpc.generator.python_names import class_path, snake_case
 from kapiserver.rpc.generator.python_source import bracketed, docstring, module
+
+_BUILTINS = ("bool", "bytes", "dict", "float", "int", "list", "str")
 
 
 def types_module(version: VersionDefinition) -> str:
@@ -24,7 +27,8 @@ def types_module(version: VersionDefinition) -> str:
         ),
     ]
     text = "\n\n".join(blocks)
-    imports = ["import dataclasses"] + ["from enum import IntEnum"] * ("(IntEnum)" in text)
+    imports = ["import builtins"] * ("builtins." in text) + ["import dataclasses"]
+    imports += ["from enum import IntEnum"] * ("(IntEnum)" in text)
     known = _well_known_imports(version)
     head = (
         f'"""Internal types of the group {version.group}; they can represent all of its versions.\n'
@@ -65,7 +69,7 @@ def _message(
     ]
     fields = "".join(
         _comment_lines(version.comment(*path, DescriptorProto.FIELD_FIELD_NUMBER, index), space)
-        + f"{space}    {field.name}: {accepted_annotations(field)[0]} = {_default(field)}\n"
+        + f"{space}    {field.name}: {_annotation(field)} = {_default(field)}\n"
         for index, field in enumerate(message.fields)
     )
     body = "\n".join([*([comment] if comment else []), *nested, *([fields] if fields else [])])
@@ -80,11 +84,22 @@ def _comment_lines(comment: str, space: str) -> str:
     return "".join(f"{space}    # {line}".rstrip() + "\n" for line in lines)
 
 
+def _annotation(field: FieldDescriptor) -> str:
+    return _unshadowed(accepted_annotations(field)[0], field)
+
+
+def _unshadowed(text: str, field: FieldDescriptor) -> str:
+    """Return the text with `builtins.` before types after which a field of the same class is
+    named: `bytes: int = 0` hides bytes."""
+    shadowed = [name for name in field.containing_type.fields_by_name if name in _BUILTINS]
+    return re.sub(rf"\b({'|'.join(shadowed)})\b", r"builtins.\1", text) if shadowed else text
+
+
 def _default(field: FieldDescriptor) -> str:
     if map_types(field) is not None:
-        return "dataclasses.field(default_factory=dict)"
+        return f"dataclasses.field(default_factory={_unshadowed('dict', field)})"
     if field.is_repeated:
-        return "dataclasses.field(default_factory=list)"
+        return f"dataclasses.field(default_factory={_unshadowed('list', field)})"
     return "None" if field.has_presence else value_type(field).default or "None"
 
 

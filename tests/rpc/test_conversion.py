@@ -82,6 +82,7 @@ def _refused(convert: Callable[[Any], Any], value: Any) -> str:
         ({"one_sint32": -(2**31) - 1}, "one_sint32: -2147483649 does not fit into int32"),
         ({"one_sfixed64": 2**63}, "one_sfixed64: 9223372036854775808 does not fit into int64"),
         ({"maybe_uint32": -1}, "maybe_uint32: -1 does not fit into uint32"),
+        ({"one_uint32": 2**32}, "one_uint32: 4294967296 does not fit into uint32"),
         ({"one_fixed64": 2**64}, "one_fixed64: 18446744073709551616 does not fit into uint64"),
         ({"one_float": 1e39}, "one_float: 1e+39 does not fit into float"),
         ({"many_int32": [0, 2**31]}, "many_int32[1]: 2147483648 does not fit into int32"),

@@ -214,11 +214,14 @@ def test_a_removed_version_cannot_return_with_another_content(dummy: Project) ->
     (dummy.root / "dummy/v1alpha1/api.proto").unlink()
     dummy.generate()
     dummy.release("1.1")
+    assert '"removed": "1.1"' in dummy.files()["rpc.lock"]
     assert dummy.generate() == []
     dummy.write("dummy/v1alpha1/api.proto", text.replace("= 1", "= 9"))
     assert "is immutable" in dummy.problems()[0]
     dummy.write("dummy/v1alpha1/api.proto", text)
     assert dummy.problems() == []
+    dummy.release("1.2")
+    assert '"removed"' not in dummy.files()["rpc.lock"]
 
 
 def test_deprecation_that_is_taken_back(dummy: Project) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
@@ -69,7 +69,7 @@ def _message(
     ]
     fields = "".join(
         _comment_lines(version.comment(*path, DescriptorProto.FIELD_FIELD_NUMBER, index), space)
-        + f"{space}    {field.name}: {_annotation(field)} = {_default(field)}\n"
+        + f"{space}    {field.name}: {_definition(field, message.fields_by_name.keys())}\n"
         for index, field in enumerate(message.fields)
     )
     body = "\n".join([*([comment] if comment else []), *nested, *([fields] if fields else [])])
@@ -84,22 +84,19 @@ def _comment_lines(comment: str, space: str) -> str:
     return "".join(f"{space}    # {line}".rstrip() + "\n" for line in lines)
 
 
-def _annotation(field: FieldDescriptor) -> str:
-    return _unshadowed(accepted_annotations(field)[0], field)
-
-
-def _unshadowed(text: str, field: FieldDescriptor) -> str:
-    """Return the text with `builtins.` before types after which a field of the same class is
-    named: `bytes: int = 0` hides bytes."""
-    shadowed = [name for name in field.containing_type.fields_by_name if name in _BUILTINS]
-    return re.sub(rf"\b({'|'.join(shadowed)})\b", r"builtins.\1", text) if shadowed else text
+def _definition(field: FieldDescriptor, names: Collection[str]) -> str:
+    """Return the annotation and default of a field. Types that fields of the same class hide, as
+    `bytes: int = 0` hides bytes, have `builtins.` before them."""
+    text = f"{accepted_annotations(field)[0]} = {_default(field)}"
+    hidden = "|".join(name for name in _BUILTINS if name in names)
+    return re.sub(rf"\b({hidden})\b", r"builtins.\1", text) if hidden else text
 
 
 def _default(field: FieldDescriptor) -> str:
     if map_types(field) is not None:
-        return f"dataclasses.field(default_factory={_unshadowed('dict', field)})"
+        return "dataclasses.field(default_factory=dict)"
     if field.is_repeated:
-        return f"dataclasses.field(default_factory={_unshadowed('list', field)})"
+        return "dataclasses.field(default_factory=list)"
     return "None" if field.has_presence else value_type(field).default or "None"
 
 

@@ -18,8 +18,9 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response, StreamResponse, text_response
 from kapiserver.apiserver.serving import acceptor as acceptor_module
 from kapiserver.apiserver.serving import connection as connection_module
-from kapiserver.apiserver.serving import listener as listener_module
+from kapiserver.apiserver.serving import response_writer
 from kapiserver.apiserver.serving.acceptor import Acceptor
+from kapiserver.apiserver.serving.connection import Connection
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
     SMALL_HEADER_BYTES,
@@ -375,8 +376,8 @@ class _Closing(Listener):
         super().__init__(handle, _error_response, user=ANONYMOUS)
         self.closed = asyncio.Event()
 
-    def connection_lost(self, handler: object, exc: BaseException | None = None) -> None:
-        super().connection_lost(handler, exc)
+    def connection_lost(self, connection: Connection) -> None:
+        super().connection_lost(connection)
         self.closed.set()
 
 
@@ -385,7 +386,7 @@ def test_unread_stream_is_dropped(monkeypatch: pytest.MonkeyPatch, ended: str) -
     """The backlog of a stream that has ended is dropped if the client does not read it, and at once
     if the stream is aborted."""
     if ended == "close":
-        monkeypatch.setattr(listener_module, "SLOW_CLIENT_SECONDS", 0.01)
+        monkeypatch.setattr(response_writer, "SLOW_CLIENT_SECONDS", 0.01)
 
     async def handle(request: Request) -> StreamResponse:
         sink = request.open_sink()

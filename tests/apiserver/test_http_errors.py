@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from kapiserver.apiserver.serving.listener import LINE_LIMIT
+from kapiserver.apiserver.serving.request_parser import LINE_LIMIT
 from tests.apiserver.listenerkit import get_request, listening, send_once
 
 
@@ -114,7 +114,7 @@ def test_broken_chunks(broken: bytes, message: str, late: bool) -> None:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
             writer.write(_CHUNKS + (b"" if late else broken))
             if late:
-                while not any(connection.body for connection in listener.connections):  # noqa: ASYNC110
+                while not any(connection.body.received for connection in listener.connections):  # noqa: ASYNC110
                     await asyncio.sleep(0)
                 writer.write(broken)
             response = await reader.read()
@@ -136,7 +136,8 @@ def test_broken_chunks(broken: bytes, message: str, late: bool) -> None:
 )
 def test_http_errors_are_statuses(api, request_: str, line: str, message: str) -> None:
     """An unknown method and a malformed body get a Status."""
-    text = f"{request_} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    headers = "Host: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked"
+    text = f"{request_} HTTP/1.1\r\n{headers}\r\n\r\nzz\r\n"
     with socket.create_connection(("127.0.0.1", api.port), timeout=60) as connection:
         connection.sendall(text.encode())
         head, _, body = b"".join(iter(lambda: connection.recv(65536), b"")).partition(b"\r\n\r\n")

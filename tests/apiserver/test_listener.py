@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kapiserver.apiserver.request import Outcome
-from kapiserver.apiserver.serving import listener as listener_module
+from kapiserver.apiserver.serving import response_writer
 from tests.apiserver.listenerkit import OUTCOMES, Watch, get_request, listening, send_once
 
 
@@ -60,7 +60,7 @@ def test_failing_body() -> None:
 
 def test_slow_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection of a client that reads nothing of a large response is aborted."""
-    monkeypatch.setattr(listener_module, "SLOW_CLIENT_SECONDS", 0.01)
+    monkeypatch.setattr(response_writer, "SLOW_CLIENT_SECONDS", 0.01)
 
     async def send_and_wait() -> None:
         Watch.cancelled_event = asyncio.Event()
@@ -282,3 +282,58 @@ def test_outcomes(path: str, status: int, bytes_sent: int, finished: bool) -> No
     OUTCOMES.clear()
     send_once(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     assert [Outcome(status=status, bytes_sent=bytes_sent, finished=finished)] == OUTCOMES
+
+
+def test_many_pipelined() -> None:
+    """Any number of requests may be sent without waiting; the server parses them as it responds."""
+    requests = b"".join(b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n" % number for number in range(3000))
+    response = send_once(requests + get_request("/last"))
+    assert response.count(b"HTTP/1.1 200 OK\r\n") == 3001
+    assert response.endswith(b"GET /last []")
+
+
+def test_error_after_requests() -> None:
+    """A malformed request does not take away the responses to the requests before it."""
+    response = send_once(b"GET /1 HTTP/1.1\r\nHost: x\r\n\r\n" * 2 + b"G@T / HTTP/1.1\r\n\r\n")
+    assert response.count(b"GET /1 []HTTP/1.1 ") == 2
+    assert response.endswith(b"\r\n\r\n400 Bad Request")
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [
+        (b"Content-Length: 5", b"hello"),
+        (b"Transfer-Encoding: chunked", b"5\r\nhello\r\n0\r\nTrailer: x\r\n\r\n"),
+    ],
+)
+def test_upgrades_are_not_followed(protocol: bytes, framing: bytes, body: bytes) -> None:
+    """A request for another protocol is an ordinary one: its body is read, and others follow."""
+    upgrade = b"Host: x\r\nConnection: Upgrade\r\nUpgrade: %b\r\n" % protocol
+    first = b"POST /body HTTP/1.1\r\n%b%b\r\n\r\n%b" % (upgrade, framing, body)
+    second = b"GET /2 HTTP/1.1\r\n%b\r\n" % upgrade
+    response = send_once(first + second + get_request("/3"))
+    assert [response.count(text) for text in (b"\r\n\r\n5", b"GET /2 []", b"GET /3 []")] == [1] * 3
+
+
+def test_trailers_are_dropped() -> None:
+    """The trailers of a body are not headers of the next request."""
+    chunked = b"POST /body HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    response = send_once(chunked + b"Host: y\r\n\r\n" + get_request("/2"))
+    assert response.endswith(b"GET /2 []")
+
+
+def test_unread_body() -> None:
+    """A client is not read further while nobody reads its body, and the rest of it is dropped."""
+
+    async def upload() -> bytes:
+        async with listening() as (listener, send):
+            size = 64 << 20
+            head = b"POST /unread HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size
+            response = await send(head, *[bytes(1 << 20)] * 64, get_request("/next"))
+            assert not listener.connections
+            return response
+
+    response = asyncio.run(upload())
+    assert response.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert response.endswith(b"GET /next []")

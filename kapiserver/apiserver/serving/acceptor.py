@@ -159,6 +159,7 @@ class Acceptor:
         self._loop.call_later(PAUSE_SECONDS, self._start)
 
     def _begin_handshake(self, accepted: socket.socket, address: str) -> None:
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection = self._connect()
         handshake = self._loop.create_task(self._complete_handshake(connection, accepted))
         self._handshakes.add(handshake)

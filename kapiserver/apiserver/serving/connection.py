@@ -1,6 +1,7 @@
 """One client's connection: reads requests from it, and limits what it holds before a handler runs.
 
-Knows no filter, and only the responses to requests that reach no handler.
+Requests that arrive before the response to the one before wait in order. Knows no filter, and only
+the responses to requests that reach no handler.
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
+import logging
 import ssl
+import weakref
+from collections import deque
 from collections.abc import Callable
-from http import HTTPStatus
-from typing import Any, Protocol, cast
-
-from aiohttp import StreamReader, web
+from typing import Protocol, cast
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
-from kapiserver.apiserver.errors import BadRequest, BodyTooLarge, ServerError
+from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Certificate, Request, parse_query, unquote_path
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
@@ -25,17 +26,12 @@ from kapiserver.apiserver.serving.connection_limits import (
     SMALL_HEADER_BYTES,
     IncompleteHeaders,
 )
-from kapiserver.apiserver.serving.http_errors import (
-    HEADERS_TOO_LARGE,
-    HttpError,
-    PlainTextError,
-    error_for,
-    expects_continue,
-)
+from kapiserver.apiserver.serving.http_errors import HEADERS_TOO_LARGE, HttpError, PlainTextError
+from kapiserver.apiserver.serving.request_body import EMPTY_BODY, RequestBody
+from kapiserver.apiserver.serving.request_parser import RequestHead, RequestParser
 from kapiserver.apiserver.serving.response_head import (
     CLOSE_HEADER,
     CONTINUE,
-    REASONS,
     plain_text_response,
     response_head,
 )
@@ -43,25 +39,16 @@ from kapiserver.apiserver.serving.stream_sink import StreamSink
 
 HEADER_SECONDS = 32.0
 """Limit of reading the headers of a request; ReadHeaderTimeout of kube-apiserver."""
+IDLE_SECONDS = 90.0
+"""An idle connection is closed after this time, as by kube-apiserver."""
+LINGER_SECONDS = 5.0
+"""The rest of an unread body is read for so long, before the connection is closed."""
+MAX_WAITING = 32
+"""Requests that wait for the one before them; of more the bytes are kept unparsed."""
+PARSE_BYTES = 16 << 10
+"""Bytes parsed at once, which limits the requests that they may hold."""
 
-
-class Written:
-    """The response object that aiohttp expects of a handler; the response is already written."""
-
-    __slots__ = ("keep_alive",)
-
-    def __init__(self, *, keep_alive: bool) -> None:
-        self.keep_alive = keep_alive
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        pass
-
-    async def write_eof(self) -> None:
-        pass
-
-
-KEEP_ALIVE = cast(web.StreamResponse, Written(keep_alive=True))
-CLOSE = cast(web.StreamResponse, Written(keep_alive=False))
+_log = logging.getLogger(__name__)
 
 
 class ConnectionOwner(Protocol):
@@ -71,16 +58,29 @@ class ConnectionOwner(Protocol):
     def incomplete_headers(self) -> IncompleteHeaders:
         """The bytes of incomplete headers of all connections."""
 
-    @property
-    def draining(self) -> bool:
-        """Whether every response closes its connection."""
+    async def handle(self, connection: Connection, head: RequestHead) -> bool:
+        """Respond to a request; return whether the connection stays open."""
 
     def error_response(self, request: Request, error: ServerError) -> Response:
         """Return the error response for a request that never reaches a handler."""
 
+    def connection_made(self, connection: Connection) -> None:
+        """A connection is ready."""
 
-class Connection(web.RequestHandler):
-    """One client's connection."""
+    def connection_lost(self, connection: Connection) -> None:
+        """A connection was closed."""
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection.
+
+    transport       None before the TLS handshake, and when the connection was closed
+    remote          the client's address
+    stream          the stream that the running request has opened
+    is_writing_paused   whether the client has much of the responses still to read
+    has_gone        reports whether the client has closed the connection; it holds no reference to
+                    the connection, because tasks and timers that a request starts keep it for long
+    """
 
     __slots__ = (
         "__weakref__",
@@ -89,24 +89,51 @@ class Connection(web.RequestHandler):
         "_body_bytes",
         "_certificate",
         "_discard",
-        "_payload",
+        "_has_new_head",
+        "_idle_since",
+        "_idle_timer",
+        "_is_reading_paused",
+        "_loop",
+        "_owner",
+        "_parser",
+        "_requests",
+        "_task",
         "_unhandled_bytes",
+        "_unparsed",
+        "_writable",
         "body",
-        "listener",
+        "has_gone",
+        "is_writing_paused",
+        "remote",
         "stream",
+        "transport",
     )
 
-    def __init__(self, listener: web.Server, **kwargs: Any) -> None:
-        super().__init__(listener, **kwargs)
-        self.listener = cast(ConnectionOwner, listener)
+    def __init__(self, owner: ConnectionOwner) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._owner = owner
+        self._parser = RequestParser(self, self._on_head)
+        self.transport: asyncio.Transport | None = None
+        self.remote = ""
         self.stream: StreamSink | None = None
-        self.body: StreamReader | None = None
-        """The request body that is being read, if any."""
+        self.body: RequestBody = EMPTY_BODY
+        """Of the request that a handler has taken."""
+        self.has_gone = functools.partial(_has_gone, weakref.ref(self))
+        self.is_writing_paused = False
+        self._writable = asyncio.Event()
+        self._requests: deque[RequestHead] = deque()
+        self._task: asyncio.Task[None] | None = None
+        """Responds to requests; None while there are none."""
+        self._has_new_head = False
+        """Whether the bytes received last have completed the head of a request."""
+        self._unparsed = b""
+        self._is_reading_paused = False
         self._certificate: Certificate | bool | None = True
         self._abort_handshake: Callable[[], object] | None = None
         self._discard: Callable[[], None] | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
-        self._payload: StreamReader | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._idle_since = 0.0
         self._body_bytes = 0
         self._unhandled_bytes = 0
 
@@ -148,56 +175,121 @@ class Connection(web.RequestHandler):
         self._cancel_abort_timer()
         self._abort_timer = self._loop.call_later(seconds, self.abort)
 
+    def close(self) -> None:
+        """Close the connection when the responses are written."""
+        self._parser.close()
+        self._requests.clear()
+        if self.transport is not None:
+            self.transport.close()
+
+    def stop(self) -> None:
+        """Cancel the running request, and close the connection."""
+        if self._task is not None:
+            self._task.cancel()
+        self.close()
+
+    # Called by the transport.
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is ready, after its TLS handshake."""
         self._abort_handshake = None
-        super().connection_made(transport)
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
+        peer = transport.get_extra_info("peername")
+        self.remote = str(peer[0]) if peer else ""
+        self._owner.connection_made(self)
         self.abort_later(HEADER_SECONDS)
+        self._idle_since = self._loop.time()
+        self._idle_timer = self._loop.call_later(IDLE_SECONDS, self._close_if_idle)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        self.on_authenticated()
+        """The connection was closed: end what waits for the client."""
+        self.transport = None
+        self._parser.close()
+        self._requests.clear()
+        self._unparsed = b""
         self._cancel_abort_timer()
-        self.listener.incomplete_headers.set(self, 0)
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        if not self.body.is_complete:
+            self.body.fail("unexpected EOF")
         if self.stream is not None:
             self.stream.close()
+        self.resume_writing()
+        self.on_authenticated()
+        self._owner.incomplete_headers.set(self, 0)
+        self._owner.connection_lost(self)
+
+    def pause_writing(self) -> None:
+        """The client has much to read."""
+        self.is_writing_paused = True
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """The client has read most of it, or is gone."""
+        self.is_writing_paused = False
+        self._writable.set()
 
     def data_received(self, data: bytes) -> None:
-        requests_before = self._request_count
-        is_body = self._payload is not None and not self._payload.is_eof()
-        super().data_received(data)
-        body = self.body
-        if body is not None and not body.is_eof() and self.body_error is not None:
-            # aiohttp queues the error as if it were the next request; without this, the reader of
-            # the body would wait forever.
-            body.set_exception(self.body_error)
+        """Parse bytes from the client, and respond to the requests in them."""
+        if self._unparsed:
+            self._unparsed += data
+            return
+        body, self._has_new_head = self._parser.body, False
+        was_in_body = not body.is_complete
+        self._parse(data)
         self._unhandled_bytes += len(data)
-        if self._request_count > requests_before:
-            self._payload = self._messages[-1][1]
-            self._cancel_abort_timer()
-        elif self._payload is not None and is_body:
-            if self._payload.total_bytes > self._body_bytes:
+        if was_in_body:
+            if body.received > self._body_bytes:
+                self._body_bytes = body.received
                 self._unhandled_bytes = 0
-            self._body_bytes = self._payload.total_bytes
-        elif data and self._abort_timer is None:
+        elif not self._has_new_head and self._abort_timer is None:
             self.abort_later(HEADER_SECONDS)
         if self._unhandled_bytes > SMALL_HEADER_BYTES:
             self._limit_headers()
 
-    def on_request(self) -> None:
-        """A handler has taken the next request."""
-        if self._unhandled_bytes > SMALL_HEADER_BYTES:
-            self.listener.incomplete_headers.set(self, 0)
-        self._unhandled_bytes = self._body_bytes = 0
+    # Reading.
+
+    def _parse(self, data: bytes) -> None:
+        for start in range(0, len(data), PARSE_BYTES):
+            if len(self._requests) >= MAX_WAITING:
+                self._unparsed = data[start:]
+                self.pause_reading()
+                return
+            self._parser.feed(data[start : start + PARSE_BYTES])
+
+    def _on_head(self, head: RequestHead) -> None:
+        self._has_new_head = True
+        self._cancel_abort_timer()
+        self._requests.append(head)
+        if self._task is None:
+            self._task = self._loop.create_task(self._respond())
+
+    def pause_reading(self) -> None:
+        """Read no more bytes from the client."""
+        if self.transport is not None and not self._is_reading_paused:
+            self._is_reading_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read from the client again."""
+        if self.transport is not None and self._is_reading_paused:
+            self._is_reading_paused = False
+            self.transport.resume_reading()
+
+    def send_continue(self) -> None:
+        """Send "100 Continue"."""
+        if self.transport is not None:
+            self.transport.write(CONTINUE)
 
     def _limit_headers(self) -> None:
         # Also counts trailers, chunk extensions and the headers of pipelined requests.
         if self._unhandled_bytes <= HEADER_BYTES:
-            self.listener.incomplete_headers.set(self, self._unhandled_bytes)
+            self._owner.incomplete_headers.set(self, self._unhandled_bytes)
             return
-        self.listener.incomplete_headers.set(self, 0)
-        if self.transport is not None and self._current_request is None:
+        self._owner.incomplete_headers.set(self, 0)
+        if self.transport is not None and self._task is None:
             self.transport.write(plain_text_response(HEADERS_TOO_LARGE))
-            self.force_close()
+            self.close()
         else:
             self.abort()
 
@@ -206,90 +298,117 @@ class Connection(web.RequestHandler):
             self._abort_timer.cancel()
             self._abort_timer = None
 
-    @property
-    def body_error(self) -> ServerError | None:
-        """The error of the body that is being read, or None."""
-        message = getattr(self._messages[-1][0], "message", None) if self._messages else None
-        body_error = None if message is None else error_for(message)
-        return body_error if isinstance(body_error, ServerError) else None
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Write the response for bytes that aiohttp cannot parse, as Go's HTTP server does."""
-        is_bad_request = status == HTTPStatus.BAD_REQUEST
-        line = f"{status} {REASONS[status]}"
-        return self.refuse(
-            request, error_for(message or "") if is_bad_request else PlainTextError(line)
-        )
-
-    def refuse(self, request: web.BaseRequest, error: HttpError) -> web.StreamResponse:
-        """Write the response for a request that reaches no handler, and close the connection."""
-        transport = request.transport
-        if transport is None:
-            return CLOSE
-        if isinstance(error, PlainTextError):
-            transport.write(plain_text_response(error))
+    def _close_if_idle(self) -> None:
+        now = self._loop.time()
+        idle_since = self._idle_since if self._task is None else now
+        if now - idle_since >= IDLE_SECONDS:
+            self.close()
         else:
-            response = self.listener.error_response(request_from(request, self, ANONYMOUS), error)
-            body = response.body
-            assert isinstance(body, bytes), "the response to an error is a Status"
-            framing = f"Content-Length: {len(body)}\r\n{CLOSE_HEADER}"
-            head = response_head(response.status, response.media_type, response.headers, framing)
-            transport.write(head + body)
-        return CLOSE
+            self._idle_timer = self._loop.call_at(idle_since + IDLE_SECONDS, self._close_if_idle)
+
+    # Responding.
+
+    async def _respond(self) -> None:
+        """Respond to the requests that wait, and to those that arrive meanwhile."""
+        try:
+            while self._requests:
+                if not await self._respond_to(self._requests.popleft()):
+                    self.close()
+        except Exception:
+            _log.exception("a connection failed")
+            self.abort()
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        finally:
+            self._task = None
+            self._idle_since = self._loop.time()
+
+    async def _respond_to(self, head: RequestHead) -> bool:
+        """Respond to one request; return whether the connection stays open."""
+        self._parse_more()
+        if self._unhandled_bytes > SMALL_HEADER_BYTES:
+            self._owner.incomplete_headers.set(self, 0)
+        self._unhandled_bytes = self._body_bytes = 0
+        if head.error is not None:
+            self._refuse(head.error)
+            return False
+        body = self.body = head.body
+        try:
+            keep_alive = await self._owner.handle(self, head)
+        finally:
+            self.body = EMPTY_BODY
+        if body is not EMPTY_BODY:
+            return await self._finish_body(body) and keep_alive
+        return keep_alive
+
+    def _parse_more(self) -> None:
+        """Parse bytes that had to wait for earlier requests."""
+        if self._unparsed and len(self._requests) <= MAX_WAITING // 2:
+            data, self._unparsed = self._unparsed, b""
+            self._parse(data)
+            if not self._unparsed:
+                self.resume_reading()
+
+    async def _finish_body(self, body: RequestBody) -> bool:
+        """Drop the rest of a body; return whether it was whole, so that a request may follow."""
+        if not body.is_complete and self.transport is not None:
+            try:
+                async with asyncio.timeout(LINGER_SECONDS):
+                    await body.discard()
+            except TimeoutError:
+                return False
+        return not body.is_broken
+
+    async def wait_writable(self) -> None:
+        """Return when the client has read most of the responses. Raises ConnectionResetError."""
+        if self.is_writing_paused:
+            await self._writable.wait()
+        if self.transport is None:
+            raise ConnectionResetError
+
+    def _refuse(self, error: HttpError) -> None:
+        """Write the response for a request that reaches no handler, as Go's HTTP server does."""
+        if self.transport is None:
+            return
+        if isinstance(error, PlainTextError):
+            self.transport.write(plain_text_response(error))
+            return
+        response = self._owner.error_response(request_from(RequestHead(), self, ANONYMOUS), error)
+        body = response.body
+        assert isinstance(body, bytes), "the response to an error is a Status"
+        framing = f"Content-Length: {len(body)}\r\n{CLOSE_HEADER}"
+        head = response_head(response.status, response.media_type, response.headers, framing)
+        self.transport.write(head + body)
 
 
-def request_from(raw: web.BaseRequest, connection: Connection, user: User) -> Request:
-    """Return the request that the HTTP library has parsed, as filters and handlers see it."""
-    request_target = raw.raw_path
-    if not request_target.startswith("/"):  # absolute form, as sent to proxies
-        _, _, rest = request_target.partition("://")
-        request_target = "/" + rest.partition("/")[2]
-    quoted_path, _, query_text = request_target.partition("?")
+def request_from(head: RequestHead, connection: Connection, user: User) -> Request:
+    """Return a request as filters and handlers see it."""
+    target = head.target
+    if not target.startswith("/"):  # absolute form, as sent to proxies
+        target = "/" + target.partition("://")[2].partition("/")[2]
+    quoted_path, _, query_text = target.partition("?")
     path = unquote_path(quoted_path)
     query = parse_query(query_text)
     return Request(
-        method=raw.method,
+        method=head.method,
         path=path,
         query=query,
-        headers=raw.headers,
-        info=parse_request_info(raw.method, path, query),
-        read_body=functools.partial(_read_body, raw),
-        remote=raw.remote or "",
-        uri=raw.raw_path,
+        headers=head.headers,
+        info=parse_request_info(head.method, path, query),
+        read_body=head.body.read,
+        remote=connection.remote,
+        uri=head.target,
         certificate=connection.certificate,
+        has_gone=connection.has_gone,
         on_authenticated=connection.on_authenticated,
         user=user,
     )
 
 
-async def _read_body(raw: web.BaseRequest, limit: int) -> bytes:
-    if raw.content_length is not None and raw.content_length > limit:
-        raise BodyTooLarge(limit)
-    if raw.transport is not None and raw.version >= (1, 1) and expects_continue(raw.headers):
-        raw.transport.write(CONTINUE)
-    pieces: list[bytes] = []
-    size = 0
-    connection = cast(Connection, raw.protocol)
-    if connection.body_error is not None and not raw.content.is_eof():
-        raise connection.body_error
-    connection.body = raw.content
-    try:
-        while piece := await raw.content.readany():
-            size += len(piece)
-            if size > limit:
-                raise BodyTooLarge(limit)
-            pieces.append(piece)
-    except (web.RequestPayloadError, ConnectionError):  # the client stopped sending or went away
-        raise BadRequest("unexpected EOF") from None
-    finally:
-        connection.body = None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+def _has_gone(reference: weakref.ref[Connection]) -> bool:
+    connection = reference()
+    return connection is None or connection.transport is None
 
 
 _UID_ATTRIBUTE = "1.3.6.1.4.1.57683.2"

@@ -1,0 +1,142 @@
+"""The body of one request: pieces that the client sends, and the handler that reads them.
+
+Knows no HTTP library and no socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
+
+UNREAD_BYTES = 256 << 10
+"""The client is not read further while so many bytes of a body wait for their handler."""
+
+
+class BodySource(Protocol):
+    """The connection that a body comes from."""
+
+    def pause_reading(self) -> None:
+        """Read no more bytes from the client."""
+
+    def resume_reading(self) -> None:
+        """Read from the client again."""
+
+    def send_continue(self) -> None:
+        """Send "100 Continue"."""
+
+
+class _NoSource:
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+    def send_continue(self) -> None:
+        pass
+
+
+class RequestBody:
+    """A body that may arrive while it is read.
+
+    received    bytes of the body that have arrived
+    is_complete whether nothing more of it arrives: it is whole, or broken
+    """
+
+    __slots__ = (
+        "_expects_continue",
+        "_failure",
+        "_is_discarded",
+        "_length",
+        "_limit",
+        "_pieces",
+        "_source",
+        "_waiter",
+        "is_complete",
+        "received",
+    )
+
+    def __init__(self, source: BodySource, *, length: int | None, expects_continue: bool) -> None:
+        """`length` is the Content-Length, None for a chunked body."""
+        self._source = source
+        self._length = length
+        self._expects_continue = expects_continue
+        self._pieces: list[bytes] = []
+        self._limit: int | None = None
+        self._failure = ""
+        self._is_discarded = False
+        self._waiter: asyncio.Future[None] | None = None
+        self.received = 0
+        self.is_complete = False
+
+    async def read(self, limit: int) -> bytes:
+        """Return the whole body; call it once. Raises BodyTooLarge for more than `limit` bytes,
+        and BadRequest for a malformed or incomplete body."""
+        if self._length is not None and self._length > limit:
+            raise BodyTooLarge(limit)
+        if self._expects_continue:
+            self._source.send_continue()
+        self._limit = limit
+        if self.received <= limit and not self.is_complete:
+            self._source.resume_reading()
+            await self._wait()
+        if self._failure:
+            raise BadRequest(self._failure)
+        if self.received > limit:
+            self._is_discarded = True
+            self._pieces.clear()
+            raise BodyTooLarge(limit)
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+
+    async def discard(self) -> None:
+        """Drop the rest of the body; return when it has arrived."""
+        self._is_discarded = True
+        self._pieces.clear()
+        if not self.is_complete:
+            self._source.resume_reading()
+            await self._wait()
+
+    def add(self, piece: bytes) -> None:
+        """Add the next piece."""
+        self.received += len(piece)
+        if self._is_discarded:
+            return
+        self._pieces.append(piece)
+        if self._limit is None:
+            if self.received > UNREAD_BYTES:
+                self._source.pause_reading()
+        elif self.received > self._limit:
+            self._wake()
+
+    def complete(self) -> None:
+        """The last piece was added."""
+        self.is_complete = True
+        self._wake()
+
+    def fail(self, message: str) -> None:
+        """The rest does not arrive: it is malformed, or the client has gone away."""
+        self._failure = message
+        self.complete()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the body ended before it was whole."""
+        return bool(self._failure)
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+EMPTY_BODY = RequestBody(_NoSource(), length=0, expects_continue=False)
+"""The body of all requests without one."""
+EMPTY_BODY.complete()

@@ -1,0 +1,210 @@
+"""Parses the requests of one connection with httptools, which wraps Node's parser llhttp.
+
+The parser reports each request as soon as its head is complete; the body follows. Knows no socket.
+Mirrors readRequest and readTransfer of Go's net/http.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from multidict import CIMultiDict, istr
+
+from kapiserver.apiserver.serving.http_errors import (
+    HEADERS_TOO_LARGE,
+    HTTP_1_1,
+    HttpError,
+    PlainTextError,
+    error_for,
+    error_of_head,
+    expects_continue,
+)
+from kapiserver.apiserver.serving.request_body import EMPTY_BODY, BodySource, RequestBody
+
+LINE_LIMIT = 128 * 1024
+"""Bytes of a request line; long label selectors need it."""
+FIELD_LIMIT = 64 * 1024
+FIELD_COUNT = 128
+
+_TRANSFER_ENCODING = istr("Transfer-Encoding")
+_CONTENT_LENGTH = istr("Content-Length")
+_MAX_NAMES = 512
+_MAX_CACHED_NAME = 64
+_names: dict[bytes, istr] = {}
+"""Names of headers, by the bytes that clients sent; emptied when full. Looking up an istr takes a
+third of the time of a str."""
+
+
+@dataclass(slots=True, eq=False)
+class RequestHead:
+    """A request whose headers are complete.
+
+    target      as in the request line
+    headers     looked up case-insensitively; names are in title case
+    keep_alive  whether the client wants to send another request
+    error       the request is malformed: the other fields may be empty; None if it is valid
+    """
+
+    method: str = "GET"
+    target: str = "/"
+    is_http_1_1: bool = True
+    headers: Mapping[str, str] = field(default_factory=CIMultiDict)
+    keep_alive: bool = False
+    body: RequestBody = EMPTY_BODY
+    error: HttpError | None = None
+
+
+class _InvalidHead(Exception):
+    """Ends the parsing of a connection; raised in a callback of httptools."""
+
+    def __init__(self, error: HttpError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class RequestParser:
+    """Parses bytes, and calls `on_head` with each RequestHead. After a malformed request, and after
+    one that closes its connection, it ignores all bytes.
+
+    body        of the last request
+    """
+
+    def __init__(self, source: BodySource, on_head: Callable[[RequestHead], None]) -> None:
+        self._source = source
+        self._on_head = on_head
+        self.body = EMPTY_BODY
+        self._target = b""
+        self._fields: list[tuple[istr, str]] = []
+        self._ends = False
+        """Whether the last request closes the connection."""
+        self._has_ended_request = False
+        """Whether a request ended in the bytes that are parsed: they begin with no other."""
+        self._framing = b""
+        """The header that frames the body."""
+        self._is_in_upgrade = False
+        # httptools finds the callbacks by the names of the attributes.
+        self._parser: HttpRequestParser | None = HttpRequestParser(self)
+
+    def close(self) -> None:
+        """Ignore all further bytes, and break the reference cycle with httptools."""
+        self._parser = None
+
+    def feed(self, data: bytes) -> None:
+        """Parse the next bytes of the connection."""
+        while data and self._parser is not None:
+            self._has_ended_request = False
+            try:
+                self._parser.feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+                self._refuse_upgrade()
+            except HttpParserError as error:
+                self._fail(error, data)
+            else:
+                return
+
+    def _fail(self, error: HttpParserError, data: bytes) -> None:
+        """Report a malformed request, or break the body that is being parsed."""
+        self.close()
+        cause = error.__context__
+        if cause is not None and not isinstance(cause, _InvalidHead):
+            raise cause  # a fault of a callback
+        begin = b"" if self._has_ended_request else data
+        http_error = error_for(str(error), begin) if cause is None else cause.error
+        if not self.body.is_complete:
+            message = http_error.line if isinstance(http_error, PlainTextError) else http_error
+            self.body.fail(str(message))
+        elif not self._ends:
+            self._on_head(RequestHead(error=http_error))
+
+    def _refuse_upgrade(self) -> None:
+        """Go on after the head of a request that asks for another protocol. The server does not
+        change the protocol, so the body and other requests follow, but httptools has ended the
+        request. Another parser therefore reads the body, after a head that only frames it."""
+        self._parser = HttpRequestParser(self)
+        if not self.body.is_complete:
+            self._is_in_upgrade = True
+            self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n\r\n" % self._framing)
+            self._is_in_upgrade = False
+
+    # The callbacks of httptools.
+
+    def on_url(self, part: bytes) -> None:
+        """Take a part of the target. Raises _InvalidHead."""
+        self._target += part
+        if len(self._target) > LINE_LIMIT:
+            raise _InvalidHead(HEADERS_TOO_LARGE)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or a trailer of a chunked body. Raises _InvalidHead."""
+        fields = self._fields
+        text = value.rstrip(b" \t").decode("utf-8", "surrogateescape")
+        fields.append((_names.get(name) or _header_name(name), text))
+        if len(name) + len(value) > FIELD_LIMIT or len(fields) > FIELD_COUNT:
+            raise _InvalidHead(HEADERS_TOO_LARGE)
+
+    def on_headers_complete(self) -> None:
+        """Report the request. Raises _InvalidHead."""
+        parser = self._parser
+        assert parser is not None
+        if self._is_in_upgrade:
+            return
+        fields = self._fields
+        headers = CIMultiDict(fields)
+        method = parser.get_method().decode()
+        target = self._target.decode("utf-8", "surrogateescape")
+        version = parser.get_http_version()
+        has_repeated = len(dict(fields)) < len(fields)
+        error = error_of_head(method, target, version, headers, has_repeated=has_repeated)
+        if error is not None:
+            raise _InvalidHead(error)
+        keep_alive = parser.should_keep_alive()
+        self._ends = not keep_alive
+        self.body = self._new_body(headers, version)
+        self._on_head(
+            RequestHead(method, target, version == HTTP_1_1, headers, keep_alive, self.body)
+        )
+
+    def on_body(self, piece: bytes) -> None:
+        """Take a part of the body."""
+        self.body.add(piece)
+
+    def on_message_complete(self) -> None:
+        """The request is complete; trailers are dropped."""
+        self._has_ended_request = True
+        self._target = b""
+        self._fields = []
+        if self.body.is_complete:
+            return
+        parser = self._parser
+        assert parser is not None
+        if not parser.should_upgrade():
+            self.body.complete()
+
+    def _new_body(self, headers: Mapping[str, str], version: str) -> RequestBody:
+        length = headers.get(_CONTENT_LENGTH)
+        if length is not None:
+            self._framing = b"Content-Length: " + length.encode()
+            if int(length) == 0:
+                return EMPTY_BODY
+        elif _TRANSFER_ENCODING in headers:
+            self._framing = b"Transfer-Encoding: chunked"
+        else:
+            return EMPTY_BODY
+        return RequestBody(
+            self._source,
+            length=None if length is None else int(length),
+            expects_continue=version == HTTP_1_1 and expects_continue(headers),
+        )
+
+
+def _header_name(name: bytes) -> istr:
+    """Return the name of a header in title case."""
+    text = istr(name.decode("utf-8", "surrogateescape").title())
+    if len(name) <= _MAX_CACHED_NAME:
+        if len(_names) >= _MAX_NAMES:
+            _names.clear()
+        _names[name] = text
+    return text

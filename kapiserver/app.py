@@ -346,9 +346,8 @@ async def build_app(
     authorizer = authorizer or Authorization(config, stores, clock)
     custom_resources = CustomResources(scheme, stores)
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
-    authentication = Authentication(
-        config, stores, clock, account_tokens, lambda: _apiserver_client(server)
-    )
+    parts = (config, stores, clock, account_tokens, metrics.authentication)
+    authentication = Authentication(*parts, lambda: _apiserver_client(server))
     unauthenticated = UnauthenticatedConnections()
     free_memory = (stores.free_memory, unauthenticated.close_half, trim_in_thread)
     server = Server(

@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from kapiserver.apiserver.authentication.metrics import (
+    AUTHENTICATION_SECONDS,
+    AuthenticationMetrics,
+)
 from kapiserver.apiserver.request import LATENCY
 from kapiserver.metrics import Counter, Gauge, Histogram, Observations
 
@@ -24,7 +28,6 @@ STORAGE_SECONDS = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
     4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
 )  # fmt: skip
-AUTHENTICATION_SECONDS = tuple(0.001 * 2**exponent for exponent in range(15))
 QUEUE_SECONDS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 
 
@@ -110,6 +113,7 @@ class Metrics:
         """By request kind: "readOnly" or "mutating"."""
         self.authentication_seconds: Histogram[str] = Histogram(AUTHENTICATION_SECONDS)
         """By result: "success", "failure" without credentials, or "error"."""
+        self.authentication = AuthenticationMetrics()
         self.user_requests: Counter[str] = Counter()
         """Authenticated requests by `username_label`."""
         self.audit_events: Counter[str] = Counter()

@@ -149,8 +149,8 @@ def _add_service_accounts(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--service-account-key-file", action="append", type=Path, metavar="FILE",
-        help="PEM file with an RSA or ECDSA key, public or private, that verifies service "
-        "account tokens. May be repeated. The signing key verifies too. "
+        help="PEM file with RSA or ECDSA keys, public or private, that verify service account "
+        "tokens. May be repeated. The signing key verifies too. "
         "Default: the signing key alone.",
     )  # fmt: skip
     group.add_argument(

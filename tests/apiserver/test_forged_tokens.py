@@ -334,3 +334,35 @@ def test_expiry_is_not_extended(tmp_path: Path) -> None:
         service_account_extend_token_expiration=False,
         service_account_max_token_expiration=7200.0,
     )
+
+
+def test_several_keys(tmp_path: Path) -> None:
+    """Tokens of every key in the key files are accepted; new tokens have the signing key."""
+    (tmp_path / "old.pub").write_bytes(public_pem(OTHER_KEY) + public_pem(EC_KEY))
+
+    async def check(cluster: Cluster) -> None:
+        head, claims = segments(await cluster.request_token())
+        published = [key.id for key in cluster.app.server.service_account_tokens.keys]  # type: ignore[union-attr]
+        assert head["kid"] == published[0]
+        _, other, elliptic = published
+        assert await cluster.status(signed(claims, OTHER_KEY, kid=other)) == 200
+        assert await cluster.status(signed(claims, EC_KEY, "ES256", kid=elliptic)) == 200
+        assert await cluster.status(signed(claims, OTHER_KEY, kid=elliptic)) == 401
+
+    run(tmp_path, check, service_account_key_file=(tmp_path / "old.pub",))
+
+
+def test_token_metrics(tmp_path: Path) -> None:
+    """Valid and stale tokens of Pods are counted."""
+
+    async def check(cluster: Cluster) -> None:
+        pod = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
+        token = await cluster.request_token(pod, 3607)
+        await cluster.identity(token)
+        cluster.clock.advance(3700)
+        await cluster.identity(token)
+        await cluster.identity(token)
+        counts = cluster.app.server.metrics.authentication.account_tokens.values
+        assert counts == {"valid": 1, "stale": 2}
+
+    run(tmp_path, check)

@@ -158,6 +158,9 @@ def test_login(issuer: Issuer, tmp_path: Path) -> None:
         assert await login.status("/version", issuer.token()) == 200
         assert await login.status("/version", issuer.token({"aud": "you"})) == 401
         assert issuer.fetches == ["/.well-known/openid-configuration", "/keys"]
+        series = login.app.server.metrics.authentication.jwt_seconds.values
+        counts = {labels[0]: sum(each.counts) for labels, each in series.items()}
+        assert counts == {"success": 3, "failure": 1}
 
     run(tmp_path, configuration(issuer.authenticator()), check)
 

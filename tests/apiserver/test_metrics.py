@@ -114,3 +114,10 @@ def test_work_queues(make_server: Callable[..., Any]) -> None:
     assert _value(samples, "workqueue_adds_total", **queue) >= 1
     assert _value(samples, "workqueue_queue_duration_seconds_count", **queue) >= 1
     assert _value(samples, "workqueue_depth", **queue) == 0
+
+
+def test_authenticators(api):
+    """The counters of service account tokens are there before the first token."""
+    text = api.get("/metrics").body.decode()
+    for kind in ("legacy", "stale", "valid"):
+        assert f"\nserviceaccount_{kind}_tokens_total " in text

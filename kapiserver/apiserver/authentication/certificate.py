@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.client_authorities import ClientAuthorities
+from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.user import CREDENTIAL_ID, User, with_authenticated
 from kapiserver.apiserver.request import Certificate, Request
 from kapiserver.storage.clock import Clock, SystemClock
@@ -29,7 +30,9 @@ class CertificateAuthenticator:
         clock: Clock | None = None,
         *,
         accept_unknown: bool = True,
+        metrics: AuthenticationMetrics | None = None,
     ) -> None:
+        self._metrics = metrics or AuthenticationMetrics()
         self._authorities = authorities
         self._clock = clock or SystemClock()
         self._accept_unknown = accept_unknown
@@ -40,9 +43,9 @@ class CertificateAuthenticator:
         certificate = request.certificate
         if certificate is None:
             return None
-        check_certificate(
-            certificate, self._authorities, self._clock.now(), accept_unknown=self._accept_unknown
-        )
+        now = self._clock.now()
+        self._metrics.certificate_seconds.observe("", certificate.not_after - now)
+        check_certificate(certificate, self._authorities, now, accept_unknown=self._accept_unknown)
         if not certificate.common_name:
             return None
         return User(

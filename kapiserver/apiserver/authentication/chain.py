@@ -27,6 +27,7 @@ from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
 from kapiserver.apiserver.authentication.legacy_service_account import (
     LegacyServiceAccountAuthenticator,
 )
+from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.request_header import RequestHeaderAuthenticator
 from kapiserver.apiserver.authentication.service_account import ServiceAccountAuthenticator
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
@@ -55,6 +56,7 @@ class Parts:
     tokens: ServiceAccountTokens
     client: Callable[[], Client]
     anonymous: AnonymousAuthenticator
+    metrics: AuthenticationMetrics
 
 
 def _token_file(parts: Parts) -> TokenAuthenticator | None:
@@ -63,12 +65,12 @@ def _token_file(parts: Parts) -> TokenAuthenticator | None:
 
 
 def _service_account(parts: Parts) -> TokenAuthenticator:
-    return ServiceAccountAuthenticator(parts.tokens, parts.stores, parts.clock)
+    return ServiceAccountAuthenticator(parts.tokens, parts.stores, parts.clock, parts.metrics)
 
 
 def _legacy_service_account(parts: Parts) -> TokenAuthenticator:
     return LegacyServiceAccountAuthenticator(
-        parts.tokens, parts.stores, parts.clock, client=parts.client
+        parts.tokens, parts.stores, parts.clock, client=parts.client, metrics=parts.metrics
     )
 
 
@@ -114,7 +116,9 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
     else:
         read = functools.partial(configuration_of_flags, config)
         algorithms = config.oidc_signing_algs
-    return JwtAuthenticator(read, parts.clock, audiences, parts.anonymous, algorithms)
+    return JwtAuthenticator(
+        read, parts.clock, audiences, parts.anonymous, algorithms, parts.metrics
+    )
 
 
 def _request_header(parts: Parts) -> Authenticator | None:
@@ -132,7 +136,9 @@ def _certificate(parts: Parts) -> Authenticator | None:
     files = client_authority_files(config)
     authorities = ClientAuthorities(files) if files else None
     accept_unknown = config.requestheader_client_ca_file is None
-    return CertificateAuthenticator(authorities, parts.clock, accept_unknown=accept_unknown)
+    return CertificateAuthenticator(
+        authorities, parts.clock, accept_unknown=accept_unknown, metrics=parts.metrics
+    )
 
 
 _REQUESTS: tuple[Callable[[Parts], Authenticator | None], ...] = (
@@ -164,6 +170,7 @@ class Authentication:
         stores: StoreRegistry,
         clock: Clock,
         tokens: ServiceAccountTokens,
+        metrics: AuthenticationMetrics,
         client: Callable[[], Client],
     ) -> None:
         """Read the files of the settings; `tokens` and `client` as in Parts. Raises BadTokenFile,
@@ -176,6 +183,7 @@ class Authentication:
             tokens=tokens,
             client=client,
             anonymous=anonymous,
+            metrics=metrics,
         )
         requests = [each for factory in _REQUESTS if (each := factory(parts)) is not None]
         token_authenticators = [

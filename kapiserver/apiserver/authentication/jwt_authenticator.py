@@ -9,7 +9,9 @@ plugin/pkg/authenticator/token/oidc and pkg/server/options/authentication.go of 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 from kapiserver.api.types import Tree
@@ -26,6 +28,7 @@ from kapiserver.apiserver.authentication.json_web_token import (
 )
 from kapiserver.apiserver.authentication.jwt_claims import ClaimMapper
 from kapiserver.apiserver.authentication.jwt_keys import IssuerKeys
+from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.configuration_files import BadConfiguration
@@ -40,7 +43,16 @@ _log = logging.getLogger(__name__)
 class JwtIssuer:
     """The keys and rules of one issuer; `tree` is a valid JWTAuthenticator."""
 
-    def __init__(self, tree: Tree, clock: Clock, algorithms: Sequence[str]) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        clock: Clock,
+        algorithms: Sequence[str],
+        metrics: AuthenticationMetrics,
+    ) -> None:
+        self._metrics = metrics
+        digest = hashlib.sha256(tree["issuer"]["url"].encode()).hexdigest()
+        self._url_hash = f"sha256:{digest}"
         self.keys = IssuerKeys(tree["issuer"], clock, algorithms)
         self._clock = clock
         self._audiences = frozenset(tree["issuer"]["audiences"])
@@ -52,6 +64,16 @@ class JwtIssuer:
         user = self._cache.get(token.text)
         if user is not None:
             return user
+        started, result = time.perf_counter(), "failure"
+        try:
+            user = await self._verified_user(token)
+            result = "success"
+        finally:
+            seconds = time.perf_counter() - started
+            self._metrics.jwt_seconds.observe((result, self._url_hash), seconds)
+        return user
+
+    async def _verified_user(self, token: UnverifiedToken) -> User:
         token.verify(await self.keys.matching(token.key_id))
         if self._audiences.isdisjoint(token.audiences):
             raise InvalidCredentials("oidc: verify token: oidc: expected audience not found")
@@ -77,7 +99,9 @@ class JwtAuthenticator(ManagedAuthenticator):
         audiences: Sequence[str],
         anonymous: AnonymousAuthenticator,
         algorithms: Sequence[str] = ALGORITHMS,
+        metrics: AuthenticationMetrics | None = None,
     ) -> None:
+        self._metrics = metrics or AuthenticationMetrics()
         self._read = read
         self._clock = clock
         self._audiences = audiences
@@ -99,6 +123,7 @@ class JwtAuthenticator(ManagedAuthenticator):
             tree = self._read()
         except BadConfiguration as error:
             _log.error("the changed authentication configuration is not used: %s", error)
+            self._metrics.configuration_reloads.add("failure")
             return
         if tree != self._tree:
             replaced, self._tree = self._issuers, tree
@@ -109,6 +134,7 @@ class JwtAuthenticator(ManagedAuthenticator):
                 self._stopping.add(task)
                 task.add_done_callback(self._stopping.discard)
             _log.info("the changed authentication configuration is used")
+            self._metrics.configuration_reloads.add("success")
 
     async def stop(self) -> None:
         """End fetches and close connections. Idempotent."""
@@ -118,7 +144,7 @@ class JwtAuthenticator(ManagedAuthenticator):
 
     def _apply(self) -> None:
         self._issuers = {
-            tree["issuer"]["url"]: JwtIssuer(tree, self._clock, self._algorithms)
+            tree["issuer"]["url"]: JwtIssuer(tree, self._clock, self._algorithms, self._metrics)
             for tree in self._tree.get("jwt") or ()
         }
         anonymous = self._tree.get("anonymous")

@@ -17,6 +17,7 @@ from kapiserver.api.resource_client import Client, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
 from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken
+from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.service_account import BoundObjects
 from kapiserver.apiserver.authentication.service_account_tokens import (
     LEGACY_ACCOUNT_NAME,
@@ -56,7 +57,9 @@ class LegacyServiceAccountAuthenticator:
         clock: Clock,
         *,
         client: Callable[[], Client],
+        metrics: AuthenticationMetrics | None = None,
     ) -> None:
+        self._metrics = metrics or AuthenticationMetrics()
         self._tokens = tokens
         self._objects = BoundObjects(stores, clock)
         self._clock = clock
@@ -74,6 +77,7 @@ class LegacyServiceAccountAuthenticator:
         if not valid:
             raise InvalidCredentials("token audiences are invalid for this server")
         user = await self._user(verified)
+        self._metrics.account_tokens.add("legacy")
         return TokenIdentity(user=user, audiences=valid, annotations={AUDIT_ANNOTATION: user.name})
 
     async def _user(self, token: UnverifiedToken) -> User:

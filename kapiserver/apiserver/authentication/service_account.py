@@ -16,6 +16,7 @@ from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
 from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken
+from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.service_account_tokens import (
     LEGACY_ISSUER,
     PRIVATE_CLAIMS,
@@ -71,7 +72,14 @@ class BoundObjects:
 class ServiceAccountAuthenticator:
     """Recognizes the tokens that `ServiceAccountTokens.sign` signs."""
 
-    def __init__(self, tokens: ServiceAccountTokens, stores: StoreRegistry, clock: Clock) -> None:
+    def __init__(
+        self,
+        tokens: ServiceAccountTokens,
+        stores: StoreRegistry,
+        clock: Clock,
+        metrics: AuthenticationMetrics | None = None,
+    ) -> None:
+        self._metrics = metrics or AuthenticationMetrics()
         self._tokens = tokens
         self._objects = BoundObjects(stores, clock)
         self._clock = clock
@@ -123,8 +131,12 @@ class ServiceAccountAuthenticator:
 
     def _stale(self, user: User, private: Tree) -> Mapping[str, str]:
         threshold = private.get("warnafter")
-        if not isinstance(threshold, int) or self._clock.now() <= threshold:
+        if not isinstance(threshold, int):
             return {}
+        if self._clock.now() <= threshold:
+            self._metrics.account_tokens.add("valid")
+            return {}
+        self._metrics.account_tokens.add("stale")
         seconds = int(self._clock.now()) - threshold
         return {
             STALE_TOKEN: f"subject: {user.name}, seconds after warning threshold: {seconds}",

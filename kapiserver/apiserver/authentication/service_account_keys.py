@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,10 @@ def create_key_file(path: Path) -> None:
     write_private(path, generate_key())
 
 
+_PEM_KEY = re.compile(
+    rb"-----BEGIN ((?:RSA |EC )?(?:PRIVATE|PUBLIC) KEY|CERTIFICATE)-----.+?-----END \1-----\n?",
+    re.DOTALL,
+)
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 
 
@@ -59,6 +64,15 @@ def read_key(path: Path) -> Key:
     """Read a key file. Raises OSError, ValueError for a file without a key."""
     try:
         return parse_key(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} contains no key: {error}") from error
+
+
+def read_keys(path: Path) -> list[Key]:
+    """Read all keys of a file. Raises OSError, ValueError for a file without a key."""
+    try:
+        blocks = [match[0] for match in _PEM_KEY.finditer(path.read_bytes())]
+        return [parse_key(block) for block in blocks or (b"",)]
     except ValueError as error:
         raise ValueError(f"{path} contains no key: {error}") from error
 

@@ -9,6 +9,7 @@ kube-apiserver.
 from __future__ import annotations
 
 import functools
+import itertools
 import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from kapiserver.apiserver.authentication.service_account_keys import (
     generate_key,
     parse_key,
     read_key,
+    read_keys,
 )
 from kapiserver.apiserver.authentication.user import SERVICE_ACCOUNT_PREFIX
 from kapiserver.apiserver.config import Config
@@ -78,7 +80,8 @@ class ServiceAccountTokens:
             if not path.exists():
                 create_key_file(path)
         signing_key = parse_key(generate_key()) if path is None else read_key(path)
-        keys = [signing_key, *map(read_key, config.service_account_key_file)]
+        verifying = (read_keys(file) for file in config.service_account_key_file)
+        keys = [signing_key, *itertools.chain.from_iterable(verifying)]
         return tuple({key.id: key for key in reversed(keys)}.values())[::-1]
 
     def sign(

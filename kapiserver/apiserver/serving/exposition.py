@@ -61,6 +61,7 @@ class _ServerCollector(Collector):
         yield from self._requests()
         yield from self._latencies()
         yield from self._authentication()
+        yield from self._authenticators()
         yield from self._admission()
         yield from self._audit()
         yield from self._storage()
@@ -143,6 +144,34 @@ class _ServerCollector(Collector):
             "Authenticated requests by user; only well-known users have a label of their own.",
             ("username",),
             {(name,): count for name, count in metrics.user_requests.values.copy().items()},
+        )
+
+    def _authenticators(self) -> Iterator[Metric]:
+        metrics = self._server.metrics.authentication
+        tokens = metrics.account_tokens.values.copy()
+        for kind, text in (
+            ("legacy", "Accepted service account tokens of Secrets."),
+            ("stale", "Accepted service account tokens after their expiry before extension."),
+            ("valid", "Accepted service account tokens before their expiry before extension."),
+        ):
+            yield _counter(f"serviceaccount_{kind}_tokens", text, (), {(): tokens.get(kind, 0)})
+        yield _histogram(
+            "apiserver_client_certificate_expiration_seconds",
+            "Remaining life of the client certificates of requests.",
+            (),
+            [((), each) for each in metrics.certificate_seconds.values.copy().values()],
+        )
+        yield _histogram(
+            "apiserver_authentication_jwt_authenticator_latency_seconds",
+            "Seconds that the verification of a token took, by result and hash of its issuer.",
+            ("result", "jwt_issuer_hash"),
+            metrics.jwt_seconds.values.copy().items(),
+        )
+        yield _counter(
+            "apiserver_authentication_config_controller_automatic_reloads",
+            "Reloads of a changed authentication configuration, by status.",
+            ("status",),
+            _by_name(metrics.configuration_reloads.values.copy()),
         )
 
     def _audit(self) -> Iterator[Metric]:

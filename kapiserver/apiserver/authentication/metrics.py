@@ -1,0 +1,26 @@
+"""What authenticators count, with the names and buckets of kube-apiserver."""
+
+from __future__ import annotations
+
+from kapiserver.metrics import Counter, Histogram
+
+AUTHENTICATION_SECONDS = tuple(0.001 * 2**exponent for exponent in range(15))
+CERTIFICATE_SECONDS = (
+    0, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 604800, 2592000, 7776000,
+    15552000, 31104000,
+)  # fmt: skip
+
+
+class AuthenticationMetrics:
+    """What authenticators count."""
+
+    def __init__(self) -> None:
+        self.certificate_seconds: Histogram[str] = Histogram(CERTIFICATE_SECONDS)
+        """The remaining life of client certificates; the only label is ""."""
+        self.account_tokens: Counter[str] = Counter()
+        """Accepted service account tokens: "valid" and "stale" ones with an extended expiry, and
+        "legacy" ones of Secrets."""
+        self.jwt_seconds: Histogram[tuple[str, str]] = Histogram(AUTHENTICATION_SECONDS)
+        """By result, "success" or "failure", and the hash of the issuer's URL."""
+        self.configuration_reloads: Counter[str] = Counter()
+        """By status: "success" or "failure"."""

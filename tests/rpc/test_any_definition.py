@@ -21,7 +21,8 @@ _NAMES = [
 _KEYS = ["int32", "uint64", "sint32", "fixed64", "bool", "string"]
 _TYPES = [
     *_KEYS, "double", "float", "int64", "uint32", "sfixed32", "bytes",
-    "Kind", "Thing", "Thing.Part", "Empty1", "google.protobuf.Timestamp", "google.protobuf.Struct",
+    "Kind", "Thing", "Thing.Part", "Resource",
+    "google.protobuf.Timestamp", "google.protobuf.Struct",
     "google.protobuf.Int64Value", "google.protobuf.StringValue", "google.protobuf.FloatValue",
 ]  # fmt: skip
 _IMPORTS = "".join(f'import "{name}";\n' for name in sorted(WELL_KNOWN_FILES))
@@ -47,7 +48,7 @@ def _thing(fields: list[str], numbers: list[int]) -> str:
     choice = f"oneof choice {{\n{members}\n}}\n" * bool(members)
     part = "message Part { optional int32 size = 1; Kind kind = 2; }"
     return (
-        f"message Thing {{\n{alone}\n{choice}{part}\n}}\nmessage Empty1 {{}}\n"
+        f"message Thing {{\n{alone}\n{choice}{part}\n}}\nmessage Resource {{}}\n"
         "enum Kind { NONE = 0; SOME = 5; }\n"
     )
 

@@ -274,3 +274,24 @@ def test_enum_values_with_other_numbers(project: Project) -> None:
     project.messages("v1beta1", enum.replace("BIG = 1", "HUGE = 1"))
     (problem,) = project.problems()
     assert "kind: the value HUGE of types.Kind is missing, not 1" in problem
+
+
+def test_paths_of_errors_in_hand_written_functions(project: Project) -> None:
+    """A function that refuses a value names the field; the path to its message is added."""
+    shelf = "message Shelf { Thing one = 1; repeated Thing many = 2; map<int32, Thing> by = 3; }"
+    project.messages("v1", f"{V1} {shelf}")
+    project.generate()
+    project.messages("v1beta1", f"message Thing {{ string title = 2; }} {shelf}")
+    refusal = 'raise ConversionError("title", "is too long")'
+    text = HAND_WRITTEN.replace("target.name = source.title", refusal)
+    text = f"from kapiserver.rpc.registration import ConversionError\n{text}"
+    project.write("things/v1beta1/conversion.py", text)
+    project.generate()
+    v1beta1 = project.load("things.v1beta1.conversion_generated")
+    pb = v1beta1.api_pb2
+    for shelf_message, path in (
+        (pb.Shelf(one=pb.Thing()), "one.title"),
+        (pb.Shelf(many=[pb.Thing()]), "many[0].title"),
+        (pb.Shelf(by={7: pb.Thing()}), "by[7].title"),
+    ):
+        assert _refused(v1beta1.to_internal_Shelf, shelf_message) == f"{path}: is too long"

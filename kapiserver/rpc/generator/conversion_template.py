@@ -42,23 +42,25 @@ def hand_signatures(message: Descriptor, names: Collection[str]) -> str:
 def conversion_module(
     version: VersionDefinition,
     types: InternalTypes,
-    by_hand: Collection[str],
-    hidden: Collection[tuple[str, str]],
+    hand_functions: Collection[str],
+    hand_fields: Collection[tuple[str, str]],
 ) -> str:
     """Return the module.
 
-    by_hand  names of the functions of `conversion.py`
-    hidden   (message, field) of the fields that they convert alone
+    hand_functions  names of the functions of `conversion.py`
+    hand_fields     (message, field) of the fields that they convert alone
     """
     blocks = []
     for message in version.messages():
         if class_path(message) in types.classes:
             derived = [
-                field for field in message.fields if (message.full_name, field.name) not in hidden
+                field
+                for field in message.fields
+                if (message.full_name, field.name) not in hand_fields
             ]
             blocks += [
-                _to_internal(message, derived, from_pb_name(message) in by_hand),
-                _to_pb(message, derived, types, to_pb_name(message) in by_hand),
+                _to_internal(message, derived, from_pb_name(message) in hand_functions),
+                _to_pb(message, derived, types, to_pb_name(message) in hand_functions),
             ]
     text = "\n".join(blocks)
     uses_rules = "rules." in text
@@ -74,11 +76,10 @@ def conversion_module(
 
 def _to_internal(message: Descriptor, derived: list[FieldDescriptor], by_hand: bool) -> str:
     pb, internal = f"api_pb2.{class_path(message)}", f"types.{class_path(message)}"
+    name = "source" if derived or by_hand else "_"
     head = bracketed(
-        f"def to_internal_{function_name(message)}(", [f"source: {pb}"], f") -> {internal}:"
+        f"def to_internal_{function_name(message)}(", [f"{name}: {pb}"], f") -> {internal}:"
     )
-    if not derived and not by_hand:
-        return f"{head.replace('source', '_')}\n    return {internal}()"
     arguments = [f"{field.name}={_read(field)}" for field in derived]
     if not by_hand:
         return f"{head}\n" + bracketed(f"    return {internal}(", arguments, ")")
@@ -111,11 +112,11 @@ def _to_pb(
     message: Descriptor, derived: list[FieldDescriptor], types: InternalTypes, by_hand: bool
 ) -> str:
     pb, internal = f"api_pb2.{class_path(message)}", f"types.{class_path(message)}"
-    name = function_name(message)
+    name = "source" if derived or by_hand else "_"
     lines = [
         bracketed(
-            f"def to_pb_{name}(",
-            [f"source: {internal}", f"target: {pb} | None = None"],
+            f"def to_pb_{function_name(message)}(",
+            [f"{name}: {internal}", f"target: {pb} | None = None"],
             f") -> {pb}:",
         ),
         "    if target is None:",
@@ -130,8 +131,6 @@ def _to_pb(
         lines += _write(field, annotations[field.name].endswith(" | None"))
     if by_hand:
         lines.append(f"    conversion.{to_pb_name(message)}(source, target)")
-    if not derived and not by_hand:
-        lines[0] = lines[0].replace("source:", "_:")
     return "\n".join([*lines, "    return target"])
 
 

@@ -218,24 +218,26 @@ def _add_version(
     version: VersionDefinition, types: InternalTypes, sources: _Sources
 ) -> Iterator[Problem]:
     path = version.directory / "conversion.py"
-    by_hand = names(path) if path.exists() else {}
-    hidden: set[tuple[str, str]] = set()
+    hand_functions = names(path) if path.exists() else {}
+    hand_fields: set[tuple[str, str]] = set()
     messages = {message for message in version.messages() if class_path(message) in types.classes}
-    yield from list(_missing_classes(version, types)) or _unknown_functions(path, by_hand, messages)
+    yield from list(_missing_classes(version, types)) or _unknown_functions(
+        path, hand_functions, messages
+    )
     yield from _missing_defaults(types, messages)
     for message in version.messages():
         if message not in messages:
             continue
         not_derived = list(obstacles(message, types))
-        hidden |= {(message.full_name, obstacle.field) for obstacle in not_derived}
-        missing = {from_pb_name(message), to_pb_name(message)} - by_hand.keys()
+        hand_fields |= {(message.full_name, obstacle.field) for obstacle in not_derived}
+        missing = {from_pb_name(message), to_pb_name(message)} - hand_functions.keys()
         if not_derived and missing:
             reasons = "; ".join(f"{it.field}: {it.reason}" for it in not_derived)
             signatures = hand_signatures(message, missing)
             text = f"write the conversion of {class_path(message)} ({reasons}):\n{signatures}"
             yield Problem(path, 1, text)
     sources.generated[version.directory / "conversion_generated.py"] = conversion_module(
-        version, types, by_hand, hidden
+        version, types, hand_functions, hand_fields
     )
     sources.generated[version.directory / "client_generated.py"] = version_client_module(version)
 
@@ -255,11 +257,11 @@ def _missing_defaults(types: InternalTypes, messages: set[Descriptor]) -> Iterat
 
 
 def _unknown_functions(
-    path: Path, by_hand: Mapping[str, int], messages: set[Descriptor]
+    path: Path, hand_functions: Mapping[str, int], messages: set[Descriptor]
 ) -> Iterator[Problem]:
     expected = {
         name for message in messages for name in (from_pb_name(message), to_pb_name(message))
     }
-    for name, line in by_hand.items():
+    for name, line in hand_functions.items():
         if _HAND_WRITTEN.fullmatch(name) and name not in expected:
             yield Problem(path, line, f"{name} converts no message that types.py has a class for")

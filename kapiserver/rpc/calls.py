@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kapiserver.apiserver.metrics import RPCLabels, RPCMetrics
 from kapiserver.rpc.errors import rpc_error
 from kapiserver.rpc.registration import Call, Group, Method, RPCError, Version
+from kapiserver.rpc.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -54,6 +55,7 @@ class GroupRunner:
         self._metrics = metrics or RPCMetrics()
         self._implementation = group.server_class()
         self._running = 0
+        self._time_limit = TimeLimit(limits.seconds)
         self._threads: ThreadPoolExecutor | None = None
 
     def close(self) -> None:
@@ -62,7 +64,8 @@ class GroupRunner:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, version: Version, method: Method, request: Any, call: Call) -> Message:
-        """Return the response to a call that has one.
+        """Return the response to a call that has one. The transport ends it at the client's
+        deadline, the server after its limit.
 
         request  a message of the version; of a call with a stream of requests, an async iterator
 
@@ -72,7 +75,7 @@ class GroupRunner:
         in_response = False
         try:
             function = self._function(method)
-            async with asyncio.timeout_at(self._deadline(call)):
+            with self._time_limit:
                 response = await self._call(function, _to_internal(method, request), call)
             in_response = True
             message: Message = method.from_internal(response)
@@ -148,10 +151,6 @@ class GroupRunner:
         answer = rpc_error(error, f"{labels.service}/{labels.method}", in_response=in_response)
         observed.end(answer.code_name)
         return answer
-
-    def _deadline(self, call: Call) -> float:
-        latest = asyncio.get_running_loop().time() + self.limits.seconds
-        return latest if call.deadline is None else min(latest, call.deadline)
 
     def _function(self, method: Method) -> Callable[[Any, Call], Any]:
         function: Callable[[Any, Call], Any] | None = getattr(

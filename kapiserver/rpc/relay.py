@@ -7,16 +7,17 @@ server listens on a private socket and a Relay owns the public one. Knows no gRP
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 from kapiserver.rpc.sockets import SocketFile, is_allowed, peer_uid
 
 _log = logging.getLogger(__name__)
+
+_SIZE = 256 << 10
+"""Bytes to pass on at a time, and at most to hold for a slow target."""
 
 
 class Relay:
@@ -39,7 +40,7 @@ class Relay:
         self._uid_of = uid_of
         self._free = asyncio.Semaphore(max_connections)
         self._connecting: set[asyncio.Task[None]] = set()
-        self._pipes: set[_Pipe] = set()
+        self._connections: set[_Connection] = set()
         self._accepting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -57,8 +58,8 @@ class Relay:
         """Close all connections."""
         for task in self._connecting:
             task.cancel()
-        for pipe in list(self._pipes):
-            pipe.abort()
+        for connection in list(self._connections):
+            connection.close()
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
@@ -79,78 +80,91 @@ class Relay:
             connecting.add_done_callback(self._connecting.discard)
 
     async def _connect(self, connection: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
+        target = socket.socket(socket.AF_UNIX)
         try:
             uid = self._uid_of(connection)
             if not is_allowed(uid):
                 _log.warning("%s refused a connection of user id %s", self._file.path, uid)
                 raise PermissionError
-            back = _Pipe()
-            await loop.create_unix_connection(lambda: back, str(self._target))
+            target.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(target, str(self._target))
         except BaseException as error:
             connection.close()
+            target.close()
             self._free.release()
             if not isinstance(error, OSError):
                 raise
             return
-        front = _Pipe(back)
-        back.other = front
-        self._pipes.add(front)
-        front.on_lost = self._forget
-        try:
-            await loop.connect_accepted_socket(lambda: front, connection)
-        except BaseException:
-            front.connection_lost(None)
-            raise
+        self._connections.add(_Connection(connection, target, self._forget))
 
-    def _forget(self, front: _Pipe) -> None:
-        self._pipes.discard(front)
+    def _forget(self, connection: _Connection) -> None:
+        self._connections.discard(connection)
         self._free.release()
 
 
-class _Pipe(asyncio.Protocol):
-    """One end of a relayed connection; writes what it receives to the other end.
+class _Connection:
+    """Two connected sockets; passes the bytes of each to the other until one of them ends.
 
-    received    bytes for the other end before that is connected
+    Readers of the event loop cost less than its transports (decision 062).
     """
 
-    _transport: asyncio.Transport | None = None
+    def __init__(
+        self,
+        client: socket.socket,
+        server: socket.socket,
+        on_close: Callable[[_Connection], None],
+    ) -> None:
+        self._sockets = (client, server)
+        self._on_close = on_close
+        self._loop = asyncio.get_running_loop()
+        self._read_from(client, server)
+        self._read_from(server, client)
 
-    def __init__(self, other: _Pipe | None = None) -> None:
-        self.other = other
-        self.received: list[bytes] = []
-        self.on_lost: Callable[[_Pipe], None] | None = None
+    def close(self) -> None:
+        """Close both sockets. Idempotent."""
+        if self._sockets[0].fileno() < 0:
+            return
+        for each in self._sockets:
+            self._loop.remove_reader(each)
+            self._loop.remove_writer(each)
+            each.close()
+        self._on_close(self)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if self.other is not None:
-            self._transport.writelines(self.other.received)
-            self.other.received.clear()
+    def _read_from(self, source: socket.socket, target: socket.socket) -> None:
+        self._loop.add_reader(source, self._pass_on, source, target)
 
-    def data_received(self, data: bytes) -> None:
-        if self.other is None or self.other._transport is None:
-            self.received.append(data)  # the greeting of an HTTP/2 server, at most
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        try:
+            data = source.recv(_SIZE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return
+        rest = self._send(target, memoryview(data))
+        if rest:
+            # The target is slow: read no more until it has taken these.
+            self._loop.remove_reader(source)
+            self._loop.add_writer(target, self._send_rest, source, target, rest)
+
+    def _send_rest(self, source: socket.socket, target: socket.socket, rest: memoryview) -> None:
+        unsent = self._send(target, rest)
+        if target.fileno() < 0:
+            return
+        self._loop.remove_writer(target)
+        if unsent:
+            self._loop.add_writer(target, self._send_rest, source, target, unsent)
         else:
-            self.other._transport.write(data)
+            self._read_from(source, target)
 
-    def pause_writing(self) -> None:
-        if self.other is not None and self.other._transport is not None:
-            self.other._transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        if self.other is not None and self.other._transport is not None:
-            with contextlib.suppress(RuntimeError):  # the other end is closing
-                self.other._transport.resume_reading()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        if self.other is not None and self.other._transport is not None:
-            self.other._transport.close()
-        if self.on_lost is not None:
-            self.on_lost(self)
-            self.on_lost = None
-
-    def abort(self) -> None:
-        """Close both ends at once."""
-        for pipe in (self, self.other):
-            if pipe is not None and pipe._transport is not None:
-                pipe._transport.abort()
+    def _send(self, target: socket.socket, data: memoryview) -> memoryview:
+        """Return what the target does not take now; close if it takes nothing more."""
+        try:
+            return data[target.send(data) :]
+        except (BlockingIOError, InterruptedError):
+            return data
+        except OSError:
+            self.close()
+            return data[:0]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
-import ssl
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -25,46 +23,10 @@ CERTIFICATE = "jsonpath={.status.certificate}"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with RBAC, and a certificate for the host `shop.test`."""
-    folder = tmp_path_factory.mktemp("certificates")
-    write_certificate(folder, "shop.test")
-    running = start(
-        folder, "--authorization-mode", "RBAC",
-        "--tls-sni-cert-key", f"{folder / 'tls.crt'},{folder / 'tls.key'}",
-    )  # fmt: skip
+    """A server with RBAC."""
+    running = start(tmp_path_factory.mktemp("certificates"), "--authorization-mode", "RBAC")
     yield running
     stop(running)
-
-
-def write_certificate(folder: Path, host: str) -> bytes:
-    """Write a certificate for a host, and its key; return the certificate as DER."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    builder = x509.CertificateBuilder(
-        issuer_name=name,
-        subject_name=name,
-        public_key=key.public_key(),
-        serial_number=x509.random_serial_number(),
-        not_valid_before=datetime(2026, 1, 1, tzinfo=UTC),
-        not_valid_after=datetime(2126, 1, 1, tzinfo=UTC),
-    )
-    certificate = builder.sign(key, hashes.SHA256())
-    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    (folder / "tls.crt").write_bytes(certificate.public_bytes(Encoding.PEM))
-    (folder / "tls.key").write_bytes(text)
-    return certificate.public_bytes(Encoding.DER)
-
-
-def served_certificate(server: Server, host: str) -> bytes:
-    """Ask for a host; return the certificate as DER."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    port = int(server.url.rpartition(":")[2])
-    with (
-        socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
-        context.wrap_socket(plain, server_hostname=host) as client,
-    ):
-        return client.getpeercert(binary_form=True) or b""
 
 
 @pytest.fixture
@@ -133,17 +95,6 @@ def test_login(server: Server, admin: Callable[..., str], tmp_path: Path) -> Non
     admin("create", "clusterrolebinding", "dev", "--clusterrole=view", "--group=dev")
     assert "kube-root-ca.crt" in jane("get", "configmaps")
     assert 'User "jane" cannot' in jane("certificate", "approve", "jane", fails=True)
-
-
-def test_host_names(server: Server) -> None:
-    """A host has its own certificate, which is replaced without a restart; others have that of the
-    server."""
-    default = served_certificate(server, "other.test")
-    first = served_certificate(server, "shop.test")
-    assert first == ssl.PEM_cert_to_DER_cert((server.folder / "tls.crt").read_text()) != default
-    second = write_certificate(server.folder, "shop.test")
-    assert served_certificate(server, "shop.test") == second != first
-    assert served_certificate(server, "other.test") == default
 
 
 def test_not_issued(admin: Callable[..., str], tmp_path: Path) -> None:

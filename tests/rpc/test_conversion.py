@@ -211,6 +211,35 @@ def test_oneof_whose_members_are_fields_of_another_version(project: Project) -> 
     assert _refused(v1beta1.to_pb_Thing, both) == "which: only one of a and b may be set"
 
 
+def test_oneof_with_a_renamed_member(project: Project) -> None:
+    """Members that are derived exclude each other; the renamed one is converted by hand."""
+    project.messages("v1", "message Thing { oneof which { string name = 1; int32 a = 2; } }")
+    project.generate()
+    older = "message Thing { oneof which { string title = 1; int32 a = 2; } }"
+    project.messages("v1beta1", older)
+    project.write("things/v1beta1/conversion.py", ONEOF)
+    project.generate()
+    v1beta1 = project.load("things.v1beta1.conversion_generated")
+    thing = project.load("things.types").Thing
+    for message, internal in (
+        (v1beta1.api_pb2.Thing(title=""), thing(name="")),
+        (v1beta1.api_pb2.Thing(a=0), thing(a=0)),
+    ):
+        assert v1beta1.to_internal_Thing(message) == internal
+        assert v1beta1.to_pb_Thing(internal) == message
+
+
+ONEOF = """
+def convert_pb_Thing_to_internal(source, target):
+    if source.HasField("title"):
+        target.name = source.title
+
+
+def convert_internal_Thing_to_pb(source, target):
+    if source.name is not None:
+        target.title = source.name
+"""
+
 HAND_WRITTEN = """
 from .. import types
 from . import api_pb2

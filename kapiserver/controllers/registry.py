@@ -154,6 +154,12 @@ def _service_cidrs(context: ControllerContext) -> Controller:
     return ServiceCIDRController(context)
 
 
+def _bootstrap_signer(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.bootstrap_signer import BootstrapSigner
+
+    return BootstrapSigner(context)
+
+
 def _token_cleaner(context: ControllerContext) -> Controller:
     from kapiserver.controllers.token_cleaner import TokenCleaner
 
@@ -362,6 +368,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=_token_secrets,
         # The only controller without a service account of its own: it makes their tokens.
         user=User(name="system:kube-controller-manager", groups=(AUTHENTICATED,)),
+    ),
+    ControllerDescriptor(
+        name="bootstrap-signer-controller",
+        aliases=("bootstrapsigner",),
+        factory=_bootstrap_signer,
+        user=_account("bootstrap-signer"),
+        enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
         name="token-cleaner-controller",

@@ -249,14 +249,14 @@ def test_off(make_server):
     assert api.get("/api/v1/namespaces/default/configmaps/c").status == 200
 
 
-DEFAULT_NAMES = set(CONTROLLER_NAMES) - {"token-cleaner-controller"}
+DEFAULT_NAMES = set(CONTROLLER_NAMES) - {"bootstrap-signer-controller", "token-cleaner-controller"}
 
 
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
         (["*"], DEFAULT_NAMES),
-        (["*", "tokencleaner"], set(CONTROLLER_NAMES)),
+        (["*", "bootstrapsigner", "tokencleaner"], set(CONTROLLER_NAMES)),
         (["*", "-garbagecollector"], DEFAULT_NAMES - {"garbage-collector-controller"}),
         (["namespace"], {"namespace-controller"}),
         (["namespace-controller", "-namespace"], {"namespace-controller"}),

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.audit.backend import Losses, Mode
+from kapiserver.apiserver.audit.backend import MAX_QUEUED_BYTES, Losses, Mode
 from kapiserver.apiserver.audit.event import AuditEvent, RecordedBody, encode_event, legacy_line
 from kapiserver.apiserver.audit.log import make_audit_log
 from kapiserver.apiserver.audit.log_file import LogFile
@@ -247,6 +247,31 @@ def test_full_queue(tmp_path: Path) -> None:
     asyncio.run(writer.stop())
     assert (tmp_path / "log").read_text() == "0\n1\n2\n"
     assert counted(metrics) == (5, 2)
+
+
+def test_large_bodies(tmp_path: Path) -> None:
+    """The bodies in the queue are bounded too."""
+    writing, go_on = threading.Event(), threading.Event()
+
+    def slow(audit_event: AuditEvent) -> bytes:
+        writing.set()
+        assert go_on.wait(60)
+        return encode(audit_event)
+
+    metrics = Metrics()
+    file = LogFile(str(tmp_path / "log"), now=lambda: 0.0)
+    writer = AuditWriter(file, slow, mode=Mode.BATCH, buffer_size=10, losses=Losses("log", metrics))
+    writer.start()
+    writer.submit(event(0))
+    assert writing.wait(60)
+    body = RecordedBody("text/plain", b" " * MAX_QUEUED_BYTES)
+    for number in (1, 2):
+        writer.submit(AuditEvent({"number": number}, body))
+    writer.submit(event(3))
+    go_on.set()
+    asyncio.run(writer.stop())
+    assert (tmp_path / "log").read_text() == "0\n1\n3\n"
+    assert counted(metrics) == (4, 1)
 
 
 def counted(metrics: Metrics, plugin: str = "log") -> tuple[float, float]:

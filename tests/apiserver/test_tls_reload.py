@@ -214,7 +214,11 @@ def test_server_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     hosts = {"a": "a.test", "b": "b.test", "c": "*.c.test", "d": "b.test"}
     a, b, c, d = (_self_signed(tmp_path / name, host) for name, host in hosts.items())
     files = [f"{pair.certificate},{pair.key}" for pair in (a, b, c)]
-    values = (f"{files[0]}:own.test,*.wild.test", *files[1:], f"{files[2]}:exact.wild.test")
+    values = (
+        f"{files[0]}:own.test,*.wild.test,common.b.test",
+        *files[1:],
+        f"{files[2]}:exact.wild.test",
+    )
     config = Config(cert_dir=tmp_path / "server", tls_sni_cert_key=values)
     own = _certificates(tmp_path / "server")
     default = own.serving
@@ -224,7 +228,8 @@ def test_server_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         cases = (
             (None, default), ("other.test", default), ("own.test", a), ("OWN.test", a),
             ("x.wild.test", a), ("exact.wild.test", c), ("x.y.wild.test", default),
-            ("a.test", default), ("b.test", b), ("x.c.test", c), ("common.b.test", b),
+            ("a.test", default), ("b.test", b), ("x.c.test", c), ("common.b.test", a),
+            ("common.c.test", c),
             ("127.0.0.1", default),
         )  # fmt: skip
         for name, expected in cases:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import timedelta
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from kapiserver.api.certificates import signer_rules
+from kapiserver.api.certificates import pem, signer_rules
 from kapiserver.apiserver.config import Config
 from kapiserver.controllers.certificate_authority import load_authority
 from kapiserver.controllers.csr_signing import check_signing_files, sign_request
@@ -111,6 +112,18 @@ def test_authorities(key, tmp_path):
     purposes = [each.dotted_string for each in extension(certificate, x509.ExtendedKeyUsage)]
     assert purposes == ["2.5.29.37.0", "1.3.6.1.5.5.7.3.4"]
     assert certificate.not_valid_after_utc == NOW + timedelta(days=1, minutes=-5)
+
+
+def test_signature(tmp_path):
+    """A request that its key has not signed gets no certificate."""
+    spec = spec_of(CLIENT, subject("a"))
+    text = base64.b64decode(spec["request"]).decode()
+    block = next(pem.parse_blocks(text))
+    changed = base64.encodebytes(block.content[:-1] + bytes([block.content[-1] ^ 1])).decode()
+    text = f"-----BEGIN {block.type}-----\n{changed}-----END {block.type}-----\n"
+    spec["request"] = base64.b64encode(text.encode()).decode()
+    with pytest.raises(signer_rules.InvalidRequest, match="unable to verify"):
+        sign_request(write_ca(tmp_path / "ca"), spec, timedelta(days=1), NOW)
 
 
 def test_expiry(tmp_path):

@@ -130,9 +130,11 @@ def test_not_signed(signing):
     decide(signing, "denied", "Denied")
     create(signing, "other", spec_of("example.com/signer", subject("a")))
     decide(signing, "other")
-    create(signing, "last", spec_of(CLIENT, subject("a")))
+    create(signing, "last", spec_of(CLIENT, subject("a"), expirationSeconds=7 * 24 * 3600))
     decide(signing, "last")
-    wait_until(signing, REQUESTS, "last", has_certificate)
+    request = wait_until(signing, REQUESTS, "last", has_certificate)
+    expiry = certificate_of(request).not_valid_after_utc.timestamp()
+    assert expiry <= time.time() + 24 * 3600  # the server's limit
     for name in ("pending", "denied", "other"):
         assert not has_certificate(signing.get(f"{REQUESTS}/{name}").json)
 
@@ -216,7 +218,11 @@ def test_kubelets(signing):
         bind(signing, user, "requester")
         bind(signing, user, f"{prefix}:certificatesigningrequests:{right}")
     own, other = subject(NODE, groups=(NODES,)), subject("system:node:n2", groups=(NODES,))
-    for name, user, node in (("foreign", NODE, other), ("own", NODE, own), ("boot", "boot", other)):
+    requested = (
+        ("foreign", NODE, other), ("client", "boot", subject("system:node:n2")),
+        ("own", NODE, own), ("boot", "boot", other),
+    )  # fmt: skip
+    for name, user, node in requested:
         create(signing, name, spec_of(KUBELET, node), **{"Impersonate-User": user})
     for name, word in (("own", "self "), ("boot", "")):
         request = wait_until(signing, REQUESTS, name, has_certificate)
@@ -225,7 +231,8 @@ def test_kubelets(signing):
         assert condition["message"] == (
             f"Auto approving {word}kubelet client certificate after SubjectAccessReview."
         )
-    assert not signing.get(f"{REQUESTS}/foreign").json["status"]
+    for name in ("foreign", "client"):
+        assert not signing.get(f"{REQUESTS}/{name}").json["status"]
 
 
 def signing_request(*conditions, certificate="", created=NOW):
@@ -276,7 +283,7 @@ def test_cleaner():
             spec = spec_of(CLIENT, subject("a"))
             await requests.create({"metadata": {"name": "old"}, "spec": spec})
             clock.advance(23 * 3600)
-            await requests.create({"metadata": {"name": "new"}, "spec": spec})
+            await requests.create({"metadata": {"name": "a-new"}, "spec": spec})
             version = (await requests.list())["metadata"]["resourceVersion"]
             clock.advance(2 * 3600)
             async with asyncio.timeout(60):
@@ -285,7 +292,7 @@ def test_cleaner():
                         break
             assert event.object["metadata"]["name"] == "old"
             names = [each["metadata"]["name"] for each in (await requests.list())["items"]]
-            assert names == ["new"]
+            assert names == ["a-new"]
 
     asyncio.run(run())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -141,6 +141,13 @@ async def decide(server: Server, user: User, request_line: str) -> Decision:
     return await server.authorizer.authorize(user, request_info(request_line))
 
 
+@pytest.fixture(autouse=True)
+def no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """No test logs an error: a handler of the index that fails would lose changes."""
+    yield
+    assert not [record for record in caplog.get_records("call") if record.levelname == "ERROR"]
+
+
 ALLOWED_BY = [
     (
         binding("b", "ClusterRole", "readers", subject("User", "jane")),
@@ -222,6 +229,54 @@ def test_roles_change() -> None:
         roles = server.client(APISERVER).resource(RBAC, "clusterroles")
         await roles.patch("readers", {"rules": [resource_rule("get", "apps", "deployments")]})
         assert not (await decide(server, KIM, request_line)).allowed
+
+    run(test)
+
+
+def test_account_of_the_namespace() -> None:
+    """A service account without a namespace, in a role binding, is that of its namespace."""
+
+    async def test(server: Server) -> None:
+        await create(server, "clusterroles", role("readers", PODS))
+        account = subject("ServiceAccount", "robot")
+        body = binding("b", "ClusterRole", "readers", account, namespace="kube-system")
+        await create(server, "rolebindings", body)
+        request_line = "GET /api/v1/namespaces/kube-system/pods/p"
+        assert (await decide(server, ROBOT, request_line)).allowed
+        other = service_account_user("default", "robot")
+        assert not (await decide(server, other, request_line)).allowed
+
+    run(test)
+
+
+def test_bindings_of_one_user() -> None:
+    """Deleting one binding leaves the others; deleting a role takes its rights away; the reason
+    names each missing role once."""
+
+    async def test(server: Server) -> None:
+        request_line = "GET /api/v1/namespaces/default/pods/p"
+        await create(server, "clusterroles", role("readers", PODS))
+        for name in ("a", "b", "c"):
+            body = binding(name, "ClusterRole", "readers", subject("User", "kim"))
+            await create(server, "clusterrolebindings", body)
+        bindings = server.client(APISERVER).resource(RBAC, "clusterrolebindings")
+        await bindings.delete("a")
+        decision = await decide(server, KIM, request_line)
+        assert decision.reason == (
+            'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "readers" to User "kim"'
+        )
+        assert (await decide(server, KIM, "GET /version")).reason == ""
+        rules = await server.authorizer.rules_for(KIM, "")
+        assert (len(rules.resources), rules.error) == (2, "")
+        await server.client(APISERVER).resource(RBAC, "clusterroles").delete("readers")
+        other = binding("d", "ClusterRole", "writers", subject("User", "kim"))
+        await create(server, "clusterrolebindings", other)
+        decision = await decide(server, KIM, request_line)
+        missing = [f'clusterrole.{RBAC.partition("/")[0]} "{name}" not found'
+                   for name in ("readers", "writers")]  # fmt: skip
+        assert decision.reason == f"RBAC: [{', '.join(missing)}]"
+        await bindings.delete_collection()
+        assert (await decide(server, KIM, request_line)).reason == ""
 
     run(test)
 
@@ -349,6 +404,34 @@ def test_escalation_by_bindings() -> None:
         everywhere = binding("d", "ClusterRole", "everything", bob)
         refusal = await _refusal(create(server, "clusterrolebindings", everywhere, user=JANE))
         assert "is attempting to grant RBAC permissions" in refusal
+
+    run(test)
+
+
+def test_escalation_is_about_rules() -> None:
+    """Owners and finalizers of a role may change without its rights; a reference to something that
+    is no role is invalid; the refusal names bound roles that do not exist."""
+
+    async def test(server: Server) -> None:
+        await _make_editor(server)
+        secrets = role("b", resource_rule("get", "core", "secrets"))
+        await create(server, "clusterroles", secrets)
+        roles = server.client(JANE).resource(RBAC, "clusterroles")
+        await roles.patch("b", {"metadata": {"finalizers": ["example.com/x"]}})
+        await roles.patch("b", {"metadata": {"finalizers": None}})
+        change = roles.patch("b", {"metadata": {"labels": {"x": "y"}}})
+        assert "is attempting to grant RBAC permissions" in await _refusal(change)
+        wrong = binding("c", "Other", "b", subject("User", "bob"))
+        refusal = await _refusal(create(server, "clusterrolebindings", wrong, user=JANE))
+        assert 'roleRef.kind: Unsupported value: "Other"' in refusal
+        lost = binding("lost", "ClusterRole", "nothing", subject("User", "jane"))
+        await create(server, "clusterrolebindings", lost)
+        refusal = await _refusal(
+            create(server, "clusterroles", {**secrets, "metadata": {"name": "d"}}, user=JANE)
+        )
+        assert refusal.endswith(
+            '; resolution errors: [clusterrole.rbac.authorization.k8s.io "nothing" not found]'
+        )
 
     run(test)
 

@@ -7,9 +7,10 @@ name to MODES in `settings.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
@@ -114,9 +115,9 @@ class Authorization(ManagedAuthorizer):
         rbac = self._authorizers.get(RBAC)
         self.rbac = rbac if isinstance(rbac, RbacAuthorizer) else None
 
-    async def authorize(self, user: User, info: RequestInfo) -> Decision:
+    def authorize(self, user: User, info: RequestInfo) -> Coroutine[Any, Any, Decision]:
         """Return the decision of the first authorizer that has an opinion."""
-        return await self._union.authorize(user, info)
+        return self._union.authorize(user, info)
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
         """Return the rules of all authorizers."""

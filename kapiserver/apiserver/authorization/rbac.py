@@ -16,6 +16,7 @@ from kapiserver.apiserver.authorization.authorizer import (
     Verdict,
 )
 from kapiserver.apiserver.authorization.rbac_index import RbacIndex, RoleKey
+from kapiserver.apiserver.authorization.rbac_rules import resource_request
 from kapiserver.apiserver.request_info import RequestInfo
 
 _NO_OPINION = Decision(verdict=Verdict.NO_OPINION)
@@ -41,12 +42,15 @@ class RbacAuthorizer(ManagedAuthorizer):
         """Allow the request if a bound role does. Otherwise have no opinion; the reason then names
         the bound roles that do not exist."""
         missing: list[RoleKey] = []
-        namespace = info.namespace if info.is_resource_request else ""
+        if info.is_resource_request:
+            request, namespace = resource_request(info), info.namespace
+        else:
+            request, namespace = None, ""
         for grant in self.index.grants(user, namespace):
             rules = self.index.rules(grant.role)
             if rules is None:
                 missing.append(grant.role)
-            elif rules.allows(info):
+            elif rules.allows_resource(request) if request is not None else rules.allows(info):
                 return grant.allowed
         if not missing:
             return _NO_OPINION

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
@@ -14,20 +15,31 @@ from kapiserver.apiserver.request_info import RequestInfo, matches_path
 ALL = "*"
 
 
+class ResourceRequest(NamedTuple):
+    """What rules see of a resource request; `patterns` are the forms in which a rule may name the
+    resource."""
+
+    patterns: Sequence[str]
+    verb: str
+    group: str
+    name: str
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceRule:
-    """The verbs that a rule allows on resources; without names, on all objects."""
+    """The verbs that a rule allows on resources; None means all verbs, groups or objects."""
 
-    verbs: frozenset[str]
-    groups: frozenset[str]
-    names: frozenset[str]
+    verbs: frozenset[str] | None
+    groups: frozenset[str] | None
+    names: frozenset[str] | None
 
     def allows(self, verb: str, group: str, name: str) -> bool:
         """Whether the rule allows the verb on an object, or on a collection if `name` is empty."""
+        verbs, groups, names = self.verbs, self.groups, self.names
         return (
-            (verb in self.verbs or ALL in self.verbs)
-            and (group in self.groups or ALL in self.groups)
-            and (not self.names or name in self.names)
+            (verbs is None or verb in verbs)
+            and (groups is None or group in groups)
+            and (names is None or name in names)
         )
 
 
@@ -55,29 +67,43 @@ class CompiledRules:
         self._by_resource: dict[str, list[ResourceRule]] = {}
         self._path_rules: list[PathRule] = []
         for tree in trees:
-            verbs = frozenset(tree.get("verbs") or ())
-            groups = frozenset(tree.get("apiGroups") or ())
-            names = frozenset(tree.get("resourceNames") or ())
-            rule = ResourceRule(verbs, groups, names)
+            verbs = tree.get("verbs") or ()
+            rule = ResourceRule(
+                _unless_all(verbs),
+                _unless_all(tree.get("apiGroups") or ()),
+                frozenset(tree.get("resourceNames") or ()) or None,
+            )
             for resource in tree.get("resources") or ():
                 self._by_resource.setdefault(resource, []).append(rule)
             if paths := tree.get("nonResourceURLs"):
-                self._path_rules.append(PathRule(verbs, tuple(paths)))
+                self._path_rules.append(PathRule(frozenset(verbs), tuple(paths)))
 
     def allows(self, info: RequestInfo) -> bool:
         """Whether a rule allows the request."""
-        if not info.is_resource_request:
-            return any(rule.allows(info.verb, info.path) for rule in self._path_rules)
-        group = info.version.group
-        for pattern in _resource_patterns(info):
-            for rule in self._by_resource.get(pattern, ()):
-                if rule.allows(info.verb, group, info.name):
-                    return True
+        if info.is_resource_request:
+            return self.allows_resource(resource_request(info))
+        return any(rule.allows(info.verb, info.path) for rule in self._path_rules)
+
+    def allows_resource(self, request: ResourceRequest) -> bool:
+        """Whether a rule allows a resource request."""
+        patterns, verb, group, name = request
+        by_resource = self._by_resource
+        for pattern in patterns:
+            if pattern in by_resource:
+                for rule in by_resource[pattern]:
+                    if rule.allows(verb, group, name):
+                        return True
         return False
 
 
-def _resource_patterns(info: RequestInfo) -> Sequence[str]:
-    """Return the forms in which a rule may name the resource of a request."""
-    if info.subresource:
-        return f"{info.resource}/{info.subresource}", ALL, f"{ALL}/{info.subresource}"
-    return info.resource, ALL
+def resource_request(info: RequestInfo) -> ResourceRequest:
+    """Return what rules see of a resource request."""
+    resource, subresource = info.resource, info.subresource
+    if subresource:
+        patterns = (f"{resource}/{subresource}", ALL, f"{ALL}/{subresource}")
+        return ResourceRequest(patterns, info.verb, info.version.group, info.name)
+    return ResourceRequest((resource, ALL), info.verb, info.version.group, info.name)
+
+
+def _unless_all(values: Sequence[str]) -> frozenset[str] | None:
+    return None if ALL in values else frozenset(values)

@@ -8,6 +8,8 @@ from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import Authorizer, Decision, Rules, Verdict
 from kapiserver.apiserver.request_info import RequestInfo
 
+_NO_OPINION = Verdict.NO_OPINION
+
 
 class UnionAuthorizer:
     """Asks each authorizer in turn until one allows or denies."""
@@ -18,17 +20,17 @@ class UnionAuthorizer:
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
         """Return the first decision that is not NO_OPINION; otherwise NO_OPINION with the reasons
         of all authorizers, one a line, and their errors."""
-        reasons, errors = [], []
+        undecided = []
         for authorizer in self._authorizers:
             decision = await authorizer.authorize(user, info)
-            if decision.verdict is not Verdict.NO_OPINION:
+            if decision.verdict is not _NO_OPINION:
                 return decision
-            if decision.reason:
-                reasons.append(decision.reason)
-            if decision.error:
-                errors.append(decision.error)
+            if decision.reason or decision.error:
+                undecided.append(decision)
+        reasons = [decision.reason for decision in undecided if decision.reason]
+        errors = [decision.error for decision in undecided if decision.error]
         error = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
-        return Decision(verdict=Verdict.NO_OPINION, reason="\n".join(reasons), error=error)
+        return Decision(verdict=_NO_OPINION, reason="\n".join(reasons), error=error)
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
         """Return the rules of all authorizers together."""

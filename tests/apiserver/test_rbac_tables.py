@@ -331,6 +331,18 @@ def test_union(says: Any, verdict: Verdict, reason: str, asked_count: int) -> No
     assert sum(part.count for part in parts) == asked_count
 
 
+@pytest.mark.parametrize(
+    ("errors", "error"), [((), ""), (("", "a"), "a"), (("a", "", "b"), "[a, b]")]
+)
+def test_union_of_errors(errors: tuple[str, ...], error: str) -> None:
+    """Without an opinion, the errors of all authorizers are given."""
+    parts = [Says(NONE) for _ in errors]
+    for part, text in zip(parts, errors, strict=True):
+        part.decision = Decision(verdict=NONE, error=text)
+    decision = answer(UnionAuthorizer(parts).authorize(User(name="u"), asked("get", "", "pods")))
+    assert decision == Decision(verdict=NONE, error=error)
+
+
 def test_union_of_rules() -> None:
     """The rules of all authorizers are listed; one that cannot list them makes the list
     incomplete."""

@@ -25,8 +25,7 @@ class UnionAuthorizer:
             decision = await authorizer.authorize(user, info)
             if decision.verdict is not _NO_OPINION:
                 return decision
-            if decision.reason or decision.error:
-                undecided.append(decision)
+            undecided.append(decision)
         reasons = [decision.reason for decision in undecided if decision.reason]
         errors = [decision.error for decision in undecided if decision.error]
         error = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""

@@ -19,24 +19,29 @@ import os
 import signal
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 AUTHORIZATION = "kapiserver.apiserver.authorization"
-MODULES = (
-    f"{AUTHORIZATION}.privileged_group",
-    f"{AUTHORIZATION}.union",
-    f"{AUTHORIZATION}.rbac_rules",
-    f"{AUTHORIZATION}.rbac_index",
-    f"{AUTHORIZATION}.rbac",
-    "kapiserver.apiserver.admission.role_escalation",
-    "kapiserver.apiserver.filters.authorization",
-)
-TESTS = ("tests/apiserver/test_rbac_tables.py", "tests/apiserver/test_rbac.py")
+RBAC_TESTS = ("test_rbac_tables", "test_rbac")
 """The quick tests first: the first failure ends the run of a mutant."""
+MODULES: Mapping[str, Sequence[str]] = {
+    f"{AUTHORIZATION}.privileged_group": RBAC_TESTS,
+    f"{AUTHORIZATION}.union": RBAC_TESTS,
+    f"{AUTHORIZATION}.rbac_rules": RBAC_TESTS,
+    f"{AUTHORIZATION}.rbac_index": RBAC_TESTS,
+    f"{AUTHORIZATION}.rbac": RBAC_TESTS,
+    "kapiserver.apiserver.admission.role_escalation": RBAC_TESTS,
+    "kapiserver.apiserver.filters.authorization": ("test_rbac", "test_authorization_webhook"),
+    f"{AUTHORIZATION}.abac": ("test_abac",),
+    f"{AUTHORIZATION}.node": ("test_node_authorizer",),
+    f"{AUTHORIZATION}.node_graph": ("test_node_authorizer",),
+    f"{AUTHORIZATION}.node_identity": ("test_node_authorizer",),
+}
+"""The modules, and their tests in tests/apiserver."""
 SECONDS = 120
 """The longest run of one mutant; one that loops is noticed."""
 _QUANTIFIERS = {"any": "all", "all": "any"}
@@ -180,23 +185,22 @@ def run_tests(tests: Sequence[str]) -> int:
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests]))
 
 
-def survivors(modules: Sequence[str], tests: Sequence[str] = TESTS) -> tuple[int, list[Mutant]]:
-    """Return the number of mutants of the modules, and those that no test notices. Raises
+def survivors(module: str) -> tuple[int, list[str]]:
+    """Return the number of mutants of a module, and the changes that no test notices. Raises
     RuntimeError if the tests fail without a mutant."""
+    tests = [f"tests/apiserver/{name}.py" for name in MODULES[module]]
     if run_tests(tests):  # loads what the tests need, so that each child starts quickly
         raise RuntimeError("the tests fail without a mutant")
     count, unnoticed = 0, []
-    for module in modules:
-        for mutant in mutants(module):
-            count += 1
-            if not is_noticed(mutant, tests):
-                unnoticed.append(mutant)
-                name = mutant.module.rpartition(".")[2]
-                print(f"{name}:{mutant.line}: {mutant.change}", flush=True)
+    for mutant in mutants(module):
+        count += 1
+        if not is_noticed(mutant, tests):
+            unnoticed.append(mutant.change)
+            print(f"{module.rpartition('.')[2]}:{mutant.line}: {mutant.change}", flush=True)
     return count, unnoticed
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[1:] or MODULES
-    total, left_over = survivors(chosen)
-    print(f"{total} mutants, {len(left_over)} survivors")
+    results = [survivors(module) for module in sys.argv[1:] or MODULES]
+    total, left_over = sum(count for count, _ in results), sum(len(each) for _, each in results)
+    print(f"{total} mutants, {left_over} survivors")

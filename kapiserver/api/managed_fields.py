@@ -156,8 +156,19 @@ class FieldManager:
         self, before: Tree, after: Tree, managers: Managers, manager: Manager, now: str
     ) -> Managers:
         comparison = self._compare(before, after)
+        all_changed = union(comparison.added, comparison.modified)
+        changed_fields = difference(all_changed, _SERVER_FIELDS)
+        own = managers.get(manager)
+        if (
+            own is not None
+            and changed_fields
+            and not comparison.removed
+            and intersection(own.fields, all_changed) == changed_fields
+        ):  # a manager that writes the same fields again: only the time changes
+            managers = self._remove_ownership(before, after, comparison, managers, manager)
+            managers[manager] = own.with_time(now)
+            return managers
         managers = self._remove_ownership(before, after, comparison, managers, None)
-        changed_fields = difference(union(comparison.added, comparison.modified), _SERVER_FIELDS)
         if changed_fields:
             previous = managers.get(manager)
             if previous is not None:

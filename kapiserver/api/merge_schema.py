@@ -67,7 +67,8 @@ class MapNode:
 
     def child(self, name: str) -> Node | None:
         """Return the node of the value under a key; None for an undeclared key."""
-        node = self.fields.get(name)
+        fields = self._fields
+        node = (self.fields if callable(fields) else fields).get(name)
         return self.rest if node is None else node
 
 

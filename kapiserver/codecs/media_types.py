@@ -36,9 +36,9 @@ class MakeSerializer(Protocol):
         """Return a serializer for one scheme that decodes at most that many values per body."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MediaType:
-    """One encoding of objects.
+    """One encoding of objects, equal to itself only: each request looks up a tuple of them.
 
     name            the MIME type
     extension       the file extension, which is also the format's name in `kapiserver recode`

@@ -128,7 +128,9 @@ def manager_of(caller: Caller, options: Tree) -> str:
     if manager:
         return str(manager)
     name = caller.user_agent.partition("/")[0]
-    return "".join(character for character in name if character.isprintable())[:_MANAGER_LENGTH]
+    if not name.isprintable():
+        name = "".join(character for character in name if character.isprintable())
+    return name[:_MANAGER_LENGTH]
 
 
 def track_ownership(

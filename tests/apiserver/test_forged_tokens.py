@@ -200,6 +200,9 @@ FORGERIES: dict[str, Forge] = {
     "crit header": lambda head, claims, _: signed_bytes(
         json.dumps(head | {"crit": ["exp"], "exp": 1}).encode(), json.dumps(claims).encode()
     ),
+    "crit header that PyJWT knows": lambda head, claims, _: signed_bytes(
+        json.dumps(head | {"crit": ["b64"], "b64": True}).encode(), json.dumps(claims).encode()
+    ),
     "unencoded payload": lambda head, claims, _: signed_bytes(
         json.dumps(head | {"b64": False}).encode(), json.dumps(claims).encode()
     ),

@@ -253,6 +253,7 @@ def test_issuer_is_down(issuer: Issuer, tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(jwt_keys, "WAIT_SECONDS", 5.0)
         assert (await login.user(issuer.token())).name == "x:jane"
         other.server.over.set()
+        await login.refused(other.token())  # waits for the fetch that hung
         for document in ({"issuer": "https://x"}, {"jwks_uri": "http://x"}, {"jwks_uri": 1}):
             other.server.respond = other.respond
             other.document = document

@@ -87,9 +87,9 @@ class ListEncoder:
             await time_slice.yield_if_expired()
 
     async def prepare_object(self, entry: Entry, encoding: Encoding) -> None:
-        """Encode a large object in a thread, so that `encode_object` has its encoding. Raises
-        TooMuchWork."""
-        await self._offloader.prepare_encoding(entry, encoding)
+        """Encode a large object of a stream in a thread, so that `encode_object` has its
+        encoding."""
+        await self._offloader.prepare_encoding(entry, encoding, limited=False)
 
     def encode_object(self, entry: Entry, encoding: Encoding) -> bytes:
         """Return the response body of one object."""

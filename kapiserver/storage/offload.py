@@ -136,12 +136,15 @@ class Offloader:
             except FetchRequired as error:
                 await error.fetch()
 
-    async def tree(self, entry: Entry) -> Tree:
+    async def tree(self, entry: Entry, *, limited: bool = True) -> Tree:
         """Return `Entry.tree`. A large object, or one whose decoder is not compiled yet, is decoded
-        in a thread. Raises TooMuchWork."""
+        in a thread. Raises TooMuchWork if the work is `limited`."""
         if entry.cached_tree is not None:
             return entry.tree()
-        tree = await self.run(LARGE if entry.is_large else 0, _tree, entry)
+        if limited:
+            tree = await self.run(LARGE if entry.is_large else 0, _tree, entry)
+        else:
+            tree = await self.run_for_entry(entry, _tree, entry, limited=False)
         if entry.cached_tree is None:
             entry.cache_tree(tree)
         return tree
@@ -168,15 +171,19 @@ class Offloader:
         await self._encode_in_thread(entry, encoding)
         return encode(entry, encoding)
 
-    async def prepare_encoding(self, entry: Entry, encoding: Encoding) -> None:
+    async def prepare_encoding(
+        self, entry: Entry, encoding: Encoding, *, limited: bool = True
+    ) -> None:
         """Encode a large object in a thread, so that `Entry.encode` has its encoding. Raises
-        TooMuchWork."""
+        TooMuchWork if the work is `limited`."""
         if entry.is_large:
-            await self._encode_in_thread(entry, encoding)
+            await self._encode_in_thread(entry, encoding, limited=limited)
 
-    async def _encode_in_thread(self, entry: Entry, encoding: Encoding) -> None:
+    async def _encode_in_thread(
+        self, entry: Entry, encoding: Encoding, *, limited: bool = True
+    ) -> None:
         if not entry.is_encoded(encoding):
-            data = await self.run_in_thread(_encode, entry, encoding)
+            data = await self.run_in_thread(_encode, entry, encoding, limited=limited)
             if not entry.is_encoded(encoding):
                 entry.cache_encoding(encoding, data)
 

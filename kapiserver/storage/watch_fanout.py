@@ -26,6 +26,8 @@ from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_backlogs import LAGGING_BYTES, WatchBacklogs
 from kapiserver.storage.watch_cache import CachedEvent, WatchCache
 
+LAGGING_SECONDS = 1.0
+"""How long a client has time for its initial events before they count as its backlog."""
 CATCH_UP_BYTES = 256 << 10
 """Bytes written at once while a watcher catches up."""
 YIELD_BYTES = 512 << 10
@@ -105,6 +107,7 @@ class Watcher:
             self._on_end(self)
             if self.task is not None:
                 self.task.cancel()
+                self.task = None  # a cancelled task keeps its frames, and they this watcher
 
     def end(self, error: Exception | None = None) -> None:
         """Close the stream, after an ERROR event if there is an error. Else clients resume."""
@@ -289,11 +292,18 @@ class WatchFanout:
             await self._wait_drained(watcher)
 
     async def _wait_drained(self, watcher: Watcher) -> None:
-        backlog = watcher.sink.backlog()
-        if backlog > LAGGING_BYTES:
-            self._backlogs.set(watcher, backlog)
-        await watcher.sink.drained()
-        self._backlogs.discard(watcher)
+        def count_backlog() -> None:
+            self._backlogs.set(watcher, watcher.sink.backlog())
+
+        timer = None
+        if watcher.sink.backlog() > LAGGING_BYTES:
+            timer = self._clock.call_later(LAGGING_SECONDS, count_backlog)
+        try:
+            await watcher.sink.drained()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._backlogs.discard(watcher)
 
     def _join(self, watcher: Watcher) -> None:
         watcher.task = None

@@ -33,11 +33,23 @@ async def main():
     gc.collect()
     assert reference() is not None
     frozen = gc.get_freeze_count()
-    assert process_memory.collect_if_grown(frozen // 2) == frozen // 2
-    process_memory.MIN_FROZEN = 1000
-    assert process_memory.collect_if_grown(frozen) == frozen
+    half = process_memory.Usage(frozen // 2, 1 << 40)
+    process_memory.collect_if_grown(half)
     assert reference() is not None
-    assert process_memory.collect_if_grown(frozen // 2) < frozen
+    process_memory.MIN_FROZEN = 1000
+    assert process_memory.collect_if_grown(process_memory.Usage(frozen, 1 << 40)).memory < 1 << 40
+    assert reference() is not None
+    assert process_memory.collect_if_grown(half).frozen < frozen
+    assert reference() is None
+    ring = Thing()
+    ring.self, reference = ring, weakref.ref(ring)
+    gc.collect(0)
+    del ring
+    less = process_memory.Usage(gc.get_freeze_count(), 1 << 20)
+    process_memory.collect_if_grown(less)
+    assert reference() is not None
+    process_memory.MORE_BYTES = 1000
+    process_memory.collect_if_grown(less)
     assert reference() is None
 
 asyncio.run(main())

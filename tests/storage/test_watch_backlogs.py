@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from kapiserver.storage.entry import LARGE_OBJECT_BYTES
+from kapiserver.storage.offload import QUEUED_PER_USER, REQUESTER, Requester
 from kapiserver.storage.query import DeleteQuery
 from kapiserver.storage.watch_backlogs import LAGGING_BYTES, MAX_BACKLOG_BYTES, WatchBacklogs
+from kapiserver.storage.watch_fanout import LAGGING_SECONDS
 from tests.storage.objectkit import Client, StorageHarness, config_map, key, put, run, watch
 
 
@@ -89,7 +94,8 @@ def test_watchers_of_all_resources_share_the_limit() -> None:
 
 
 def test_watchers_that_catch_up_count() -> None:
-    """A watcher that does not read its initial objects counts, until it reads or ends."""
+    """A watcher that does not read its initial objects for a second counts, until it reads or
+    ends."""
 
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
@@ -101,10 +107,30 @@ def test_watchers_that_catch_up_count() -> None:
             client.reads = False
             watchers.append(await watch(store, client))
             await client.count(1)
+        assert harness.stores.watch_backlogs.size == 0
+        harness.clock.advance(LAGGING_SECONDS)
         assert harness.stores.watch_backlogs.size == 3 * MAX_BACKLOG_BYTES
         watchers[0].cancel()
         assert harness.stores.watch_backlogs.size == 2 * MAX_BACKLOG_BYTES
         harness.stores.free_memory()
         assert [client.aborted for client in clients] == [False, True, False]
+
+    run(test)
+
+
+def test_many_watchers_start_with_a_large_object() -> None:
+    """More watchers than a user may have pieces of work queued start with an object that is encoded
+    in a thread."""
+
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        await store.create(config_map("a", data={"text": "x" * LARGE_OBJECT_BYTES}))
+        REQUESTER.set(Requester("jane"))
+        clients = [Client() for _ in range(QUEUED_PER_USER + 8)]
+        await asyncio.gather(*(watch(store, client) for client in clients))
+        for client in clients:
+            await client.count(1)
+        assert [client.summary for client in clients] == [clients[0].summary] * len(clients)
+        assert clients[0].summary[0][0] == "ADDED"
 
     run(test)

@@ -47,7 +47,7 @@ class MetadataFramer:
 
     async def prepare(self, entry: Entry) -> None:
         """Decode a large object in a thread."""
-        await self._offloader.tree(entry)
+        await self._offloader.tree(entry, limited=False)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Encode a change of an object."""
@@ -97,7 +97,7 @@ class TableFramer:
 
     async def prepare(self, entry: Entry) -> None:
         """Decode a large object in a thread."""
-        await self._offloader.tree(entry)
+        await self._offloader.tree(entry, limited=False)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Encode a change of an object."""

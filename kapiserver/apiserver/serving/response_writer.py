@@ -149,16 +149,17 @@ async def write_stream(
     sink.start(_head(response, framing + ("" if keep_alive else CLOSE_HEADER)))
     await _wait_closed(sink, response.timeout)
     sink.close()
+    is_backlogged = connection.transport is not None and sink.backlog() > 0
+    if is_backlogged:
+        connection.abort_later(SLOW_CLIENT_SECONDS)
+        await sink.flush()
     transport = connection.transport
     outcome = Outcome(
         status=response.status, bytes_sent=sink.bytes_sent, finished=transport is not None
     )
     if transport is None or not head.is_http_1_1:
         return outcome, False
-    is_backlogged = transport.get_write_buffer_size() > 0
     transport.write(LAST_CHUNK)
-    if is_backlogged:
-        connection.abort_later(SLOW_CLIENT_SECONDS)
     return outcome, keep_alive and not is_backlogged
 
 

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 
 from kapiserver.apiserver.serving.response_head import chunk
+
+PIECE_BYTES = 64 << 10
+"""Bytes that the connection gets at once. More frames wait in the sink: there all streams share the
+bytes of an event, while the connection encrypts a copy for each."""
 
 
 class StreamSink:
@@ -19,7 +25,18 @@ class StreamSink:
     to which outer filters add headers.
     """
 
-    __slots__ = ("_chunked", "_drain", "_pending", "_started", "_transport", "bytes_sent", "done")
+    __slots__ = (
+        "_chunked",
+        "_drain",
+        "_feeder",
+        "_offset",
+        "_queue",
+        "_queued_bytes",
+        "_started",
+        "_transport",
+        "bytes_sent",
+        "done",
+    )
 
     def __init__(
         self,
@@ -32,7 +49,10 @@ class StreamSink:
         self._transport = transport
         self._drain = drain
         self._chunked = chunked
-        self._pending: list[bytes] | None = []
+        self._queue: deque[bytes] = deque()
+        self._queued_bytes = 0
+        self._offset = 0
+        self._feeder: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[None] = loop.create_future()
@@ -41,38 +61,51 @@ class StreamSink:
 
     def write(self, frames: bytes) -> None:
         """Write one or more whole frames of the stream."""
-        if self.done.done():
+        if self.done.done() or not frames:
             return
         self.bytes_sent += len(frames)
-        if self._chunked:
-            frames = chunk(frames)
-        if self._pending is not None:
-            self._pending.append(frames)
-        else:
-            self._transport.write(frames)
+        if (
+            not self._queue
+            and self._started.done()
+            and len(frames) <= PIECE_BYTES
+            and self._transport.get_write_buffer_size() <= PIECE_BYTES
+        ):
+            self._transport.write(self._chunk(frames))
+            return
+        self._queue.append(frames)
+        self._queued_bytes += len(frames)
+        self._start_feeder()
 
     def start(self, head: bytes) -> None:
         """Send the head and the buffered frames, even if the stream has already ended."""
-        pending = self._pending or ()
-        self._pending = None
+        if self._queued_bytes <= PIECE_BYTES:
+            head = b"".join((head, *map(self._chunk, self._queue)))
+            self._drop_queue()
         if not self._transport.is_closing():
-            self._transport.write(b"".join((head, *pending)))
+            self._transport.write(head)
         if not self._started.done():
             self._started.set_result(None)
+        self._start_feeder()
 
     def backlog(self) -> int:
         """Return the number of bytes that are buffered for the client."""
-        return sum(map(len, self._pending or ())) + self._transport.get_write_buffer_size()
+        return self._queued_bytes + self._transport.get_write_buffer_size()
 
     async def drained(self) -> None:
         """Return when most of the backlog is written, or the connection is lost."""
         await self._started
+        await self.flush()
         with contextlib.suppress(ConnectionError):
             await self._drain()
 
+    async def flush(self) -> None:
+        """Return when the connection has all frames, or is lost."""
+        while self._feeder is not None:
+            await asyncio.wait([self._feeder])
+
     def abort(self) -> None:
         """Close the connection at once; what is buffered for the client is dropped."""
-        self._pending = None if self._pending is None else []
+        self._drop_queue()
         self._transport.abort()
         self.close()
 
@@ -80,3 +113,47 @@ class StreamSink:
         """End the stream; later writes are dropped."""
         if not self.done.done():
             self.done.set_result(None)
+
+    def _chunk(self, frames: bytes) -> bytes:
+        return chunk(frames) if self._chunked else frames
+
+    def _start_feeder(self) -> None:
+        if self._queue and self._feeder is None and self._started.done():
+            # Outside the context of the request, which would keep the connection alive.
+            self._feeder = asyncio.create_task(self._feed(), context=Context())
+
+    async def _feed(self) -> None:
+        """Give the connection the queue in pieces, at the speed of the client."""
+        try:
+            while self._queue:
+                await self._drain()
+                if self._transport.is_closing() or not self._queue:
+                    return
+                self._transport.write(self._chunk(self._next_piece()))
+                # For a fast client drain() returns at once; yield to other requests all the same.
+                await asyncio.sleep(0)
+        except ConnectionError:
+            pass
+        finally:
+            self._drop_queue()
+            self._feeder = None
+
+    def _next_piece(self) -> bytes:
+        """Remove a piece from the queue and return it: several small writes, or part of one."""
+        pieces: list[bytes] = []
+        size = 0
+        while self._queue and size < PIECE_BYTES:
+            frames, start = self._queue[0], self._offset
+            piece = frames[start : start + PIECE_BYTES - size]
+            pieces.append(piece)
+            size += len(piece)
+            self._offset += len(piece)
+            if self._offset == len(frames):
+                self._queue.popleft()
+                self._offset = 0
+        self._queued_bytes -= size
+        return b"".join(pieces)
+
+    def _drop_queue(self) -> None:
+        self._queue.clear()
+        self._queued_bytes = self._offset = 0

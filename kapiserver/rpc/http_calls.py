@@ -116,7 +116,7 @@ class _Modules:
         version = self._versions[name]
         # Schemas of custom kinds have such names, too: the reversed group and the version.
         package = ".".join([*reversed(self._api_group.split(".")), name])
-        types = TypeMaker(module.__name__, package)
+        types = TypeMaker(module.__name__, package, version.comments)
         for method in _unary_methods(version):
             vars(module)[method.name] = _kind(types, version, method)
         return module
@@ -132,19 +132,27 @@ def _resource(api_group: str, version: Version, method: Method) -> Resource:
         storage_version=version.name,
         verbs=("create",),
         stored=False,
-        spec_generation=hashlib.sha256(version.file_descriptor.serialized_pb).hexdigest(),
+        spec_generation=_digest(version),
     )
+
+
+def _digest(version: Version) -> str:
+    """Return a hash of what the types and their descriptions are made from."""
+    comments = repr(sorted(version.comments.items())).encode()
+    return hashlib.sha256(version.file_descriptor.serialized_pb + comments).hexdigest()
 
 
 def _kind(types: TypeMaker, version: Version, method: Method) -> type[Kind]:
     warning = "Deprecated. " if version.deprecated or method.deprecated else ""
+    full_name = f"{version.full_service}.{method.name}"
+    comment = version.comments.get(full_name, f"A call of {full_name}.")
     type_ = type(
         method.name,
         (Kind,),
         {
             "__module__": types.module,
-            "__doc__": f"{warning}A call of {version.full_service}/{method.name}: create it, and "
-            "the answer has the response in status. It is not stored.",
+            "__doc__": f"{warning}{comment} Create it, and the answer has the response in status. "
+            "It is not stored.",
             "package": types.package,
             "listed": False,
             "metadata": field(1, doc="Standard object's metadata."),

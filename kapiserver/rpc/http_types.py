@@ -7,7 +7,7 @@ is that of the group's own api.proto. Knows no request.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Optional, TypeAlias
 
 from google.protobuf import message_factory
@@ -185,13 +185,15 @@ _SCALARS: dict[int, Any] = {
 class TypeMaker:
     """Makes the types of the messages of one version of a group.
 
-    module   the name of the module that the types are in
-    package  of the schemas in OpenAPI
+    module    the name of the module that the types are in
+    package   of the schemas in OpenAPI
+    comments  the texts of messages, fields and enums by full name
     """
 
-    def __init__(self, module: str, package: str) -> None:
+    def __init__(self, module: str, package: str, comments: Mapping[str, str]) -> None:
         self.module = module
         self.package = package
+        self._comments = comments
         self._types: dict[str, type[Type]] = {}
 
     def message_type(self, descriptor: Any) -> type[Type]:
@@ -204,7 +206,8 @@ class TypeMaker:
             "message": message,
             **{item.name: self._declaration(item) for item in descriptor.fields},
         }
-        text = f"The message {descriptor.full_name}."
+        text = self._comments.get(descriptor.full_name)
+        text = text or f"The message {descriptor.full_name}."
         type_ = self._make(MessageType, descriptor, text, namespace)
         # After the type is known, because messages may be recursive.
         type_.__annotations__ = {item.name: self._annotation(item) for item in descriptor.fields}
@@ -232,7 +235,7 @@ class TypeMaker:
         if oneof is not None and len(oneof.fields) > 1:
             names = ", ".join(member.json_name for member in oneof.fields)
             text += f"At most one of {names} may be set. "
-        text += f"Field {item.name} of {_owner(item)}."
+        text += self._comments.get(item.full_name) or f"Field {item.name} of {_owner(item)}."
         return field(item.number, json=item.json_name, doc=text)
 
     def _annotation(self, item: Field) -> Any:
@@ -260,7 +263,8 @@ class TypeMaker:
         if made is not None:
             return made
         names = ", ".join(descriptor.values_by_name)
-        text = f"The enum {descriptor.full_name}: {names}, or the number of an unknown value."
+        comment = self._comments.get(descriptor.full_name, "")
+        text = f"{comment} One of {names}, or the number of an unknown value.".lstrip()
         openapi = {"x-kubernetes-int-or-string": True}
         return self._make(EnumType, descriptor, text, {"values": descriptor, "openapi": openapi})
 

@@ -100,9 +100,10 @@ class Method:
 class Version:
     """One version of a group.
 
-    name     such as v1alpha1
-    package  of the protobuf file, such as dummy.v1alpha1
-    service  name of its only service, without the package: Dummy
+    name      such as v1alpha1
+    package   of the protobuf file, such as dummy.v1alpha1
+    service   name of its only service, without the package: Dummy
+    comments  of the protobuf file by the full name of the message, field, enum or call
     """
 
     name: str
@@ -111,6 +112,7 @@ class Version:
     file_descriptor: FileDescriptor
     methods: tuple[Method, ...]
     deprecated: bool = False
+    comments: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def full_service(self) -> str:

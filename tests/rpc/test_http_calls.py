@@ -330,6 +330,9 @@ def test_kubectl() -> None:
         assert answer == "42"
         text = kubectl("explain", "computedoubles.spec")
         assert "input\t<integer>" in text
+        assert "we changed in favor of an int64 field here" in text
+        text = kubectl("explain", "computedoubles")
+        assert "ComputeDouble computes the double of the input. Real smart stuff!" in text
         text = kubectl("explain", "computedoubles.spec", "--api-version=dummy.rpc/v1alpha1")
         assert "input32\t<integer>" in text
 

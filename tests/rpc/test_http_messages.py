@@ -37,7 +37,7 @@ def _pb(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module", name="types")
 def _types(pb: Any) -> dict[str, type[Type]]:
-    maker = TypeMaker("kapiserver.rpc.everything.v1", "test.everything.v1")
+    maker = TypeMaker("kapiserver.rpc.everything.v1", "test.everything.v1", {})
     descriptors = pb.DESCRIPTOR.message_types_by_name
     return {name: maker.message_type(descriptors[name]) for name in NAMES}
 

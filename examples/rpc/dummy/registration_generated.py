@@ -32,6 +32,11 @@ V1 = Version(
             server_method="compute_double",
         ),
     ),
+    comments={
+        "v1.ComputeDoubleRequest.input": "we changed in favor of an int64 field here",
+        "v1.ComputeDoubleResponse.overflow": "set to true if the result overflowed",
+        "v1.Dummy.ComputeDouble": "ComputeDouble computes the double of the input. Real smart stuff!",
+    },
 )
 
 V1ALPHA1 = Version(
@@ -51,6 +56,9 @@ V1ALPHA1 = Version(
             server_method="compute_double",
         ),
     ),
+    comments={
+        "v1alpha1.Dummy.ComputeDouble": "ComputeDouble computes the double of the input. Real smart stuff!",
+    },
 )
 
 GROUP = Group(

@@ -55,6 +55,12 @@ V1 = Version(
             server_streaming=True,
         ),
     ),
+    comments={
+        "shelf.v1.Book.author": "Use `authors`.",
+        "shelf.v1.Shelf.AddBook": "AddBook puts a book on the shelf.",
+        "shelf.v1.Shelf.ListBooks": "ListBooks returns all books at once. WatchBooks returns them as they are added.",
+        "shelf.v1.Shelf.WatchBooks": "WatchBooks returns the books on the shelf, and those that are added until `limit` is reached.",
+    },
 )
 
 V1BETA1 = Version(
@@ -75,6 +81,9 @@ V1BETA1 = Version(
         ),
     ),
     deprecated=True,
+    comments={
+        "shelf.v1beta1.Shelf.AddBook": "AddBook puts a book on the shelf.",
+    },
 )
 
 GROUP = Group(

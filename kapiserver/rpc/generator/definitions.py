@@ -16,9 +16,17 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, FileDescriptor, MethodDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+    MethodDescriptorProto,
+)
 from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_tools import protoc
 
@@ -94,12 +102,36 @@ class VersionDefinition:
                 return location.span[0] + 1
         return 1
 
+    def comments(self) -> dict[str, str]:
+        """Return the comments of messages, fields, enums and calls, each as one paragraph, by full
+        name."""
+        comments = {}
+        for location in self.source.source_code_info.location:
+            name = _full_name(self.source, location.path) if location.leading_comments else ""
+            if name:
+                comments[name] = " ".join(location.leading_comments.split())
+        return comments
+
     def comment(self, *path: int) -> str:
         """Return the comment before an element, or ""."""
         for location in self.source.source_code_info.location:
             if tuple(location.path) == path:
                 return location.leading_comments
         return ""
+
+
+_COMMENTED = (
+    DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, MethodDescriptorProto,
+)  # fmt: skip
+
+
+def _full_name(file: FileDescriptorProto, path: Sequence[int]) -> str:
+    """Return the full name of the element at a path of source_code_info; "" for one without."""
+    names, element = [file.package], cast(Any, file)
+    for number, index in zip(path[::2], path[1::2], strict=False):
+        element = getattr(element, element.DESCRIPTOR.fields_by_number[number].name)[index]
+        names.append(element.name)
+    return ".".join(names) if len(path) % 2 == 0 and isinstance(element, _COMMENTED) else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from google.protobuf.descriptor import Descriptor, MethodDescriptor
@@ -46,8 +47,17 @@ def _version(version: VersionDefinition) -> str:
         f"    file_descriptor={version.name}_pb.DESCRIPTOR,\n"
         + (f"    methods=(\n{methods}    ),\n" if methods else "    methods=(),\n")
         + ("    deprecated=True,\n" if version.deprecated else "")
+        + _comments(version)
         + ")"
     )
+
+
+def _comments(version: VersionDefinition) -> str:
+    lines = [
+        f"        {json.dumps(name)}: {json.dumps(text)},\n"
+        for name, text in sorted(version.comments().items())
+    ]
+    return f"    comments={{\n{''.join(lines)}    }},\n" if lines else ""
 
 
 def _method(version: VersionDefinition, method: MethodDescriptor) -> str:

@@ -30,6 +30,18 @@ V1 = Version(
             server_method="list_groups",
         ),
     ),
+    comments={
+        "kapiserver.discovery.v1.Discovery.ListGroups": "ListGroups returns all groups with their versions.",
+        "kapiserver.discovery.v1.ListGroupsResponse.groups": "By name.",
+        "kapiserver.discovery.v1.ServedGroup.name": "Such as dummy.",
+        "kapiserver.discovery.v1.ServedGroup.project": "The project, the first part of the names of endpoints.",
+        "kapiserver.discovery.v1.ServedGroup.versions": "The preferred version first.",
+        "kapiserver.discovery.v1.ServedVersion.calls": "Names of the calls.",
+        "kapiserver.discovery.v1.ServedVersion.deprecated": "Whether the version is deprecated.",
+        "kapiserver.discovery.v1.ServedVersion.endpoint": "Name of the socket without its suffix, or of the pipe, such as csi-proxy-dummy-v1alpha1.",
+        "kapiserver.discovery.v1.ServedVersion.name": "Such as v1alpha1.",
+        "kapiserver.discovery.v1.ServedVersion.service": "Full name of the service, such as dummy.v1alpha1.Dummy.",
+    },
 )
 
 GROUP = Group(

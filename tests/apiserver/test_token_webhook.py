@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from kapiserver.apiserver.authentication import token_webhook
+from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls import ensure_certificates
 from tests.apiserver.https_server import HttpsServer, Received, Reply, kubeconfig
 from tests.apiserver.test_jwt import Login, run
+from tests.clock import ManualClock
 
 JANE = {"username": "jane", "uid": "7", "groups": ["a"], "extra": {"k": ["v", "w"]}}
 
@@ -123,3 +126,33 @@ def test_bad_responses(webhook: Webhook, tmp_path: Path, status: Any, parts: Any
         assert await login.status("/version", "x" * (1 << 17)) == 401
 
     run(tmp_path, None, check, **settings(tmp_path, webhook))
+
+
+def test_too_many_calls(webhook: Webhook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens beyond the limit of calls in progress are refused without a call."""
+    monkeypatch.setattr(token_webhook, "MAX_CALLS", 1)
+
+    async def check(login: Login) -> None:
+        first = asyncio.create_task(login.user("t"))
+        await asyncio.sleep(0)
+        assert "too many calls" in await login.refused("u")
+        assert (await first).name == "jane"
+        assert (await login.user("u")).name == "jane"
+
+    run(tmp_path, None, check, **settings(tmp_path, webhook))
+
+
+def test_token_cache() -> None:
+    """The cache drops the entry that was used least recently, and each entry at its time."""
+    clock = ManualClock()
+    cache: TokenCache[int] = TokenCache(clock, max_entries=2)
+    for number, token in enumerate("abc"):
+        cache.put(token, number, until=clock.now() + 10)
+        cache.get("a")
+    assert [cache.get(token) for token in "abc"] == [0, None, 2]
+    cache.put("d", 3, until=clock.now())
+    assert cache.get("d") is None
+    clock.advance(10)
+    assert [cache.get(token) for token in "ac"] == [None, None]
+    cache.put("\ud800", 4, until=clock.now() + 1)
+    assert cache.get("\ud800") == 4

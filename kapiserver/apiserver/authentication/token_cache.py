@@ -1,10 +1,12 @@
-"""A bounded cache of what is known about tokens. No entry outlives its time.
+"""A bounded cache of what is known about tokens. No entry outlives its time, and none holds the
+token: junk takes no more memory than its hash.
 
 Mirrors pkg/authentication/token/cache of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
@@ -21,25 +23,31 @@ class TokenCache(Generic[Value]):
     def __init__(self, clock: Clock, max_entries: int = MAX_ENTRIES) -> None:
         self._clock = clock
         self._max_entries = max_entries
-        self._entries: OrderedDict[str, tuple[float, Value]] = OrderedDict()
+        self._entries: OrderedDict[bytes, tuple[float, Value]] = OrderedDict()
 
     def get(self, token: str) -> Value | None:
         """Return the value of a token, or None if there is none that is still valid."""
-        entry = self._entries.get(token)
+        key = _key(token)
+        entry = self._entries.get(key)
         if entry is None:
             return None
         until, value = entry
         if self._clock.now() >= until:
-            del self._entries[token]
+            del self._entries[key]
             return None
-        self._entries.move_to_end(token)
+        self._entries.move_to_end(key)
         return value
 
     def put(self, token: str, value: Value, *, until: float) -> None:
         """Keep a value until a time, in seconds since the epoch."""
         if until <= self._clock.now():
             return
-        self._entries[token] = (until, value)
-        self._entries.move_to_end(token)
+        key = _key(token)
+        self._entries[key] = (until, value)
+        self._entries.move_to_end(key)
         if len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
+
+
+def _key(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -25,6 +25,11 @@ from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
 from kapiserver.storage.clock import Clock
 
+MAX_CALLS = 1000
+"""Calls in progress; more tokens are refused without a call."""
+_ERROR_CHARACTERS = 1024
+"""The longest reason that is kept."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -78,6 +83,8 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
         if verdict is None:
             call = self._calls.get(key)
             if call is None:
+                if len(self._calls) >= MAX_CALLS:
+                    raise InvalidCredentials("the authentication webhook has too many calls")
                 review = self._review(key, token, requested)
                 # Not in the context of the request that comes first.
                 call = asyncio.create_task(review, context=Context())
@@ -119,7 +126,7 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
         if not valid:
             return _Verdict()
         if status.get("authenticated") is not True:
-            return _Verdict(error=str(status.get("error") or ""))
+            return _Verdict(error=str(status.get("error") or "")[:_ERROR_CHARACTERS])
         return _Verdict(identity=TokenIdentity(user=_user(status.get("user")), audiences=valid))
 
 

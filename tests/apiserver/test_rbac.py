@@ -18,6 +18,7 @@ from kapiserver.apiserver.authentication.user import (
     service_account_user,
 )
 from kapiserver.apiserver.authorization.authorizer import Decision
+from kapiserver.apiserver.authorization.rbac_index import MANY_GROUPS
 from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
@@ -466,3 +467,21 @@ def test_always_deny() -> None:
             assert (decision.allowed, decision.reason) == (False, "Everything is forbidden.")
 
     asyncio.run(test())
+
+
+def test_very_many_groups() -> None:
+    """A user of more groups than are looked up one by one has the same rights."""
+
+    async def test(server: Server) -> None:
+        await create(server, "clusterroles", role("reader", PODS))
+        await create(
+            server, "clusterrolebindings",
+            binding("reader", "ClusterRole", "reader", subject("Group", "dev")),
+        )  # fmt: skip
+        groups = tuple(f"g{number}" for number in range(MANY_GROUPS))
+        member = User(name="jane", groups=(*groups, "dev"))
+        assert (await decide(server, member, f"GET {POD}")).allowed
+        stranger = User(name="jane", groups=(*groups, "ops"))
+        assert not (await decide(server, stranger, f"GET {POD}")).allowed
+
+    run(test)

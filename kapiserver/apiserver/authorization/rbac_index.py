@@ -19,6 +19,9 @@ from kapiserver.storage.store_registry import StoreRegistry
 
 RBAC = GroupVersion("rbac.authorization.k8s.io", "v1")
 
+MANY_GROUPS = 1000
+"""Access reviews may name very many groups. Those without a binding are then left out first."""
+
 
 class RoleKey(NamedTuple):
     """Names a Role, or a ClusterRole with the namespace ""."""
@@ -81,10 +84,14 @@ class RbacIndex:
         """Return the grants of cluster role bindings to a user and its groups, then those of the
         bindings in the namespace, unless it is empty."""
         grants: list[Grant] = []
+        groups = user.groups
+        if len(groups) > MANY_GROUPS:
+            bound = {name for kind, _, name in self._grants if kind == "Group"}
+            groups = tuple(group for group in groups if group in bound)
         for scope in ("", namespace) if namespace else ("",):
             if bindings := self._grants.get(("User", scope, user.name)):
                 grants.extend(bindings.values())
-            for group in user.groups:
+            for group in groups:
                 if bindings := self._grants.get(("Group", scope, group)):
                     grants.extend(bindings.values())
         return grants

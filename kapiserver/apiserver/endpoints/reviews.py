@@ -114,12 +114,12 @@ async def _self_subject_review(server: Server, user: User, review: Tree) -> Tree
 
 async def _subject_access(server: Server, user: User, review: Tree) -> Tree:
     _raise_if_invalid(review, validation.validate_subject_access_review(review))
-    return await _access(server, review, _subject(review["spec"]))
+    return await _access(server, review, await _subject(server, review["spec"]))
 
 
 async def _local_subject_access(server: Server, user: User, review: Tree) -> Tree:
     _raise_if_invalid(review, validation.validate_local_subject_access_review(review))
-    return await _access(server, review, _subject(review["spec"]))
+    return await _access(server, review, await _subject(server, review["spec"]))
 
 
 async def _self_subject_access(server: Server, user: User, review: Tree) -> Tree:
@@ -134,7 +134,12 @@ def _raise_if_invalid(review: Tree, errors: Iterable[FieldError]) -> None:
         raise InvalidObject(group=group, kind="", name="", errors=error_list)
 
 
-def _subject(spec: Tree) -> User:
+async def _subject(server: Server, spec: Tree) -> User:
+    parts = len(spec.get("groups") or ()) + len(spec.get("extra") or ())
+    return await server.stores.offloader.run(parts, _user, spec)
+
+
+def _user(spec: Tree) -> User:
     return User(
         name=spec.get("user") or "",
         uid=spec.get("uid") or "",

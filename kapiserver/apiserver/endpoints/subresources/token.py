@@ -5,6 +5,7 @@ Mirrors TokenREST of pkg/registry/core/serviceaccount/storage.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from kapiserver.api.accessors import metadata_of, uid_of, value_at
@@ -51,7 +52,8 @@ async def request_token(server: Server, request: Request, target: Target) -> Any
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_token(server, target, request.caller(), options, body)
-    return tree_response(server, request, tree, status=201)
+    respond = functools.partial(tree_response, server, request, tree, status=201)
+    return await server.stores.offloader.run(body.cost, respond)
 
 
 async def create_token(
@@ -85,7 +87,8 @@ async def create_token(
     extend = server.config.service_account_extend_token_expiration and _is_extended(
         spec, bound, tokens.audiences
     )
-    issued = tokens.sign(account, bound, spec["audiences"], seconds, extend=extend)
+    sign = functools.partial(tokens.sign, account, bound, spec["audiences"], seconds, extend=extend)
+    issued = await server.stores.offloader.run(body.cost, sign)
     caller.annotations[ISSUED_CREDENTIAL_ID] = f"JTI={issued.id}"
     metadata_of(token_request)["creationTimestamp"] = timestamp(now)
     reorder_keys(metadata_of(token_request), ObjectMeta)

@@ -438,11 +438,15 @@ class BuiltinKinds:
         return type_ if is_own else None
 
 
-@functools.cache
 def _has_module(group: Group, name: str) -> bool:
     if group.find_module is not None:
         return group.find_module(name) is not None
-    return find_spec(f"kapiserver.api.{group.package}.{name}") is not None
+    return _package_has_module(group.package, name)
+
+
+@functools.cache
+def _package_has_module(package: str, name: str) -> bool:
+    return find_spec(f"kapiserver.api.{package}.{name}") is not None
 
 
 def group_module(group: Group, name: str) -> ModuleType:

@@ -6,7 +6,6 @@ A call has the form of a TokenReview: its kind is the name of the call, `spec` i
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable
 from types import ModuleType
@@ -97,13 +96,15 @@ class _Modules:
         self.package = api_group.replace(".", "_")
         self._api_group = api_group
         self._versions = {version.name: version for version in group.versions}
+        self._made: dict[str, ModuleType] = {}
 
     def find(self, name: str) -> ModuleType | None:
         """Return the module of a version, or `resources`; None for another name."""
-        return self._module(name) if name in ("resources", *self._versions) else None
+        if name in ("resources", *self._versions) and name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made.get(name)
 
-    @functools.cache  # noqa: B019 - a group lives as long as its process
-    def _module(self, name: str) -> ModuleType:
+    def _make(self, name: str) -> ModuleType:
         module = ModuleType(f"kapiserver.rpc.{self.package}.{name}")
         if name == "resources":
             resources = [

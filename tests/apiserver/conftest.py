@@ -235,3 +235,10 @@ def deployment(api: Api, apps: str) -> str:
     }
     assert api.post(f"{apps}/deployments", body).status == 201
     return f"{apps}/deployments/d"
+
+
+@pytest.fixture
+def no_errors(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The test logs no error: a handler of changes that fails would lose them."""
+    yield
+    assert not [record for record in caplog.get_records("call") if record.levelname == "ERROR"]

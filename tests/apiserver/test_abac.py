@@ -12,8 +12,8 @@ import pytest
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.abac import AbacAuthorizer, read_policies
 from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
-from kapiserver.apiserver.configuration_files import BadConfiguration
-from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.configuration_files import MAX_BYTES, BadConfiguration
+from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from tests.apiserver.conftest import Server
 
 HEAD = {"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy"}
@@ -35,6 +35,7 @@ FILE = "\n".join(
         line(user="admin", apiGroup="*", resource="*", namespace="*"),
         line(user="scheduler", readonly=True, resource="pods", namespace="*"),
         line(user="scheduler", resource="bindings", namespace="x"),
+        line(user="scheduler", namespace="x", nonResourcePath="/s"),
         line(group="dev", apiGroup="apps", resource="*", namespace="x"),
         line(user="both", group="dev", resource="pods", namespace="x"),
         line(group="*", resource="everyone", namespace="x"),
@@ -107,6 +108,7 @@ def test_rules(policies: Path) -> None:
         {"verbs": reads, "nonResourceURLs": ["*"]},
         {"verbs": ("*",), "nonResourceURLs": ["/custom"]},
         {"verbs": ("*",), "nonResourceURLs": ["/root/*"]},
+        {"verbs": ("*",), "nonResourceURLs": ["/s"]},
     ]
     user = User(name="scheduler")
     assert asyncio.run(authorizer.rules_for(user, "x")) == Rules(
@@ -131,6 +133,20 @@ def test_bad_file(tmp_path: Path, text: str, words: str) -> None:
         read_policies(tmp_path / "policies")
     with pytest.raises(BadConfiguration, match="cannot read the ABAC policy"):
         read_policies(tmp_path / "none")
+
+
+def test_large_file(tmp_path: Path) -> None:
+    """A file of more than a megabyte is refused."""
+    (tmp_path / "policies").write_text(f"{line(user='*')}\n" * (MAX_BYTES // 80))
+    with pytest.raises(BadConfiguration, match="is larger than 1048576 bytes"):
+        read_policies(tmp_path / "policies")
+
+
+def test_no_path(policies: Path) -> None:
+    """A policy without a path allows none, not even an empty one in an access review."""
+    authorizer = AbacAuthorizer(read_policies(policies)[4:])
+    decision = authorizer.authorize(User(name="admin"), RequestInfo(path="", verb="get"))
+    assert not asyncio.run(decision).allowed
 
 
 def test_server(policies: Path, make_server: Any) -> None:

@@ -12,6 +12,7 @@ from kapiserver.apiserver.authorization.authorizer import Verdict
 from kapiserver.apiserver.request_info import parse_request_info
 from tests.apiserver.nodekit import NODE_A, NODE_B, Cluster, run, volume
 
+pytestmark = pytest.mark.usefixtures("no_errors")
 CORE = "/api/v1/namespaces/default"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -210,6 +211,9 @@ def test_changes() -> None:
         await volumes.patch("pv", {"spec": other})
         assert not (await decide(cluster, NODE_A, stage))[0]
         assert not (await decide(cluster, NODE_A, "GET /api/v1/persistentvolumes/pv"))[0]
+        unbound = volume("unbound", csi={"driver": "d.example.com", "volumeHandle": "u"})
+        unbound["spec"].pop("claimRef")
+        await cluster.create("persistentvolumes", unbound, namespace="")
         azure = volume("azure", azureFile={"secretName": "azure", "shareName": "s"})
         await cluster.create("persistentvolumes", azure, namespace="")
         assert (await decide(cluster, NODE_A, f"GET {CORE}/secrets/azure"))[0]
@@ -220,6 +224,36 @@ def test_changes() -> None:
         await pods.delete("p", {"gracePeriodSeconds": 0})
         for request_line in (secret, f"GET {CORE}/pods/p", f"GET {CORE}/configmaps/key"):
             assert await decide(cluster, NODE_A, request_line) == (False, RELATED)
+
+    run(test)
+
+
+def test_volumes_with_one_secret() -> None:
+    """A secret belongs to a node as long as one of its volumes names it; a volume of the name of a
+    deleted one gives its own secrets only."""
+
+    async def test(cluster: Cluster) -> None:
+        volumes = cluster.resource("persistentvolumes", namespace="")
+
+        async def make(name: str, secret: str) -> None:
+            source = {"secretName": secret, "shareName": "s"}
+            await volumes.create(volume(name, azureFile=source))
+
+        async def remove(name: str) -> None:
+            await volumes.patch(name, {"metadata": {"finalizers": None}})
+            await volumes.delete(name)
+
+        async def reads(secret: str) -> bool:
+            return (await decide(cluster, NODE_A, f"GET {CORE}/secrets/{secret}"))[0]
+
+        await make("one", "shared")
+        await make("two", "shared")
+        await remove("one")
+        assert await reads("shared")
+        await remove("two")
+        await make("two", "other")
+        assert await reads("other")
+        assert not await reads("shared")
 
     run(test)
 

@@ -263,6 +263,7 @@ ESCALATIONS = [
     ),
     ([rule("get", "v1", "builds")], [rule("list", "v1", "builds")], [rule("list", "v1", "builds")]),
     ([rule("get", "v1")], [rule("get", "v1", "builds")], [rule("get", "v1", "builds")]),
+    ([rule("get", "v1", "*/")], [rule("get", "v1", "builds")], [rule("get", "v1", "builds")]),
     ([], [rule("get"), {}], []),
 ]
 

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import pytest
 
 AUTHORIZATION = "kapiserver.apiserver.authorization"
-RBAC_TESTS = ("test_rbac_tables", "test_rbac")
+RBAC_TESTS = ("test_rbac_tables", "test_rbac", "test_rbac_escalation")
 """The quick tests first: the first failure ends the run of a mutant."""
 MODULES: Mapping[str, Sequence[str]] = {
     f"{AUTHORIZATION}.privileged_group": RBAC_TESTS,

@@ -79,11 +79,6 @@ class _SwitchInterval:
 _SWITCH_OFTEN = _SwitchInterval()
 
 
-def _run(work: Callable[[], Result]) -> Result:
-    with _SWITCH_OFTEN:
-        return work()
-
-
 class _Job:
     """One piece of work, and the future of its result."""
 
@@ -95,6 +90,20 @@ class _Job:
         self.requester = requester
         self.work = work
         self.done = done
+
+
+def _run(job: _Job) -> Any:
+    """Do a job in this thread. If nobody waits for the result any more, it is freed here, with the
+    arguments: freeing a million values on the event loop takes 65 ms."""
+    with _SWITCH_OFTEN:
+        work, job.work = job.work, _nothing
+        result = work()
+        del work
+        return None if job.done.cancelled() else result
+
+
+def _nothing() -> None:
+    """Replaces the work of a job that is done."""
 
 
 class Offloader:
@@ -226,7 +235,7 @@ class Offloader:
                 job.done.cancel()
                 continue
             self._running += 1
-            future = asyncio.get_running_loop().run_in_executor(None, _run, job.work)
+            future = asyncio.get_running_loop().run_in_executor(None, _run, job)
             future.add_done_callback(functools.partial(self._finish, job))
 
     def _finish(self, job: _Job, future: asyncio.Future[Any]) -> None:

@@ -219,6 +219,36 @@ def test_running_work_of_an_ended_request_frees_its_thread() -> None:
     asyncio.run(run())
 
 
+def test_result_for_nobody_is_freed_in_its_thread() -> None:
+    """Arguments and result of work whose request has ended are not freed on the event loop."""
+    freed: list[int] = []
+
+    class Value:
+        def __del__(self) -> None:
+            freed.append(threading.get_ident())
+
+    started, ended = threading.Event(), threading.Event()
+
+    def work(_argument: Value) -> Value:
+        started.set()
+        ended.wait(10)
+        return Value()
+
+    async def run() -> None:
+        offloader = Offloader()
+        task = asyncio.create_task(offloader.run_in_thread(work, Value()))
+        await asyncio.to_thread(started.wait, 10)
+        task.cancel()
+        await asyncio.wait([task])
+        del task
+        ended.set()
+        assert await offloader.run_in_thread(thread_of, 1) != threading.get_ident()
+        assert len(freed) == 2
+        assert threading.get_ident() not in freed
+
+    asyncio.run(run())
+
+
 def test_queued_work_is_limited() -> None:
     """More work than the limits is refused, of one user and of all; the server's own is not."""
 

@@ -57,17 +57,13 @@ class ServedGroups:
     async def serve(self, server: Server) -> AsyncIterator[Listening]:
         """Serve the sockets of a server that runs, until the block ends. Raises SocketInUse,
         OSError, ValueError."""
-        try:
-            if self._addresses.socket_dir is None:
-                yield Listening((), 0)
-                return
-            runners = [self._runner(group, server) for group in self._groups]
-            grace = server.config.shutdown_timeout
-            async with serve_rpc(runners, self._addresses, grace=grace) as listening:
-                yield listening
-        finally:
-            for runner in self._runners.values():
-                runner.close()
+        if self._addresses.socket_dir is None:
+            yield Listening((), 0)
+            return
+        runners = [self._runner(group, server) for group in self._groups]
+        grace = server.config.shutdown_timeout
+        async with serve_rpc(runners, self._addresses, grace=grace) as listening:
+            yield listening
 
 
 def _make_runner(group: Group, server: Server) -> GroupRunner:

@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_THREADS = 16
-"""For implementations that are not async, for each group."""
 _LOGGED_WARNINGS: set[str] = set()
 """The deprecations that this process has logged; bounded by the registered names."""
 
@@ -56,12 +55,6 @@ class GroupRunner:
         self._implementation = group.server_class()
         self._running = 0
         self._time_limit = TimeLimit(limits.seconds)
-        self._threads: ThreadPoolExecutor | None = None
-
-    def close(self) -> None:
-        """Let the threads of the implementation end."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, version: Version, method: Method, request: Any, call: Call) -> Message:
         """Return the response to a call that has one. The transport ends it at the client's
@@ -168,9 +161,12 @@ class GroupRunner:
     async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Run a function in a thread. The call counts until the function returns, even if the
         client has left."""
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, f"rpc-{self.group.name}")
-        future = self._threads.submit(function, *arguments)
+        future: Future[Any] = Future()
+        # A daemon, so that a function that never returns does not keep the process from ending.
+        # The limit of calls bounds the threads.
+        threading.Thread(
+            target=_run, args=(future, function, *arguments), name="rpc", daemon=True
+        ).start()
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -184,6 +180,15 @@ class GroupRunner:
         end = object()
         while (response := await self._in_thread(next, responses, end)) is not end:
             yield response
+
+
+def _run(future: Future[Any], function: Callable[..., Any], *arguments: Any) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        future.set_result(function(*arguments))
+    except BaseException as error:
+        future.set_exception(error)
 
 
 def _call_on_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

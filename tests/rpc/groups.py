@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -139,6 +140,8 @@ class Probe:
         return {"text": "waited"}
 
     def block(self, request: Any, call: Call) -> dict[str, Any]:
+        if request.number:  # until the process ends
+            threading.Event().wait()
         return {"text": f"{request.text} in a thread"}
 
     async def count(self, request: Any, call: Call) -> AsyncIterator[dict[str, Any]]:

@@ -202,6 +202,20 @@ def test_overload(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_threads_that_never_return(tmp_path: Path) -> None:
+    """A function that goes on after its client has left counts as a call. It keeps neither the
+    server nor the process from ending: this test would hang."""
+
+    async def run() -> None:
+        async with probe_client(tmp_path, limits=Limits(calls=1, seconds=0.1)) as client:
+            error = await _error(client("Block", number=1))
+            assert error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            error = await _error(client("Echo"))
+            assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    asyncio.run(run())
+
+
 def test_large_messages(tmp_path: Path) -> None:
     """Requests and responses have a bound."""
 

@@ -219,6 +219,20 @@ def test_failure_is_no_secret(webhook: Webhook, make_server: Callable[..., Serve
     )
 
 
+def test_denied_by_failure(webhook: Webhook, make_server: Callable[..., Server]) -> None:
+    """A request that the failure policy denies is a 403."""
+    webhook.code = 403
+    file = webhook.file.parent / "config"
+    write_configuration(file, webhook_settings(webhook, failurePolicy="Deny"))
+    server = make_server(authorization_config=file)
+    refusal = server.api.get("/api/v1/pods", headers={"Impersonate-User": "jane"})
+    assert refusal.status == 403
+    assert refusal.message == (
+        'pods is forbidden: User "jane" cannot list resource "pods" in API group "" at the cluster '
+        "scope"
+    )
+
+
 def test_cache(webhook: Webhook, tmp_path: Path) -> None:
     """Decisions are kept for their time; those of long requests are not."""
     short = webhook_settings(webhook, authorizedTTL="10s", unauthorizedTTL="5s")

@@ -10,6 +10,7 @@ import pytest
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import Verdict
 from kapiserver.apiserver.request_info import parse_request_info
+from tests.api.test_pod_certificates import POD
 from tests.apiserver.nodekit import NODE_A, NODE_B, Cluster, run, volume
 
 pytestmark = pytest.mark.usefixtures("no_errors")
@@ -76,6 +77,10 @@ REFUSED = [
     (f"POST {CORE}/serviceaccounts/robot/x",
      "can only create token subresource of serviceaccount"),
     (f"POST {CORE}/serviceaccounts/default/token", RELATED),
+    (f"GET {CORE}/serviceaccounts/robot/token",
+     "can only create tokens for individual service accounts"),
+    (f"PUT {CORE}/serviceaccounts/robot/token",
+     "can only create tokens for individual service accounts"),
     (f"GET {CLAIMS}/other", RELATED),
     (f"GET {ATTACHMENTS}/at-b", RELATED),
     (f"GET {SLICES}/slice-b", RELATED),
@@ -87,6 +92,8 @@ REFUSED = [
     (f"GET {SLICES}?fieldSelector=spec.nodeName!=a",
      "can only list/watch/deletecollection resourceslices with nodeName field selector"),
     (f"HEAD {SLICES}/slice-b", RELATED),
+    (f"OPTIONS {SLICES}", "only the following verbs are allowed for a ResourceSlice: get, watch, "
+     "list, create, update, patch, delete, deletecollection"),
     (f"GET {LEASES}", "can only get, create, update, patch, or delete a node lease"),
     (f"GET {LEASES}/b",
      "can only access node lease with the same name as the requesting node"),
@@ -148,6 +155,12 @@ async def add_objects_of_nodes(cluster: Cluster) -> None:
             "resource.k8s.io/v1",
             namespace="",
         )
+        spec = {**POD["spec"], "nodeName": node}
+        await cluster.create(
+            "podcertificaterequests",
+            {"metadata": {"name": f"cert-{node}"}, "spec": spec},
+            "certificates.k8s.io/v1beta1",
+        )
 
 
 def test_decisions() -> None:
@@ -156,12 +169,10 @@ def test_decisions() -> None:
     async def test(cluster: Cluster) -> None:
         await add_objects_of_nodes(cluster)
         for request_line in ALLOWED:
-            if "cert-a" not in request_line:
-                assert await decide(cluster, NODE_A, request_line) == (True, ""), request_line
+            assert await decide(cluster, NODE_A, request_line) == (True, ""), request_line
         for request_line, reason in REFUSED:
-            if "cert-" not in request_line or reason != RELATED:
-                decision = await decide(cluster, NODE_A, request_line)
-                assert decision == (False, reason), request_line
+            decision = await decide(cluster, NODE_A, request_line)
+            assert decision == (False, reason), request_line
         for request_line in ALLOWED:
             if request_line.startswith(f"GET {CORE}/") and "spec.nodeName" not in request_line:
                 allowed, _ = await decide(cluster, NODE_B, request_line)

@@ -20,6 +20,7 @@ from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
+from kapiserver.storage.large_frames import LargeFrames
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import EventType, Framer, WatchSink
 from kapiserver.storage.time_slice import TimeSlice
@@ -147,7 +148,9 @@ class WatcherGroup:
         """Whether a key is in the scope."""
         return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
 
-    async def frames(self, events: Iterable[CachedEvent]) -> AsyncIterator[bytes]:
+    async def frames(
+        self, events: Iterable[CachedEvent], large_frames: LargeFrames
+    ) -> AsyncIterator[bytes]:
         """Yield the frame of each event, b"" for an event that the selection does not match."""
         selection, framer = self.selection, self.framer
         for event in events:
@@ -159,13 +162,17 @@ class WatcherGroup:
                 yield b""
                 continue
             if visible.entry.is_large:
-                await framer.prepare(visible.entry)
-            yield framer.event(visible.kind, visible.entry)
+                shared = await large_frames.frame(framer, visible.kind, visible.entry)
+                yield shared.data
+            else:
+                yield framer.event(visible.kind, visible.entry)
 
-    async def joined_frames(self, events: Iterable[CachedEvent]) -> bytes:
+    async def joined_frames(
+        self, events: Iterable[CachedEvent], large_frames: LargeFrames
+    ) -> bytes:
         """Return the frames of the events that the selection matches."""
         frames, time_slice = [], TimeSlice()
-        async for frame in self.frames(events):
+        async for frame in self.frames(events, large_frames):
             frames.append(frame)
             await time_slice.yield_if_expired()
         return b"".join(frames)
@@ -179,6 +186,7 @@ class WatchFanout:
         self._backlogs = backlogs
         self._clock = clock
         self._groups: dict[str, dict[Hashable, WatcherGroup]] = {}
+        self._large_frames = LargeFrames()
         self._pending: list[CachedEvent] = []
         self._pump: asyncio.Task[None] | None = None
         self._bookmark_timer: Timer | None = None
@@ -250,7 +258,7 @@ class WatchFanout:
     ) -> None:
         try:
             if initial is not None:
-                await self._write(watcher, _initial_frames(watcher, initial))
+                await self._write(watcher, _initial_frames(watcher, initial, self._large_frames))
                 if marked:
                     framer = watcher.framer
                     watcher.sink.write(
@@ -267,7 +275,7 @@ class WatchFanout:
                 if not missed_events:
                     break
                 watcher.sent_revision = missed_events[-1].revision
-                await self._write(watcher, group.frames(missed_events))
+                await self._write(watcher, group.frames(missed_events, self._large_frames))
             watcher.sent_revision = max(watcher.sent_revision, self._cache.revision)
             self._join(watcher)
         except asyncio.CancelledError:
@@ -279,6 +287,9 @@ class WatchFanout:
     async def _write(self, watcher: Watcher, frames: AsyncIterator[bytes]) -> None:
         sink, frames_to_write, size, time_slice = watcher.sink, [], 0, TimeSlice()
         async for frame in frames:
+            if size and len(frame) >= CATCH_UP_BYTES:
+                sink.write(b"".join(frames_to_write))  # do not copy the large frame: it is shared
+                frames_to_write, size = [], 0
             if frame:
                 frames_to_write.append(frame)
                 size += len(frame)
@@ -375,7 +386,7 @@ class WatchFanout:
 
     async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
         try:
-            joined = await group.joined_frames(events)
+            joined = await group.joined_frames(events, self._large_frames)
         except Exception as error:
             _report("encoding an event failed", error)
             for watcher in list(group.watchers):
@@ -393,7 +404,8 @@ class WatchFanout:
                 missed_events = [
                     event for event in events if event.revision > watcher.sent_revision
                 ]
-                self._backlogs.write(watcher, await group.joined_frames(missed_events))
+                missed_frames = await group.joined_frames(missed_events, self._large_frames)
+                self._backlogs.write(watcher, missed_frames)
             else:
                 self._backlogs.write(watcher, joined)
             if count % yield_every == 0:
@@ -434,7 +446,9 @@ def _report(message: str, error: Exception) -> None:
     _log.error("%s: %s", message, error, exc_info=None if unreadable else error)
 
 
-async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIterator[bytes]:
+async def _initial_frames(
+    watcher: Watcher, initial: Sequence[Entry], large_frames: LargeFrames
+) -> AsyncIterator[bytes]:
     """Yield the frame of each object, b"" for one that the selection does not match."""
     selection, framer = watcher.group.selection, watcher.framer
     for entry in initial:
@@ -444,5 +458,7 @@ async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIt
             yield b""
             continue
         if entry.is_large:
-            await framer.prepare(entry)
-        yield framer.event("ADDED", entry)
+            shared = await large_frames.frame(framer, "ADDED", entry)
+            yield shared.data
+        else:
+            yield framer.event("ADDED", entry)

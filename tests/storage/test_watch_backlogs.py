@@ -8,7 +8,7 @@ from kapiserver.storage.entry import LARGE_OBJECT_BYTES
 from kapiserver.storage.offload import QUEUED_PER_USER, REQUESTER, Requester
 from kapiserver.storage.query import DeleteQuery
 from kapiserver.storage.watch_backlogs import LAGGING_BYTES, MAX_BACKLOG_BYTES, WatchBacklogs
-from kapiserver.storage.watch_fanout import LAGGING_SECONDS
+from kapiserver.storage.watch_fanout import CATCH_UP_BYTES, LAGGING_SECONDS
 from tests.storage.objectkit import Client, StorageHarness, config_map, key, put, run, watch
 
 
@@ -114,6 +114,25 @@ def test_watchers_that_catch_up_count() -> None:
         assert harness.stores.watch_backlogs.size == 2 * MAX_BACKLOG_BYTES
         harness.stores.free_memory()
         assert [client.aborted for client in clients] == [False, True, False]
+
+    run(test)
+
+
+def test_watchers_that_catch_up_share_frames() -> None:
+    """Clients that do not read their initial objects hold the same bytes of a large object."""
+
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        await store.create(config_map("a"))
+        await store.create(config_map("b", data={"text": "x" * CATCH_UP_BYTES}))
+        clients = [Client() for _ in range(3)]
+        for client in clients:
+            client.reads = False
+            await watch(store, client)
+        for client in clients:
+            await client.count(2)
+        _, large_frame = clients[0].frames
+        assert all(client.frames[1] is large_frame for client in clients)
 
     run(test)
 

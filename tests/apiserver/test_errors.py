@@ -13,6 +13,7 @@ from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath
 from kapiserver.api.cel.program import CompileError
 from kapiserver.api.cel.syntax import CelSyntaxError
 from kapiserver.api.cel.values import CostExceeded, EvaluationError
+from kapiserver.api.certificates.signer_rules import InvalidRequest
 from kapiserver.api.generate import TagError
 from kapiserver.api.linear_regex import InvalidPattern
 from kapiserver.api.resource_client import StatusError
@@ -21,8 +22,10 @@ from kapiserver.apiserver import errors as server
 from kapiserver.apiserver.admission.configuration import BadAdmissionConfiguration
 from kapiserver.apiserver.allocation.addresses import NotAllocated
 from kapiserver.apiserver.allocation.ports import PortNotAllocated
+from kapiserver.apiserver.audit.truncation import EventTooLarge
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.token_file import BadTokenFile
+from kapiserver.apiserver.authorization.match_conditions import ConditionFailed
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.endpoints.decode import StrictErrors
 from kapiserver.apiserver.faults import DropConnection
@@ -32,6 +35,13 @@ from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
+from kapiserver.controllers.csr_approving import NotAuthorized
+from kapiserver.rpc.errors import OutOfRange
+from kapiserver.rpc.generator.problems import InvalidDefinitions
+from kapiserver.rpc.loading import BadGroups
+from kapiserver.rpc.registration import ConversionError, RPCError
+from kapiserver.rpc.serving import MissingExtra
+from kapiserver.rpc.sockets import SocketInUse
 from kapiserver.storage import errors as storage
 from kapiserver.storage.continue_token import BadToken
 from kapiserver.storage.encryption import DecryptionError
@@ -46,25 +56,33 @@ BASES = {
 }  # fmt: skip
 """Base classes, never raised themselves."""
 STARTUP_ERRORS = {
-    BadAdmissionConfiguration, BadConfiguration, BadTokenFile, ForeignKubeconfig,
-    InvalidEncryptionConfig, WorkerFailed,
+    BadAdmissionConfiguration, BadConfiguration, BadGroups, BadTokenFile, ForeignKubeconfig,
+    InvalidEncryptionConfig, MissingExtra, SocketInUse, WorkerFailed,
 }  # fmt: skip
 """Errors that end the start of a server."""
 CAUGHT = {
     BadToken,  # the store raises BadQuery
     CelSyntaxError,  # validation of the CRD reports it
     CompileError,  # likewise
+    ConditionFailed,  # the authorizer answers as its failurePolicy says
+    ConversionError,  # calls of RPC groups raise OutOfRange instead
     CostExceeded,  # validation rules of custom resources report a FieldError
     DecryptionError,  # the object codec raises Undecryptable instead
     DropConnection,  # the listener aborts the connection
     EtcdError,  # the etcd store raises an error of the KV contract instead
+    EventTooLarge,  # the backend of audit drops and counts the event
     EvaluationError,  # likewise, of an expression without a value
     FetchRequired,  # storage/offload.py repeats the work in a thread
+    InvalidDefinitions,  # ends `kapiserver rpc generate`
     InvalidFieldPath,  # validation of the CRD reports it
     InvalidPattern,  # likewise
+    InvalidRequest,  # the signing controller writes the condition Failed
     NotAllocated,  # the allocation of services raises InvalidObject instead
+    NotAuthorized,  # the approving controller tries again
+    OutOfRange,  # calls over HTTP answer with a Status, calls over sockets with a code
     OutOfTime,  # custom strategies raise ValidationTakesLong instead
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
+    RPCError,  # likewise
     ProtocolError,  # the gRPC transport of etcd raises RequestNotSent or ResponseLost instead
     RequestNotSent,  # the etcd store tries another endpoint
     ResponseLost,  # the etcd store raises Unavailable instead

@@ -24,7 +24,7 @@ if sys.platform == "linux":
 else:
     pytest.skip("limits of other processes are Linux's", allow_module_level=True)
 
-SIZE_LIMIT = 1_000_000
+SIZE_LIMIT = 2_000_000
 """Size limit of the server's files, in bytes."""
 
 

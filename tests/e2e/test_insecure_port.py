@@ -9,13 +9,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.programs import Server, start, stop
+from tests.storage.etcd_server import free_port
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server with RBAC and an insecure port."""
     folder = tmp_path_factory.mktemp("insecure")
-    running = start(folder, "--authorization-mode", "RBAC", "--insecure-port", "0")
+    running = start(folder, f"--insecure-port={free_port()}")
     yield running
     stop(running)
 

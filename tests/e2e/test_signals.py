@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import shutil
 import signal
 import ssl
@@ -160,7 +161,8 @@ def test_stacks_and_status(server: Server) -> None:
     with open_response(server, "GET", f"{CONFIGMAPS}?watch=1"):
         server.process.send_signal(signal.SIGUSR1)
         log = wait_for_log(server, "tasks (most recent call last)")
-        assert "Thread 0x" in log
+        assert "Stack (most recent call first)" in log
+        assert re.search(r"^thread \S.* \(most recent call last\):$", log, re.MULTILINE)
         server.process.send_signal(signal.SIGUSR2)
         log = wait_for_log(server, "msg=status")
         assert "watches=1 " in log

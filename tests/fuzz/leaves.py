@@ -43,6 +43,7 @@ from kapiserver.api.last_applied import ANNOTATION, unchanged_fields
 from kapiserver.api.managed_fields_entries import decode_managers, encode_managers
 from kapiserver.api.merge_schema import schema_of
 from kapiserver.api.scheme import Scheme
+from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.durations import parse_duration
@@ -393,6 +394,7 @@ LEAVES: dict[str, Leaf] = {
     "bearer token": Leaf(
         parse=_TOKENS.verify,
         seeds=(_TOKEN_SEED, "..", base64.urlsafe_b64encode(b"[" * 3000).decode() + ".a.b"),
+        errors=(InvalidCredentials,),
     ),
     "PEM": Leaf(parse=_pem, seeds=(CERTIFICATE, REQUEST, CERTIFICATE.replace("MII", "M\u00e9I"),
                                    "-----BEGIN X-----\nK: v\n\nAA==\n-----END X-----\n")),

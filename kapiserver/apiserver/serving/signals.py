@@ -22,6 +22,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 
@@ -55,12 +56,14 @@ class ServerSignals:
             for number in (signal.SIGTERM,) if worker else (signal.SIGTERM, signal.SIGINT):
                 add(number, functools.partial(self._on_stop, number))
             add(signal.SIGHUP, self._on_hangup)
-            add(signal.SIGUSR1, write_task_stacks)
+            add(signal.SIGUSR1, write_stacks)
             add(signal.SIGUSR2, self._log_status)
             add(signal.SIGQUIT, self._on_quit)
             for number in (signal.SIGUSR1, signal.SIGQUIT):
-                # Writes the stacks of threads at once, even if the event loop is blocked.
-                faulthandler.register(number, _STANDARD_ERROR, chain=True)
+                # Writes the stack of the main thread at once, even if the event loop is blocked.
+                # Not those of other threads: they run meanwhile, and to read their frames then can
+                # crash the process.
+                faulthandler.register(number, _STANDARD_ERROR, all_threads=False, chain=True)
 
     def serve(
         self, *, reload: Callable[[], None], status: Callable[[], Mapping[str, object]]
@@ -81,7 +84,7 @@ class ServerSignals:
             self._reload()
 
     def _on_quit(self) -> None:
-        write_task_stacks()
+        write_stacks()
         if not self._worker:
             self.stop.set()
 
@@ -95,9 +98,21 @@ class ServerSignals:
         _log.warning("status", extra={FIELDS: fields})
 
 
-def write_task_stacks() -> None:
-    """Write the stacks of all tasks of the running loop to standard error. Equal stacks are written
-    once, with their number."""
+def write_stacks() -> None:
+    """Write the stacks of the other threads and of all tasks of the running loop to standard
+    error."""
+    frames = sys._current_frames()
+    for thread in threading.enumerate():
+        frame = frames.get(thread.ident or 0)
+        if frame is not None and thread is not threading.current_thread():
+            stack = "".join(traceback.format_stack(frame, limit=MAX_FRAMES))
+            sys.stderr.write(f"\nthread {thread.name} (most recent call last):\n{stack}")
+    _write_task_stacks()
+    sys.stderr.flush()
+
+
+def _write_task_stacks() -> None:
+    """Write the stacks of tasks; equal stacks once, with their number."""
     stacks: Counter[str] = Counter()
     for task in asyncio.all_tasks():
         text = io.StringIO()
@@ -107,7 +122,6 @@ def write_task_stacks() -> None:
         sys.stderr.write(f"\n{count} tasks (most recent call last):\n{stack}")
     if len(stacks) > MAX_STACKS:
         sys.stderr.write(f"\n{len(stacks) - MAX_STACKS} more stacks of tasks\n")
-    sys.stderr.flush()
 
 
 def _do_nothing() -> None:

@@ -285,7 +285,8 @@ class WatchFanout:
             watcher.end(error)
 
     async def _write(self, watcher: Watcher, frames: AsyncIterator[bytes]) -> None:
-        sink, frames_to_write, size, time_slice = watcher.sink, [], 0, TimeSlice()
+        sink, size, time_slice = watcher.sink, 0, TimeSlice()
+        frames_to_write: list[bytes] = []
         async for frame in frames:
             if size and len(frame) >= CATCH_UP_BYTES:
                 sink.write(b"".join(frames_to_write))  # do not copy the large frame: it is shared

@@ -84,6 +84,12 @@ async def _handle(request: Request) -> AnyResponse:
             await request.read_body(1000)
         except BadRequest:
             Watch.cancelled_event.set()
+    if request.path == "/work":
+        await request.read_body(1 << 20)
+        while not request.has_gone():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        assert Watch.cancelled_event is not None
+        Watch.cancelled_event.set()
     if request.path in ("/stream", "/idle", "/over", "/refused"):
         return _stream(request)
     return text_response(f"{request.method} {request.path} {sorted(request.query.items())}")

@@ -1,11 +1,14 @@
 """The HTTP listener: raw sockets against a handler of the test."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from kapiserver.apiserver.request import Outcome
 from kapiserver.apiserver.serving import response_writer
+from kapiserver.apiserver.serving.request_body import UNREAD_BYTES
 from tests.apiserver.listenerkit import OUTCOMES, Watch, get_request, listening, send_once
 
 
@@ -337,3 +340,47 @@ def test_unread_body() -> None:
     response = asyncio.run(upload())
     assert response.startswith(b"HTTP/1.1 200 OK\r\n")
     assert response.endswith(b"GET /next []")
+
+
+@asynccontextmanager
+async def _sent_at_once(
+    path: bytes,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection on which a large body arrived whole, before its handler ran."""
+    head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+    async with listening() as (listener, _), asyncio.timeout(10):
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        while not listener.connections:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        (connection,) = listener.connections
+        size = UNREAD_BYTES + 1
+        connection.data_received(head % (path, size) + bytes(size))
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+
+
+@pytest.mark.parametrize("path", [b"/unread", b"/body"])
+def test_request_after_a_large_body(path: bytes) -> None:
+    """A large body that arrives whole before its handler reads it, or does not, does not keep the
+    next request from being read."""
+
+    async def send_another() -> bytes:
+        async with _sent_at_once(path) as (reader, writer):
+            writer.write(get_request("/next"))
+            return await reader.read()
+
+    assert asyncio.run(send_another()).endswith(b"GET /next []")
+
+
+def test_client_disconnects_after_a_large_body() -> None:
+    """The handler of a large body that arrived whole learns that the client is gone."""
+
+    async def disconnect() -> None:
+        Watch.cancelled_event = asyncio.Event()
+        async with _sent_at_once(b"/work") as (_, writer):
+            writer.close()
+            await Watch.cancelled_event.wait()
+
+    asyncio.run(disconnect())

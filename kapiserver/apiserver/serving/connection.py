@@ -271,8 +271,8 @@ class Connection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read from the client again."""
-        if self.transport is not None and self._is_reading_paused:
+        """Read from the client again, unless bytes wait for earlier requests."""
+        if self.transport is not None and self._is_reading_paused and not self._unparsed:
             self._is_reading_paused = False
             self.transport.resume_reading()
 
@@ -347,8 +347,7 @@ class Connection(asyncio.Protocol):
         if self._unparsed and len(self._requests) <= MAX_WAITING // 2:
             data, self._unparsed = self._unparsed, b""
             self._parse(data)
-            if not self._unparsed:
-                self.resume_reading()
+            self.resume_reading()
 
     async def _finish_body(self, body: RequestBody) -> bool:
         """Drop the rest of a body; return whether it was whole, so that a request may follow."""
@@ -358,6 +357,7 @@ class Connection(asyncio.Protocol):
                     await body.discard()
             except TimeoutError:
                 return False
+        self.resume_reading()  # a body that was whole before anybody read it has paused it
         return not body.is_broken
 
     async def wait_writable(self) -> None:

@@ -79,8 +79,8 @@ class RequestBody:
         if self._expects_continue:
             self._source.send_continue()
         self._limit = limit
+        self._source.resume_reading()  # also after a whole body: the client may go, or send more
         if self.received <= limit and not self.is_complete:
-            self._source.resume_reading()
             await self._wait()
         if self._failure:
             raise BadRequest(self._failure)

@@ -8,6 +8,8 @@ import pytest
 
 from kapiserver.apiserver.request import Outcome
 from kapiserver.apiserver.serving import response_writer
+from kapiserver.apiserver.serving.connection_limits import SMALL_HEADER_BYTES
+from kapiserver.apiserver.serving.listener import Listener
 from kapiserver.apiserver.serving.request_body import UNREAD_BYTES
 from tests.apiserver.listenerkit import OUTCOMES, Watch, get_request, listening, send_once
 
@@ -343,20 +345,21 @@ def test_unread_body() -> None:
 
 
 @asynccontextmanager
-async def _sent_at_once(
-    path: bytes,
-) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A connection on which a large body arrived whole, before its handler ran."""
-    head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
+async def _received(
+    path: bytes, *pieces: int
+) -> AsyncIterator[tuple[Listener, asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection on which a body of such pieces arrived whole, before its handler ran."""
+    head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path, sum(pieces))
     async with listening() as (listener, _), asyncio.timeout(10):
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         while not listener.connections:  # noqa: ASYNC110
             await asyncio.sleep(0)
         (connection,) = listener.connections
-        size = UNREAD_BYTES + 1
-        connection.data_received(head % (path, size) + bytes(size))
+        for size in pieces:
+            connection.data_received(head + bytes(size))
+            head = b""
         try:
-            yield reader, writer
+            yield listener, reader, writer
         finally:
             writer.close()
 
@@ -367,7 +370,7 @@ def test_request_after_a_large_body(path: bytes) -> None:
     next request from being read."""
 
     async def send_another() -> bytes:
-        async with _sent_at_once(path) as (reader, writer):
+        async with _received(path, UNREAD_BYTES + 1) as (_, reader, writer):
             writer.write(get_request("/next"))
             return await reader.read()
 
@@ -379,8 +382,19 @@ def test_client_disconnects_after_a_large_body() -> None:
 
     async def disconnect() -> None:
         Watch.cancelled_event = asyncio.Event()
-        async with _sent_at_once(b"/work") as (_, writer):
+        async with _received(b"/work", UNREAD_BYTES + 1) as (_, _, writer):
             writer.close()
             await Watch.cancelled_event.wait()
 
     asyncio.run(disconnect())
+
+
+def test_body_in_pieces_is_no_header() -> None:
+    """A body that arrives in pieces before its handler runs does not count as headers later."""
+
+    async def count() -> int:
+        async with _received(b"/body", SMALL_HEADER_BYTES, 1) as (listener, reader, _):
+            await reader.readuntil(b"large")
+            return listener.incomplete_headers.size
+
+    assert asyncio.run(count()) == 0

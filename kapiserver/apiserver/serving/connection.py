@@ -242,6 +242,7 @@ class Connection(asyncio.Protocol):
             if body.received > self._body_bytes:
                 self._body_bytes = body.received
                 self._unhandled_bytes = 0
+                self._owner.incomplete_headers.set(self, 0)
         elif not self._has_new_head and self._abort_timer is None:
             self.abort_later(HEADER_SECONDS)
         if self._unhandled_bytes > SMALL_HEADER_BYTES:

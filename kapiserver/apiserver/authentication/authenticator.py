@@ -8,7 +8,7 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -65,6 +65,11 @@ class ManagedAuthenticator:
 
     async def stop(self) -> None:
         """End background work and close connections. Idempotent."""
+
+
+def shared_audiences(requested: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return the requested audiences that are known, each once, in their order."""
+    return [audience for audience in dict.fromkeys(requested) if audience in known]
 
 
 def bearer_token(request: Request) -> str:

@@ -18,7 +18,11 @@ from datetime import UTC, datetime
 from kapiserver.api.accessors import is_terminating
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
+from kapiserver.apiserver.authentication.authenticator import (
+    InvalidCredentials,
+    TokenIdentity,
+    shared_audiences,
+)
 from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import ObjectKey
@@ -49,7 +53,7 @@ class BootstrapTokenAuthenticator:
     ) -> TokenIdentity | None:
         """Return the identity; see TokenAuthenticator."""
         match = _TOKEN.fullmatch(token)
-        valid = [each for each in audiences or self._audiences if each in self._audiences]
+        valid = shared_audiences(audiences or self._audiences, self._audiences)
         if match is None or not valid:
             return None
         secret = await self._secret(f"{SECRET_PREFIX}{match[1]}")

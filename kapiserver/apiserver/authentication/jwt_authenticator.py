@@ -20,6 +20,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     InvalidCredentials,
     ManagedAuthenticator,
     TokenIdentity,
+    shared_audiences,
 )
 from kapiserver.apiserver.authentication.json_web_token import (
     ALGORITHMS,
@@ -160,7 +161,7 @@ class JwtAuthenticator(ManagedAuthenticator):
     ) -> TokenIdentity | None:
         """Return the identity; see TokenAuthenticator. The user is one of this API, whatever the
         audiences that the issuer knows."""
-        valid = [each for each in audiences or self._audiences if each in self._audiences]
+        valid = shared_audiences(audiences or self._audiences, self._audiences)
         parsed = parse_token(token)
         issuer = self._issuers.get(parsed.issuer) if parsed is not None else None
         if parsed is None or issuer is None or not valid:

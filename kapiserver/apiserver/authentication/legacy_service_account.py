@@ -15,7 +15,11 @@ from datetime import UTC, datetime
 from kapiserver.api.accessors import is_terminating, labels_of
 from kapiserver.api.resource_client import Client, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
+from kapiserver.apiserver.authentication.authenticator import (
+    InvalidCredentials,
+    TokenIdentity,
+    shared_audiences,
+)
 from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.service_account import BoundObjects
@@ -73,7 +77,7 @@ class LegacyServiceAccountAuthenticator:
         if verified is None or verified.issuer != LEGACY_ISSUER or verified.claims.get("aud"):
             return None
         held = self._tokens.audiences
-        valid = [each for each in dict.fromkeys(audiences or held) if each in held]
+        valid = shared_audiences(audiences or held, held)
         if not valid:
             raise InvalidCredentials("token audiences are invalid for this server")
         user = await self._user(verified)

@@ -14,7 +14,11 @@ from typing import Any
 from kapiserver.api.accessors import is_terminating, uid_of
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.authenticator import InvalidCredentials, TokenIdentity
+from kapiserver.apiserver.authentication.authenticator import (
+    InvalidCredentials,
+    TokenIdentity,
+    shared_audiences,
+)
 from kapiserver.apiserver.authentication.json_web_token import UnverifiedToken
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.service_account_tokens import (
@@ -91,10 +95,8 @@ class ServiceAccountAuthenticator:
         verified = self._tokens.verify(token)
         if verified is None or verified.issuer == LEGACY_ISSUER:
             return None
-        held = verified.audiences
-        valid = [
-            each for each in dict.fromkeys(audiences or self._tokens.audiences) if each in held
-        ]
+        requested = audiences or self._tokens.audiences
+        valid = shared_audiences(requested, verified.audiences)
         if not valid:
             raise InvalidCredentials("token audiences are invalid for this server")
         verified.check_time(self._clock.now())

@@ -14,6 +14,7 @@ from pathlib import Path
 from kapiserver.apiserver.authentication.authenticator import (
     ManagedAuthenticator,
     TokenIdentity,
+    shared_audiences,
 )
 from kapiserver.apiserver.authentication.user import User, with_authenticated
 
@@ -60,7 +61,7 @@ class TokenFileAuthenticator(ManagedAuthenticator):
         user = self._users.get(token)
         if user is None:
             return None
-        valid = [each for each in audiences or self._audiences if each in self._audiences]
+        valid = shared_audiences(audiences or self._audiences, self._audiences)
         return TokenIdentity(user=user, audiences=valid) if valid or not audiences else None
 
 

@@ -17,6 +17,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     InvalidCredentials,
     ManagedAuthenticator,
     TokenIdentity,
+    shared_audiences,
 )
 from kapiserver.apiserver.authentication.json_web_token import MAX_BYTES
 from kapiserver.apiserver.authentication.token_cache import TokenCache
@@ -122,7 +123,7 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
         status = response.get("status")
         status = status if isinstance(status, dict) else {}
         known = _strings(status.get("audiences")) or self._audiences
-        valid = [each for each in audiences if each in known]
+        valid = shared_audiences(audiences, known)
         if not valid:
             return _Verdict()
         if status.get("authenticated") is not True:

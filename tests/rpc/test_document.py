@@ -1,6 +1,7 @@
 """The first half of csi-proxy's API document: each test is named after a rule.
 
-The second half is in `test_document_deprecation.py` and `test_document_files.py`.
+The others are in `test_document_serving.py`, `test_document_deprecation.py` and
+`test_document_files.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.rpc.rpckit import Project
 
 def _call_dummy(version: str, value: int) -> Any:
     """Call the example's server in a version and return the response of that version."""
-    (method,) = next(it for it in DUMMY.versions if it.name == version).methods
+    (method,) = next(each for each in DUMMY.versions if each.name == version).methods
     request = method.request(**{"input32" if version == "v1alpha1" else "input": value})
     server = DUMMY.server_class()
     call = Call(version=version, method=method.name)

@@ -124,7 +124,9 @@ def _to_pb(
     ]
     annotations = types.classes[class_path(message)].fields
     for oneof in message.oneofs:
-        members = [f"{it.name}=source.{it.name}" for it in oneof.fields if it in derived]
+        members = [
+            f"{field.name}=source.{field.name}" for field in oneof.fields if field in derived
+        ]
         if len(members) > 1:
             lines.append(bracketed("    rules.at_most_one(", [f'"{oneof.name}"', *members], ")"))
     for field in derived:

@@ -166,7 +166,9 @@ def visible_files(root: Path, pattern: str) -> Iterator[Path]:
 def _group_directories(root: Path) -> list[Path]:
     marked = {path.parent for path in visible_files(root, "__init__.py") if _is_marked(path)}
     groups = {path.parent.parent for path in root.glob(f"*/*/{PROTO}")}
-    return sorted({*groups, *(path for path in marked if _protos(path))}, key=lambda it: it.name)
+    return sorted(
+        {*groups, *(path for path in marked if _protos(path))}, key=lambda path: path.name
+    )
 
 
 def _is_marked(path: Path) -> bool:

@@ -232,7 +232,7 @@ def _add_version(
         hand_fields |= {(message.full_name, obstacle.field) for obstacle in not_derived}
         missing = {from_pb_name(message), to_pb_name(message)} - hand_functions.keys()
         if not_derived and missing:
-            reasons = "; ".join(f"{it.field}: {it.reason}" for it in not_derived)
+            reasons = "; ".join(f"{problem.field}: {problem.reason}" for problem in not_derived)
             signatures = hand_signatures(message, missing)
             text = f"write the conversion of {class_path(message)} ({reasons}):\n{signatures}"
             yield Problem(path, 1, text)

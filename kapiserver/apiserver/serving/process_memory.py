@@ -82,8 +82,7 @@ def collect_if_grown(last: Usage) -> Usage:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    trim()
-    return usage()
+    return usage()  # what is freed goes back to the system with the next trim, in a thread
 
 
 def _trim_repeatedly() -> None:

@@ -119,8 +119,11 @@ class ResourceReader:
         with kube-apiserver.
         """
         start = await self._start_watch(query)
+        group = WatcherGroup(
+            start.scope, query.selection, framer, self._offloader, self._fanout.large_frames
+        )
         watcher = Watcher(
-            group=WatcherGroup(start.scope, query.selection, framer, self._offloader),
+            group=group,
             framer=framer,
             sink=sink,
             sent_revision=start.revision,

@@ -132,12 +132,20 @@ class Watcher:
 class WatcherGroup:
     """Watchers with the same scope (a prefix, or one key), selection and frames."""
 
-    __slots__ = ("framer", "identity", "offloader", "scope", "selection", "watchers")
+    __slots__ = (
+        "framer", "identity", "large_frames", "offloader", "scope", "selection", "watchers",
+    )  # fmt: skip
 
     def __init__(
-        self, scope: str, selection: Selection, framer: Framer, offloader: Offloader
+        self,
+        scope: str,
+        selection: Selection,
+        framer: Framer,
+        offloader: Offloader,
+        large_frames: LargeFrames,
     ) -> None:
         self.offloader = offloader
+        self.large_frames = large_frames
         self.scope = scope
         self.selection = selection
         self.framer = framer
@@ -148,9 +156,7 @@ class WatcherGroup:
         """Whether a key is in the scope."""
         return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
 
-    async def frames(
-        self, events: Iterable[CachedEvent], large_frames: LargeFrames
-    ) -> AsyncIterator[bytes]:
+    async def frames(self, events: Iterable[CachedEvent]) -> AsyncIterator[bytes]:
         """Yield the frame of each event, b"" for an event that the selection does not match."""
         selection, framer = self.selection, self.framer
         for event in events:
@@ -162,17 +168,15 @@ class WatcherGroup:
                 yield b""
                 continue
             if visible.entry.is_large:
-                shared = await large_frames.frame(framer, visible.kind, visible.entry)
+                shared = await self.large_frames.frame(framer, visible.kind, visible.entry)
                 yield shared.data
             else:
                 yield framer.event(visible.kind, visible.entry)
 
-    async def joined_frames(
-        self, events: Iterable[CachedEvent], large_frames: LargeFrames
-    ) -> bytes:
+    async def joined_frames(self, events: Iterable[CachedEvent]) -> bytes:
         """Return the frames of the events that the selection matches."""
         frames, time_slice = [], TimeSlice()
-        async for frame in self.frames(events, large_frames):
+        async for frame in self.frames(events):
             frames.append(frame)
             await time_slice.yield_if_expired()
         return b"".join(frames)
@@ -186,7 +190,7 @@ class WatchFanout:
         self._backlogs = backlogs
         self._clock = clock
         self._groups: dict[str, dict[Hashable, WatcherGroup]] = {}
-        self._large_frames = LargeFrames()
+        self.large_frames = LargeFrames()
         self._pending: list[CachedEvent] = []
         self._pump: asyncio.Task[None] | None = None
         self._bookmark_timer: Timer | None = None
@@ -258,7 +262,7 @@ class WatchFanout:
     ) -> None:
         try:
             if initial is not None:
-                await self._write(watcher, _initial_frames(watcher, initial, self._large_frames))
+                await self._write(watcher, _initial_frames(watcher, initial))
                 if marked:
                     framer = watcher.framer
                     watcher.sink.write(
@@ -275,7 +279,7 @@ class WatchFanout:
                 if not missed_events:
                     break
                 watcher.sent_revision = missed_events[-1].revision
-                await self._write(watcher, group.frames(missed_events, self._large_frames))
+                await self._write(watcher, group.frames(missed_events))
             watcher.sent_revision = max(watcher.sent_revision, self._cache.revision)
             self._join(watcher)
         except asyncio.CancelledError:
@@ -387,7 +391,7 @@ class WatchFanout:
 
     async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
         try:
-            joined = await group.joined_frames(events, self._large_frames)
+            joined = await group.joined_frames(events)
         except Exception as error:
             _report("encoding an event failed", error)
             for watcher in list(group.watchers):
@@ -405,7 +409,7 @@ class WatchFanout:
                 missed_events = [
                     event for event in events if event.revision > watcher.sent_revision
                 ]
-                missed_frames = await group.joined_frames(missed_events, self._large_frames)
+                missed_frames = await group.joined_frames(missed_events)
                 self._backlogs.write(watcher, missed_frames)
             else:
                 self._backlogs.write(watcher, joined)
@@ -447,9 +451,7 @@ def _report(message: str, error: Exception) -> None:
     _log.error("%s: %s", message, error, exc_info=None if unreadable else error)
 
 
-async def _initial_frames(
-    watcher: Watcher, initial: Sequence[Entry], large_frames: LargeFrames
-) -> AsyncIterator[bytes]:
+async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIterator[bytes]:
     """Yield the frame of each object, b"" for one that the selection does not match."""
     selection, framer = watcher.group.selection, watcher.framer
     for entry in initial:
@@ -459,7 +461,7 @@ async def _initial_frames(
             yield b""
             continue
         if entry.is_large:
-            shared = await large_frames.frame(framer, "ADDED", entry)
+            shared = await watcher.group.large_frames.frame(framer, "ADDED", entry)
             yield shared.data
         else:
             yield framer.event("ADDED", entry)

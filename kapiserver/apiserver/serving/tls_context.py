@@ -32,8 +32,9 @@ def server_context(
     signed by a CA in the `trusted` files. Raises ValueError for an unusable file."""
     context = _context(default, trusted, settings)
     if named:
-        contexts = [_named_context(index, each, trusted, settings) for index, each in
-                    enumerate(named)]  # fmt: skip
+        contexts = [
+            _named_context(index, each, trusted, settings) for index, each in enumerate(named)
+        ]
         context.sni_callback = _choose_by_name(_by_name(named, contexts))
     return context
 

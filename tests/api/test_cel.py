@@ -76,7 +76,6 @@ self.map.transformMap(k, v, v + 1) == {'a': 2, 'b': 3}
 self.map.transformMap(k, v, v > 1, v + 1) == {'b': 3}
 self.map.transformMapEntry(k, v, {k + k: v}) == {'aa': 1, 'bb': 2}
 [1, 0].exists(x, 1 / x == 1) && ![0, 2].all(x, 1 / x == 1)
-cel.bind(x, self.int * 2, x + x) == 12
 self.?int.hasValue() && !self.?absent.hasValue() && self.?absent.orValue(7) == 7
 self.?object.?a.value() == 'x' && self.map[?'c'].orValue(5) == 5 && self.list[?9] == optional.none()
 optional.of(1).optMap(x, x + 1).value() == 2 && !optional.none().optMap(x, x).hasValue()
@@ -177,7 +176,8 @@ PROBLEMS = {
     "self.int + 'a'": "1:10: found no matching overload for '_+_' applied to '(int, string)'",
     "self.int == true": "1:10: found no matching overload for '_==_' applied to '(int, bool)'",
     "1 + 1u": "1:3: found no matching overload for '_+_' applied to '(int, uint)'",
-    "'a'.reverse() == 'a'": "1:12: undeclared reference to 'reverse' (in container '')",
+    "'a'.reverse() == 'a'": "1:12: found no matching overload for 'reverse' applied to 'string.()'",
+    "'a'.nope(nope) == 'a'": "1:9: undeclared reference to 'nope' (in container '')",
     "nope": "1:1: undeclared reference to 'nope' (in container '')",
     "nope(1)": "1:5: undeclared reference to 'nope' (in container '')",
     "self.int.size()": "1:14: found no matching overload for 'size' applied to 'int.()'",

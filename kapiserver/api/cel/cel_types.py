@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kapiserver.api.cel.values import Duration, Optional, Timestamp, TypeValue, UInt
 
@@ -18,8 +19,7 @@ UNBOUNDED = 2**62
 """The size of a value without a known limit."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CelType:
+class CelType(Struct, frozen=True, eq=False):
     """A type.
 
     name       `int`, `list`, or `A` for a type parameter of a signature
@@ -27,6 +27,8 @@ class CelType:
     fields     the fields of an object, by their names in expressions
     names      the JSON names of an object's fields, by their names in expressions
     list_type  `set` or `map` if the order of items is irrelevant; `keys` identify items of a map
+    is_struct  values are constructed as `Name{field: value}`; fields not in `fields` are dynamic,
+               unless `is_closed`
     """
 
     name: str
@@ -38,6 +40,8 @@ class CelType:
     keys: tuple[str, ...] = ()
     min_size: int = 1
     """The minimum length of a value in JSON, in bytes."""
+    is_struct: bool = False
+    is_closed: bool = False
 
     def __str__(self) -> str:
         if self.params:
@@ -48,7 +52,11 @@ class CelType:
 _DISPLAY_NAMES = {
     "optional": "optional_type", "url": "kubernetes.URL", "ip": "net.IP", "cidr": "net.CIDR",
     "quantity": "kubernetes.Quantity", "semver": "kubernetes.Semver",
-    "format": "kubernetes.NamedFormat",
+    "format": "kubernetes.NamedFormat", "authorizer": "kubernetes.authorization.Authorizer",
+    "pathcheck": "kubernetes.authorization.PathCheck",
+    "groupcheck": "kubernetes.authorization.GroupCheck",
+    "resourcecheck": "kubernetes.authorization.ResourceCheck",
+    "decision": "kubernetes.authorization.Decision",
 }  # fmt: skip
 DYN, BOOL, INT, UINT = (
     CelType("dyn"),
@@ -63,12 +71,15 @@ DOUBLE, STRING, BYTES, NULL = (
     CelType("null"),
 )
 TIMESTAMP, DURATION = CelType("timestamp", size=1), CelType("duration", size=1)
-OPAQUE = ("url", "ip", "cidr", "quantity", "semver", "format")
+_OPAQUE = (
+    "url", "ip", "cidr", "quantity", "semver", "format", "authorizer", "pathcheck", "groupcheck",
+    "resourcecheck", "decision",
+)  # fmt: skip
 _SIMPLE_TYPES = {
     cel_type.name: cel_type
     for cel_type in (DYN, BOOL, INT, UINT, DOUBLE, STRING, BYTES, NULL, TIMESTAMP, DURATION)
 }
-_NULLABLE = (*OPAQUE, "null", "object", "timestamp", "duration", "optional")
+_NULLABLE = (*_OPAQUE, "null", "object", "timestamp", "duration", "optional")
 TYPE_NAMES = {
     **{name: TypeValue(name) for name in ("bool", "int", "uint", "double", "string", "bytes")},
     **{name: TypeValue(name) for name in ("list", "map", "null_type", "type", "optional_type")},
@@ -107,17 +118,17 @@ _WORD = re.compile(r"[A-Za-z]+|[(),]")
 @functools.cache
 def parse_type(text: str) -> CelType:
     """Parse a type in a signature: `map(string, A)`."""
-    words = _WORD.findall(text)
+    return _read_type(_WORD.findall(text))
 
-    def read() -> CelType:
-        name = words.pop(0)
-        params = []
-        if words and words[0] == "(":
-            while words.pop(0) != ")":
-                params.append(read())
-        return _SIMPLE_TYPES.get(name) or CelType(name, tuple(params))
 
-    return read()
+def _read_type(words: list[str]) -> CelType:
+    """Return the type that the words begin with, and remove its words."""
+    name = words.pop(0)
+    params = []
+    if words and words[0] == "(":
+        while words.pop(0) != ")":
+            params.append(_read_type(words))
+    return _SIMPLE_TYPES.get(name) or CelType(name, tuple(params))
 
 
 def is_parameter(cel_type: CelType) -> bool:
@@ -126,7 +137,7 @@ def is_parameter(cel_type: CelType) -> bool:
 
 
 def is_assignable(expected: CelType, actual: CelType, bound: dict[str, CelType]) -> bool:
-    """Report whether a value of `actual` is allowed for `wanted`; binds type parameters."""
+    """Report whether a value of `actual` is allowed for `expected`; binds type parameters."""
     if is_parameter(expected):
         bound_type = bound.get(expected.name)
         if bound_type is None or bound_type.name == "dyn":
@@ -138,7 +149,7 @@ def is_assignable(expected: CelType, actual: CelType, bound: dict[str, CelType])
     if "dyn" in (expected.name, actual.name):
         return True
     if actual.name == "null":
-        return expected.name in _NULLABLE
+        return expected.name in _NULLABLE or expected.is_struct
     if expected.name != actual.name:
         return False
     if expected.name == "object":
@@ -178,5 +189,6 @@ def is_instance(cel_type: CelType, value: Any) -> bool:
         return True
     expected = _PYTHON_TYPES.get(cel_type.name)
     if expected is None:
-        return bool(getattr(value, "type_name", "") == _DISPLAY_NAMES.get(cel_type.name))
+        type_name = _DISPLAY_NAMES.get(cel_type.name, cel_type.name)
+        return bool(getattr(value, "type_name", "") == type_name)
     return type(value) in expected

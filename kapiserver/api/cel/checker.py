@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.cel_types import BOOL, DYN, CelType
+from kapiserver.api.cel.extensions import BASE, Extensions
 from kapiserver.api.cel.functions import Overload
-from kapiserver.api.cel.libraries import overloads_of
+from kapiserver.api.cel.library_lists import COMPARABLE
 from kapiserver.api.cel.values import EvaluationError, UInt, parse_duration, parse_time
 from kapiserver.api.linear_regex import compile_pattern
 
@@ -33,8 +34,9 @@ _FOLDS = {
 class Checker:
     """One check of one tree. `problems` are (position, message); `free` are the variables used."""
 
-    def __init__(self, variables: Mapping[str, CelType]) -> None:
+    def __init__(self, variables: Mapping[str, CelType], extensions: Extensions = BASE) -> None:
         self.variables = variables
+        self.extensions = extensions
         self.scopes: list[dict[str, CelType]] = []
         self.problems: list[tuple[int, str]] = []
         self.free: set[str] = set()
@@ -45,7 +47,7 @@ class Checker:
         node.cel_type = cel_type
         return cel_type
 
-    def wrong(self, node: s.Node, message: str) -> CelType:
+    def add_problem(self, node: s.Node, message: str) -> CelType:
         """Record a problem."""
         self.problems.append((node.position, message))
         return DYN
@@ -66,10 +68,15 @@ class Checker:
             return self.variables[node.name]
         if node.name in k.TYPE_NAMES:
             return k.type_of(DYN)
-        return self.wrong(node, f"undeclared reference to '{node.name}' (in container '')")
+        return self._undeclared(node, node.name)
 
     def _check_select(self, node: s.Select) -> CelType:
-        if not node.is_test and self.names_type(node):
+        name = "" if node.is_test else s.qualified_name(node)
+        if name in self.variables and not self._is_local(name):
+            node.variable = name
+            self.free.add(name)
+            return self.variables[name]
+        if not node.is_test and self.is_type_name(node):
             return k.type_of(DYN)
         operand = self.check(node.operand)
         inner = operand.params[0] if operand.name == "optional" else operand
@@ -79,23 +86,29 @@ class Checker:
         return k.optional_of(field_type) if node.is_optional or inner is not operand else field_type
 
     def _field(self, node: s.Select, cel_type: CelType) -> CelType:
-        if cel_type.name == "object":
+        if cel_type.is_struct and (node.field in cel_type.fields or not cel_type.is_closed):
+            return cel_type.fields.get(node.field, DYN)
+        if cel_type.name == "object" or cel_type.is_struct:
             if node.field in cel_type.fields:
                 return cel_type.fields[node.field]
-            return self.wrong(node, f"undefined field '{node.field}'")
+            return self.add_problem(node, f"undefined field '{node.field}'")
         if cel_type.name == "map":
             return cel_type.params[1]
         if cel_type.name == "dyn":
             return DYN
-        return self.wrong(node, f"type '{cel_type}' does not support field selection")
+        return self.add_problem(node, f"type '{cel_type}' does not support field selection")
 
-    def names_type(self, node: s.Node) -> bool:
+    def is_type_name(self, node: s.Node) -> bool:
         """Report whether a chain of names is the name of a type: `google.protobuf.Timestamp`."""
-        name = _qualified_name(node)
+        name = s.qualified_name(node)
         return name in k.TYPE_NAMES and not self._is_variable(name.partition(".")[0])
 
     def _is_variable(self, name: str) -> bool:
-        return name in self.variables or any(name in scope for scope in self.scopes)
+        return name in self.variables or self._is_local(name)
+
+    def _is_local(self, name: str) -> bool:
+        first = name.partition(".")[0]
+        return any(first in scope for scope in self.scopes)
 
     def _check_call(self, node: s.Call) -> CelType:
         self._qualify(node)
@@ -106,12 +119,15 @@ class Checker:
             return self._no_match(node, actual)
         if node.function == "_?_:_":
             return self._check_condition(node)
-        overloads = overloads_of(node.function)
-        actual = [self.check(arg) for arg in node.operands]
+        overloads = self.extensions.overloads_of(node.function)
         if not overloads:
-            message = f"undeclared reference to '{node.function}' (in container '')"
-            return self.wrong(node, message)
-        return self._resolve(node, overloads, actual)
+            if node.target is not None:
+                self.check(node.target)
+            return self._undeclared(node, node.function)
+        return self._resolve(node, overloads, [self.check(arg) for arg in node.operands])
+
+    def _undeclared(self, node: s.Node, name: str) -> CelType:
+        return self.add_problem(node, f"undeclared reference to '{name}' (in container '')")
 
     def _resolve(
         self, node: s.Call, overloads: Sequence[Overload], actual: Sequence[CelType]
@@ -131,8 +147,8 @@ class Checker:
             return self._no_match(node, actual)
         node.overloads = tuple(matching)
         self._check_literals(node)
-        same = all(str(result) == str(results[0]) for result in results)
-        return results[0] if same else DYN
+        all_equal = all(str(result) == str(results[0]) for result in results)
+        return results[0] if all_equal else DYN
 
     def _check_literals(self, node: s.Call) -> None:
         # Literal arguments can be parsed at compile time.
@@ -143,7 +159,7 @@ class Checker:
         try:
             attempt(arg.value)
         except (ValueError, EvaluationError):
-            self.wrong(arg, f"invalid {node.function} argument")
+            self.add_problem(arg, f"invalid {node.function} argument")
 
     def _no_match(self, node: s.Call, actual: Sequence[CelType]) -> CelType:
         names = [str(cel_type) for cel_type in actual]
@@ -151,7 +167,7 @@ class Checker:
             signature = f"{names[0]}.({', '.join(names[1:])})"
         else:
             signature = f"({', '.join(names)})"
-        return self.wrong(
+        return self.add_problem(
             node, f"found no matching overload for '{node.function}' applied to '{signature}'"
         )
 
@@ -159,10 +175,10 @@ class Checker:
         # `format.named(...)` is a function, not a method, unless `format` is a variable.
         if node.target is None:
             return
-        name = _qualified_name(node.target)
+        name = s.qualified_name(node.target)
         if name and not self._is_variable(name.partition(".")[0]):
             full = f"{name}.{node.function}"
-            if overloads_of(full):
+            if self.extensions.overloads_of(full):
                 node.function, node.target = full, None
 
     def _check_condition(self, node: s.Call) -> CelType:
@@ -180,6 +196,25 @@ class Checker:
                 cel_type = self._unwrap_optional(item, cel_type)
             item_types.append((item, cel_type))
         return k.list_of(self._common_element_type(item_types), len(node.items))
+
+    def _check_struct(self, node: s.Struct) -> CelType:
+        struct = self.extensions.struct_type(node.name)
+        if struct is None:
+            return self._undeclared(node, node.name)
+        for index, (name, value) in enumerate(node.fields):
+            cel_type = self.check(value)
+            if index in node.optional:
+                cel_type = self._unwrap_optional(value, cel_type)
+            expected = struct.fields.get(name, DYN)
+            if struct.is_closed and name not in struct.fields:
+                self.add_problem(value, f"undefined field '{name}'")
+            elif not k.is_assignable(expected, cel_type, {}):
+                self.add_problem(
+                    value,
+                    f"expected type of field '{name}' is '{expected}' but provided type is "
+                    f"'{cel_type}'",
+                )
+        return struct
 
     def _check_mapnode(self, node: s.MapNode) -> CelType:
         keys, values = [], []
@@ -200,7 +235,9 @@ class Checker:
         if cel_type.name == "optional":
             return cel_type.params[0]
         if cel_type.name != "dyn":
-            self.wrong(node, f"expected type 'optional_type({cel_type})' but found '{cel_type}'")
+            self.add_problem(
+                node, f"expected type 'optional_type({cel_type})' but found '{cel_type}'"
+            )
         return DYN
 
     def _common_element_type(self, typed_nodes: Sequence[tuple[s.Node, CelType]]) -> CelType:
@@ -208,7 +245,7 @@ class Checker:
         for node, cel_type in typed_nodes:
             common = cel_type if joined is None else _common_type(joined, cel_type)
             if common is None:
-                return self.wrong(node, f"expected type '{joined}' but found '{cel_type}'")
+                return self.add_problem(node, f"expected type '{joined}' but found '{cel_type}'")
             joined = common
         return joined or DYN
 
@@ -227,13 +264,22 @@ class Checker:
             return k.list_of(body, range_type.size)
         if node.macro == "transformMap":
             return k.map_of(scope[node.variables[0]], body, range_type.size)
+        if node.macro == "sortBy":
+            if body.name not in (*COMPARABLE, "dyn"):
+                signature = f"{range_type}.(list({body}))"
+                self.add_problem(
+                    node,
+                    "found no matching overload for '@sortByAssociatedKeys' applied to "
+                    f"'{signature}'",
+                )
+            return range_type
         if body.name not in ("map", "dyn"):
-            self.wrong(node.body, f"expected type 'map' but found '{body}'")
+            self.add_problem(node.body, f"expected type 'map' but found '{body}'")
         return CelType(body.name, body.params, range_type.size)
 
     def _scope(self, node: s.Loop, range_type: CelType) -> dict[str, CelType]:
         if range_type.name not in ("list", "map", "dyn"):
-            self.wrong(
+            self.add_problem(
                 node.range,
                 f"expression of type '{range_type}' cannot be range of a comprehension "
                 "(must be list, map, or dynamic)",
@@ -252,7 +298,7 @@ class Checker:
         if body.name not in ("bool", "dyn"):
             first = "bool, " if function != "_?_:_" else ""
             signature = f"({first}{body})"
-            self.wrong(
+            self.add_problem(
                 node, f"found no matching overload for '{function}' applied to '{signature}'"
             )
 
@@ -261,7 +307,7 @@ class Checker:
         if node.macro != "bind":
             if cel_type.name not in ("optional", "dyn"):
                 message = f"found no matching overload for 'hasValue' applied to '{cel_type}.()'"
-                return self.wrong(node, message)
+                return self.add_problem(node, message)
             cel_type = cel_type.params[0] if cel_type.name == "optional" else DYN
         self.scopes.append({node.variable: cel_type})
         body = self.check(node.body)
@@ -270,7 +316,10 @@ class Checker:
 
 
 def _common_type(left: CelType, right: CelType) -> CelType | None:
-    # The type of a value that has one of two types; None if there is none.
+    # The type of a value that has one of two types; None if there is none. An empty list or map
+    # fits any other.
+    if left.params and not left.size and k.is_assignable(left, right, {}):
+        return right
     if k.is_assignable(left, right, {}):
         return left if left.size >= right.size or left.params or left.fields else right
     return right if k.is_assignable(right, left, {}) else None
@@ -280,13 +329,3 @@ def _filter_type(range_type: CelType) -> CelType:
     if range_type.name == "map":
         return k.list_of(range_type.params[0], range_type.size)
     return range_type
-
-
-def _qualified_name(node: s.Node) -> str:
-    parts: list[str] = []
-    while isinstance(node, s.Select) and not node.is_test and not node.is_optional:
-        parts.append(node.field)
-        node = node.operand
-    if not isinstance(node, s.Ident):
-        return ""
-    return ".".join([node.name, *reversed(parts)])

@@ -1,20 +1,23 @@
 """Static cost estimates of expressions, and the step costs that are charged at evaluation.
 
-The estimate is an upper bound: the dearer branch of a condition, loops over the largest range.
-Definitions are accepted or rejected by it, so it mirrors github.com/google/cel-go/checker/cost.go
-and k8s.io/apiserver/pkg/cel/library/cost.go exactly: loops cost what their macros expand to, and a
-part of an unnamed value has the size of the schema's root. Where those know no size although there
-is one, neither does this module: a definition must not be rejected that kube-apiserver accepts.
+The estimate is an upper bound: the more expensive branch of a condition, loops over the largest
+range. Definitions are accepted or rejected by it, so it mirrors
+github.com/google/cel-go/checker/cost.go and k8s.io/apiserver/pkg/cel/library/cost.go exactly: loops
+cost what their macros expand to, and a part of an unnamed value has the size of the schema's root.
+Where those know no size although there is one, neither does this module: a definition must not be
+rejected that kube-apiserver accepts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kapiserver.api.cel import syntax as s
-from kapiserver.api.cel.call_costs import call_cost
+from kapiserver.api.cel.call_costs import call_cost, sort_cost_of
 from kapiserver.api.cel.cel_types import DYN, CelType
 from kapiserver.api.cel.sizes import (
     MAX_COST,
@@ -28,13 +31,14 @@ from kapiserver.api.cel.sizes import (
 )
 
 _LIST_COST = 10
+_STRUCT_COST = 40
 _MAP_COST = 30
 _LOOPS = {
     # macro: (once: initializing and reading the result; per item, besides filter and body)
     "all": (1, 3), "exists": (1, 4), "exists_one": (2, 2), "existsOne": (2, 2),
     "map": (_LIST_COST + 1, _LIST_COST + 2), "filter": (_LIST_COST + 1, _LIST_COST + 3),
     "transformList": (_LIST_COST + 1, _LIST_COST + 2), "transformMap": (_MAP_COST + 1, 3),
-    "transformMapEntry": (_MAP_COST + 1, 2),
+    "transformMapEntry": (_MAP_COST + 1, 2), "sortBy": (_LIST_COST + 1, _LIST_COST + 2),
 }  # fmt: skip
 _LISTING = ("map", "filter", "transformList")
 _MAPPING = ("transformMap", "transformMapEntry")
@@ -53,8 +57,7 @@ def estimate(node: s.Node, variables: Mapping[str, CelType]) -> int:
     return min(_Estimator(kinds, root).of(node, {}).cost, MAX_COST)
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimator:
+class _Estimator(Struct, frozen=True):
     variables: Mapping[str, CelType]
     root: CelType
 
@@ -79,6 +82,9 @@ class _Estimator:
             values = [self.of(value, scope) for _, value in node.entries]
             cost, size = _MAP_COST + sum(item.cost for item in (*keys, *values)), len(keys)
             return Estimate(cost, Size(size, size), entries=(_widest(keys), _widest(values)))
+        if isinstance(node, s.Struct):
+            fields = sum(self.of(value, scope).cost for _, value in node.fields)
+            return Estimate(_STRUCT_COST + fields, Size(len(node.fields), len(node.fields)))
         if isinstance(node, s.Loop):
             return self._of_loop(node, scope)
         assert isinstance(node, s.Bind)
@@ -89,6 +95,9 @@ class _Estimator:
         return self.root if schema_type is None else part_type(schema_type, name)
 
     def _of_select(self, node: s.Select, scope: Scope) -> Estimate:
+        if node.variable:
+            schema_type = self.variables.get(node.variable, self.root)
+            return _estimate_of(1, schema_type, node.cel_type)
         if node.operand.cel_type is None:
             return Estimate(1, size_of(self.root))  # the name of a type
         inner = self.of(node.operand, scope)
@@ -129,7 +138,7 @@ class _Estimator:
         cost, size = call_cost(node, operands)
         entries = _entry_sizes(*operands) if node.function == "_+_" else None
         if size is None:
-            sizes = [operand.size.most for operand in operands]
+            sizes = [operand.size.maximum for operand in operands]
             size = Size(0, min(max(operand.size(sizes) for operand in node.overloads), MAX_COST))
         return Estimate(min(operand_cost + cost, MAX_COST), size, entries=entries)
 
@@ -140,14 +149,23 @@ class _Estimator:
         filter_cost = self.of(node.filter, inner).cost if node.filter is not None else 0
         once, per_item = _LOOPS[node.macro]
         cost = min(
-            range_.cost + once + range_.size.most * (filter_cost + body.cost + per_item), MAX_COST
+            range_.cost + once + range_.size.maximum * (filter_cost + body.cost + per_item),
+            MAX_COST,
         )
         if node.macro in _MAPPING:
             return Estimate(cost, range_.size)
+        if node.macro == "sortBy":
+            return self._of_sort(node, range_, cost)
         if node.macro not in _LISTING:
             return Estimate(cost, ONE)
         item = inner[node.variables[-1]] if node.macro == "filter" else body
-        return Estimate(cost, range_.size, entries=(ONE, Size(0, item.size.most)))
+        return Estimate(cost, range_.size, entries=(ONE, Size(0, item.size.maximum)))
+
+    def _of_sort(self, node: s.Loop, range_: Estimate, cost: int) -> Estimate:
+        # The list is bound to a variable, its keys are mapped, and compared with each other.
+        kind = node.body.cel_type.name
+        sort_cost = _LIST_COST + 1 + 1 + sort_cost_of(range_.size, kind)
+        return Estimate(min(cost + sort_cost, MAX_COST), range_.size, entries=range_.entries)
 
     def _variables(self, node: s.Loop, range_: Estimate) -> Scope:
         keys, values = range_.entries or (None, None)
@@ -192,7 +210,7 @@ _SCALARS = ("bool", "int", "uint", "double", "timestamp", "duration")
 def _estimate_of(
     cost: int, schema_type: CelType, cel_type: CelType, known_size: Size | None = None
 ) -> Estimate:
-    # A value of a schema type; `known` is its size if the schema does not declare it.
+    # A value of a schema type; `known_size` is its size if the schema does not declare it.
     size = size_of(schema_type)
     if schema_type is UNDECLARED:
         size = _type_size(cel_type)
@@ -203,8 +221,8 @@ def _estimate_of(
 
 def _widest(parts: list[Estimate]) -> Size:
     size = parts[0].size if parts else Size(0, 0)
-    for other in parts[1:]:
-        size |= other.size
+    for estimate in parts[1:]:
+        size |= estimate.size
     return size
 
 
@@ -222,6 +240,8 @@ def _children(node: s.Node) -> Iterator[s.Node]:
         yield from node.operands
     elif isinstance(node, s.ListNode):
         yield from node.items
+    elif isinstance(node, s.Struct):
+        yield from (child for _, child in node.fields)
     elif isinstance(node, s.MapNode):
         yield from (child for entry in node.entries for child in entry)
     elif isinstance(node, s.Loop):

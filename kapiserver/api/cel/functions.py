@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.cel.cel_types import CelType, parse_type
 from kapiserver.api.cel.values import MeteredFunction
@@ -25,8 +26,7 @@ _TRAVERSAL = 10
 """Characters that cost one step (the inverse of StringTraversalCostFactor)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Overload:
+class Overload(Struct, frozen=True, eq=False):
     """One overload of a function. `args` begin with the target of a method."""
 
     args: tuple[CelType, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.api.cel.syntax import MAX_CHARACTERS, CelSyntaxError
 from kapiserver.api.cel.values import UInt
@@ -65,8 +66,7 @@ RESERVED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A token: `kind` is symbol, ident, escaped, literal or end."""
 
     kind: str

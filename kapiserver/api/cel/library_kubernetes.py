@@ -9,9 +9,10 @@ import ipaddress
 import re
 import urllib.parse
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from kapiserver.api import formats, names, quantity
 from kapiserver.api.cel import functions as f
@@ -22,40 +23,35 @@ from kapiserver.api.cel.values import NONE, EvaluationError, Optional
 _EXACT = Context(prec=4000, Emax=999_999_999_999, Emin=-999_999_999_999)
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Struct, frozen=True):
     """A URL, or the path of a URL."""
 
     type_name: ClassVar[str] = "kubernetes.URL"
     parts: urllib.parse.SplitResult
 
 
-@dataclass(frozen=True, slots=True)
-class Ip:
+class Ip(Struct, frozen=True):
     """An IP address."""
 
     type_name: ClassVar[str] = "net.IP"
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-@dataclass(frozen=True, slots=True)
-class Cidr:
+class Cidr(Struct, frozen=True):
     """A network, including the host bits of its address."""
 
     type_name: ClassVar[str] = "net.CIDR"
     interface: ipaddress.IPv4Interface | ipaddress.IPv6Interface
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Quantity:
+class Quantity(Struct, frozen=True, order=True):
     """A quantity."""
 
     type_name: ClassVar[str] = "kubernetes.Quantity"
     value: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class Semver:
+class Semver(Struct, frozen=True):
     """A semantic version without its build metadata."""
 
     type_name: ClassVar[str] = "kubernetes.Semver"
@@ -68,8 +64,7 @@ class Semver:
         return self.numbers, not self.pre, self.pre
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Struct, frozen=True):
     """A named format."""
 
     type_name: ClassVar[str] = "kubernetes.NamedFormat"

@@ -19,6 +19,8 @@ from kapiserver.api.cel.syntax import (
     MapNode,
     Node,
     Select,
+    Struct,
+    qualified_name,
 )
 
 _MAX_NESTING = 80
@@ -40,15 +42,19 @@ _LOOPS = {
     ("map", 3): 1, ("filter", 2): 1, ("all", 3): 2, ("exists", 3): 2, ("existsOne", 3): 2,
     ("exists_one", 3): 2, ("transformList", 3): 2, ("transformList", 4): 2, ("transformMap", 3): 2,
     ("transformMap", 4): 2, ("transformMapEntry", 3): 2, ("transformMapEntry", 4): 2,
+    ("sortBy", 2): 1,
 }  # fmt: skip
 _OPTIONAL_MACROS = ("optMap", "optFlatMap")
 
 _N = TypeVar("_N", bound=Node)
 
 
-def parse(source: str) -> Node:
-    """Return the tree of an expression. Raises CelSyntaxError."""
-    parser = _Parser(tokenize(source))
+def parse(source: str, *, bindings: bool = False) -> Node:
+    """Return the tree of an expression. Raises CelSyntaxError.
+
+    bindings  whether `cel.bind` is a macro, not an unknown function
+    """
+    parser = _Parser(tokenize(source), bindings=bindings)
     node = parser.expression()
     if parser.current.kind != "end":
         raise parser.unexpected("<EOF>")
@@ -61,8 +67,9 @@ def _with_depth(node: _N, *children: Node) -> _N:
 
 
 class _Parser:
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], *, bindings: bool) -> None:
         self.tokens = tokens
+        self.bindings = bindings
         self.index = 0
         self.nesting = 0
 
@@ -97,9 +104,9 @@ class _Parser:
         condition = self.binary(1)
         question = self.accept("?")
         if question is not None:
-            then = self.binary(1)
+            consequent = self.binary(1)
             self.expect(":")
-            args = [condition, then, self.expression()]
+            args = [condition, consequent, self.expression()]
             condition = _with_depth(
                 Call(position=question.position, function="_?_:_", args=args), *args
             )
@@ -151,7 +158,7 @@ class _Parser:
         node = self.primary(minus=minus)
         while True:
             if (dot := self.accept(".")) is not None:
-                node = self.selected(node, dot)
+                node = self.select(node, dot)
             elif (bracket := self.accept("[")) is not None:
                 optional = self.accept("?") is not None
                 index = self.expression()
@@ -159,10 +166,12 @@ class _Parser:
                 function = "_[?_]" if optional else "_[_]"
                 call = Call(position=bracket.position, function=function, args=[node, index])
                 node = _with_depth(call, node, index)
+            elif self.current.text == "{" and (name := qualified_name(node)):
+                node = self.struct(name, self.take())
             else:
                 return node
 
-    def selected(self, operand: Node, dot: Token) -> Node:
+    def select(self, operand: Node, dot: Token) -> Node:
         optional = self.accept("?") is not None
         word = self.take()
         if word.kind not in ("ident", "escaped"):
@@ -177,7 +186,7 @@ class _Parser:
 
     def method(self, target: Node, token: Token, opening: Token, args: list[Node]) -> Node:
         name, position = token.text, opening.position
-        if isinstance(target, Ident) and target.name == "cel" and name == "bind" and len(args) == 3:
+        if self.bindings and qualified_name(target) == "cel" and name == "bind" and len(args) == 3:
             return _with_depth(
                 Bind(
                     position=position, macro="bind", variable=self.variable(args[0]),
@@ -232,7 +241,7 @@ class _Parser:
         if word.kind == "symbol" and word.text == ".":
             word = self.take()
         if word.kind == "ident":
-            return self.named(word)
+            return self.identifier(word)
         if word.kind == "symbol" and word.text == "(":
             node = self.expression()
             self.expect(")")
@@ -244,7 +253,7 @@ class _Parser:
         self.index -= word.kind != "end"
         raise self.unexpected(_OPERAND)
 
-    def named(self, word: Token) -> Node:
+    def identifier(self, word: Token) -> Node:
         if word.text in _CONSTANTS:
             return Literal(position=word.position, value=_CONSTANTS[word.text])
         if word.text == "in":
@@ -257,11 +266,11 @@ class _Parser:
             return Ident(position=word.position, name=word.text)
         args = self.arguments(")")
         if word.text == "has" and len(args) == 1:
-            return self.tested(opening, args[0])
+            return self.presence_test(opening, args[0])
         call = Call(position=opening.position, function=word.text, args=args)
         return _with_depth(call, *args)
 
-    def tested(self, opening: Token, arg: Node) -> Node:
+    def presence_test(self, opening: Token, arg: Node) -> Node:
         if not isinstance(arg, Select) or arg.is_test:
             raise CelSyntaxError(opening.position, "invalid argument to has() macro")
         node = Select(position=opening.position, operand=arg.operand, field=arg.field, is_test=True)
@@ -280,6 +289,27 @@ class _Parser:
             items.append(self.expression())
         node = ListNode(position=opening.position, items=items, optional=frozenset(optional))
         return _with_depth(node, *items)
+
+    def struct(self, name: str, opening: Token) -> Node:
+        fields: list[tuple[str, Node]] = []
+        optional = set()
+        while self.accept("}") is None:
+            if fields:
+                self.expect(",")
+                if self.accept("}") is not None:
+                    break
+            if self.accept("?") is not None:
+                optional.add(len(fields))
+            word = self.take()
+            if word.kind not in ("ident", "escaped"):
+                self.index -= word.kind != "end"
+                raise self.unexpected("IDENTIFIER")
+            self.expect(":")
+            fields.append((word.text.strip("`"), self.expression()))
+        node = Struct(
+            position=opening.position, name=name, fields=fields, optional=frozenset(optional)
+        )
+        return _with_depth(node, *(child for _, child in fields))
 
     def map(self, opening: Token) -> Node:
         entries: list[tuple[Node, Node]] = []

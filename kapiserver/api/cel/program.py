@@ -8,8 +8,9 @@ limit bounds time and memory of any expression. Mirrors github.com/google/cel-go
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel import syntax as s
@@ -17,30 +18,30 @@ from kapiserver.api.cel import values as v
 from kapiserver.api.cel.cel_types import CelType
 from kapiserver.api.cel.checker import Checker
 from kapiserver.api.cel.cost import estimate, steps_of
-from kapiserver.api.cel.functions import Overload, cost_constant, size_one
+from kapiserver.api.cel.extensions import BASE, Extensions
+from kapiserver.api.cel.frames import (
+    EVALUATION_ERRORS,
+    Frame,
+    Run,
+    as_bool,
+    decide,
+    failure,
+    spend,
+)
+from kapiserver.api.cel.functions import Overload, cost_constant, size_one, traversal_cost
+from kapiserver.api.cel.loops import LOOPS, pairs
 from kapiserver.api.cel.parser import parse
 from kapiserver.api.cel.representation import concatenate, converter, list_type_equality
-from kapiserver.api.cel.values import NONE, CostExceeded, EvaluationError, Optional
+from kapiserver.api.cel.values import NONE, CostExceeded, EvaluationError, Optional, StructValue
 
-Frame: TypeAlias = list[Any]
-"""The remaining limit, then the variables."""
-Run: TypeAlias = Callable[[Frame], Any]
 _UNSET = object()
-EVALUATION_ERRORS = (EvaluationError, TypeError, AttributeError, ValueError, OverflowError)
-"""The errors of functions. All but EvaluationError occur only for values that do not match their
-type, such as an object that was stored before its schema forbade it."""
-
-
-def _failure(error: Exception) -> EvaluationError:
-    return error if isinstance(error, EvaluationError) else EvaluationError("no such overload")
 
 
 class CompileError(ValueError):
     """An expression does not compile; the message has the position and the reason, per problem."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The result of an evaluation: a value, or a `failure` worded as cel-go words it."""
 
     value: Any
@@ -49,8 +50,7 @@ class Result:
     is_exceeded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """A compiled expression.
 
     cel_type  the type of its value
@@ -68,26 +68,51 @@ class Program:
 
     def evaluate(self, variables: Mapping[str, Any], limit: int) -> Result:
         """Evaluate the expression; variables that are not given are unset."""
-        frame: Frame = [limit - self.steps] + [variables.get(name, _UNSET) for name in self.names]
+        frame: Frame = [limit - self.steps]
+        for name in self.names:
+            frame.append(variables.get(name, _UNSET))
         frame += [None] * self.size
-        value, failure, exceeded = None, None, False
+        value, message, exceeded = None, None, False
         try:
             if frame[0] < 0:
                 raise CostExceeded
             value = self.run(frame)
         except (CostExceeded, RecursionError):
-            failure, exceeded = "operation cancelled: actual cost limit exceeded", True
+            message, exceeded = "operation cancelled: actual cost limit exceeded", True
             frame[0] = min(frame[0], -1)
         except EVALUATION_ERRORS as error:
-            failure = str(_failure(error))
-        return Result(value, limit - frame[0], failure, exceeded)
+            message = str(failure(error))
+        return Result(value, limit - frame[0], message, exceeded)
 
 
-def compile_expression(source: str, variables: Mapping[str, CelType]) -> Program:
+def compile_expression(
+    source: str, variables: Mapping[str, CelType], extensions: Extensions = BASE
+) -> Program:
     """Compile an expression. Raises CompileError."""
-    checker = Checker(variables)
+    checker = Checker(variables, extensions)
+    node, cel_type = _check(source, checker)
+    names = tuple(name for name in variables if name in checker.free)
+    maker = _Compiler(checker)
+    run = maker.make(node, {name: index + 1 for index, name in enumerate(names)}, len(names) + 1)
+    return Program(
+        cel_type,
+        frozenset(checker.free),
+        estimate(node, variables),
+        names,
+        maker.max_slots,
+        steps_of(node),
+        run,
+    )
+
+
+def check_expression(source: str, variables: Mapping[str, CelType]) -> CelType:
+    """Return the type of an expression's value. Raises CompileError."""
+    return _check(source, Checker(variables))[1]
+
+
+def _check(source: str, checker: Checker) -> tuple[s.Node, CelType]:
     try:
-        node = parse(source)
+        node = parse(source, bindings=checker.extensions.bindings)
         cel_type = checker.check(node)
     except s.CelSyntaxError as problem:
         raise CompileError(_format_problems(source, [(problem.position, str(problem))])) from None
@@ -99,18 +124,7 @@ def compile_expression(source: str, variables: Mapping[str, CelType]) -> Program
         raise CompileError(
             _format_problems(source, sorted(checker.problems, key=lambda item: item[0]))
         )
-    names = tuple(variables)
-    maker = _Compiler(checker)
-    run = maker.make(node, {name: index + 1 for index, name in enumerate(names)}, len(names) + 1)
-    return Program(
-        cel_type,
-        frozenset(checker.free),
-        estimate(node, variables),
-        names,
-        maker.most,
-        steps_of(node),
-        run,
-    )
+    return node, cel_type
 
 
 def _format_problems(source: str, problems: list[tuple[int, str]]) -> str:
@@ -126,34 +140,28 @@ def _format_problems(source: str, problems: list[tuple[int, str]]) -> str:
     return "\n".join(lines)
 
 
-def _spend(frame: Frame, cost: int) -> None:
-    frame[0] -= cost
-    if frame[0] < 0:
-        raise CostExceeded
-
-
 def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes | list | dict) else 1
 
 
 class _Compiler:
-    """Compiles nodes to closures; `most` is the number of slots for the variables of loops."""
+    """Compiles nodes to closures; `max_slots` is the number of slots for the variables of loops."""
 
     def __init__(self, checker: Checker) -> None:
         self.checker = checker
-        self.most = 0
+        self.max_slots = 0
 
-    def make(self, node: s.Node, places: dict[str, int], top: int) -> Run:
+    def make(self, node: s.Node, slots: dict[str, int], top: int) -> Run:
         """Return the closure of a node. `top` is the first free slot of the frame."""
-        run: Run = getattr(self, f"_make_{type(node).__name__.lower()}")(node, places, top)
+        run: Run = getattr(self, f"_make_{type(node).__name__.lower()}")(node, slots, top)
         return run
 
-    def _make_literal(self, node: s.Literal, _places: dict[str, int], _top: int) -> Run:
+    def _make_literal(self, node: s.Literal, _slots: dict[str, int], _top: int) -> Run:
         value = node.value
         return lambda _: value
 
-    def _make_ident(self, node: s.Ident, places: dict[str, int], _top: int) -> Run:
-        slot, name = places.get(node.name), node.name
+    def _make_ident(self, node: s.Ident, slots: dict[str, int], _top: int) -> Run:
+        slot, name = slots.get(node.name), node.name
         if slot is None:
             type_value = k.TYPE_NAMES[name]
             return lambda _: type_value
@@ -166,11 +174,14 @@ class _Compiler:
 
         return _convert_result(run, node.cel_type) if name in self.checker.variables else run
 
-    def _make_select(self, node: s.Select, places: dict[str, int], top: int) -> Run:
+    def _make_select(self, node: s.Select, slots: dict[str, int], top: int) -> Run:
+        if node.variable:
+            variable = s.Ident(position=node.position, name=node.variable, cel_type=node.cel_type)
+            return self._make_ident(variable, slots, top)
         if node.operand.cel_type is None:
             type_value = k.TYPE_NAMES[_type_name(node)]
             return lambda _: type_value
-        operand, cel_type = self.make(node.operand, places, top), node.operand.cel_type
+        operand, cel_type = self.make(node.operand, slots, top), node.operand.cel_type
         inner = cel_type.params[0] if cel_type.name == "optional" else cel_type
         raw, field = inner.names.get(node.field, node.field), node.field
         if node.is_test:
@@ -192,8 +203,8 @@ class _Compiler:
             return _convert_optional(operand, raw, node.cel_type.params[0])
         return _convert_result(run, node.cel_type)
 
-    def _make_call(self, node: s.Call, places: dict[str, int], top: int) -> Run:
-        args = [self.make(arg, places, top) for arg in node.operands]
+    def _make_call(self, node: s.Call, slots: dict[str, int], top: int) -> Run:
+        args = [self.make(arg, slots, top) for arg in node.operands]
         special = _SPECIAL.get(node.function)
         if special is not None:
             return special(args)
@@ -201,12 +212,17 @@ class _Compiler:
         list_operation = _list_operation(node.function, types, args)
         if list_operation is not None:
             return list_operation
-        direct = len(node.overloads) == 1 and all(_is_certain(cel_type) for cel_type in types)
+        direct = len(node.overloads) == 1 and all(
+            _is_certain(cel_type) or k.is_parameter(arg)
+            for cel_type, arg in zip(types, node.overloads[0].args, strict=True)
+        )
+        if direct and node.function in _EQUALITY:
+            return _compare_equal(node.overloads[0], args, expected=node.function == "_==_")
         call = _call_one(node.overloads[0], args) if direct else _call_any(node, args)
         return _convert_result(call, node.cel_type) if node.function == "_[_]" else call
 
-    def _make_listnode(self, node: s.ListNode, places: dict[str, int], top: int) -> Run:
-        items, optional = [self.make(item, places, top) for item in node.items], node.optional
+    def _make_listnode(self, node: s.ListNode, slots: dict[str, int], top: int) -> Run:
+        items, optional = [self.make(item, slots, top) for item in node.items], node.optional
         if not optional:
             return lambda frame: [item(frame) for item in items]
 
@@ -222,9 +238,25 @@ class _Compiler:
 
         return run
 
-    def _make_mapnode(self, node: s.MapNode, places: dict[str, int], top: int) -> Run:
+    def _make_struct(self, node: s.Struct, slots: dict[str, int], top: int) -> Run:
+        fields = [(name, self.make(value, slots, top)) for name, value in node.fields]
+        optional, name = node.optional, node.name
+
+        def run(frame: Frame) -> StructValue:
+            struct = StructValue(name)
+            for index, (field, value) in enumerate(fields):
+                field_value = value(frame)
+                if index not in optional:
+                    struct[field] = field_value
+                elif field_value.has_value:
+                    struct[field] = field_value.value
+            return struct
+
+        return run
+
+    def _make_mapnode(self, node: s.MapNode, slots: dict[str, int], top: int) -> Run:
         entries = [
-            (self.make(key, places, top), self.make(value, places, top))
+            (self.make(key, slots, top), self.make(value, slots, top))
             for key, value in node.entries
         ]
         optional = node.optional
@@ -244,30 +276,30 @@ class _Compiler:
 
         return run
 
-    def _make_loop(self, node: s.Loop, places: dict[str, int], top: int) -> Run:
-        range_ = self.make(node.range, places, top)
+    def _make_loop(self, node: s.Loop, slots: dict[str, int], top: int) -> Run:
+        range_ = self.make(node.range, slots, top)
         count = len(node.variables)
-        inner = places | {name: top + index for index, name in enumerate(node.variables)}
-        self.most = max(self.most, top + count)
+        inner = slots | {name: top + index for index, name in enumerate(node.variables)}
+        self.max_slots = max(self.max_slots, top + count)
         body = self.make(node.body, inner, top + count)
         filter_ = self.make(node.filter, inner, top + count) if node.filter is not None else None
         cost = 1 + steps_of(node.body) + (steps_of(node.filter) if node.filter is not None else 0)
 
         def rounds(frame: Frame) -> Iterator[Any]:
-            for key, value in _pairs(range_(frame), count):
-                _spend(frame, cost)
+            for key, value in pairs(range_(frame), count):
+                spend(frame, cost)
                 frame[top] = key if count == 2 else value
                 if count == 2:
                     frame[top + 1] = value
-                if filter_ is None or _bool(filter_(frame)):
+                if filter_ is None or as_bool(filter_(frame)):
                     yield key if count == 2 else value
 
-        return _LOOPS[node.macro](rounds, body)
+        return LOOPS[node.macro](rounds, body)
 
-    def _make_bind(self, node: s.Bind, places: dict[str, int], top: int) -> Run:
-        value = self.make(node.value, places, top)
-        self.most = max(self.most, top + 1)
-        body = self.make(node.body, places | {node.variable: top}, top + 1)
+    def _make_bind(self, node: s.Bind, slots: dict[str, int], top: int) -> Run:
+        value = self.make(node.value, slots, top)
+        self.max_slots = max(self.max_slots, top + 1)
+        body = self.make(node.body, slots | {node.variable: top}, top + 1)
         macro = node.macro
 
         def run(frame: Frame) -> Any:
@@ -328,20 +360,6 @@ def _key(value: Any) -> Any:
     raise EvaluationError(f"unsupported key type: {v.type_name(value)}")
 
 
-def _bool(value: Any) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise EvaluationError("no such overload")
-
-
-def _pairs(value: Any, count: int) -> Iterator[tuple[Any, Any]]:
-    if isinstance(value, list):
-        return enumerate(value)
-    if isinstance(value, dict):
-        return iter(value.items()) if count == 2 else ((key, key) for key in value)
-    raise EvaluationError("no such overload")
-
-
 def _is_certain(cel_type: CelType) -> bool:
     return cel_type.name != "dyn" and all(map(_is_certain, cel_type.params))
 
@@ -360,6 +378,26 @@ def _call_one(overload: Overload, args: list[Run]) -> Run:
     return lambda frame: run(*[arg(frame) for arg in args])
 
 
+def _compare_equal(overload: Overload, args: list[Run], *, expected: bool) -> Run:
+    """Return the closure of `==` or `!=`. It compares and charges texts itself, because most
+    expressions compare texts; the overload does the same for all values."""
+    left, right = args
+
+    def run(frame: Frame) -> Any:
+        value, other = left(frame), right(frame)
+        if type(value) is not str or type(other) is not str:
+            return _call_charged(frame, overload, [value, other])
+        length, shorter = len(value), min(len(value), len(other))
+        if length >= 10 or not shorter:  # the step of the node pays for other texts
+            spend(frame, traversal_cost(shorter) - 1 + length // 10)
+        return (value == other) is expected
+
+    return run
+
+
+_EQUALITY = ("_==_", "_!=_")
+
+
 def _call_any(node: s.Call, args: list[Run]) -> Run:
     overloads = node.overloads
 
@@ -375,32 +413,32 @@ def _call_any(node: s.Call, args: list[Run]) -> Run:
 
 def _call_charged(frame: Frame, overload: Overload, values: list[Any]) -> Any:
     if overload.cost is not cost_constant:
-        _spend(frame, overload.cost([_size(value) for value in values]) - 1)
+        spend(frame, overload.cost([_size(value) for value in values]) - 1)
     if isinstance(overload.run, v.MeteredFunction):
-        return overload.run.run(lambda cost: _spend(frame, cost), *values)
+        return overload.run.run(lambda cost: spend(frame, cost), *values)
     result = overload.run(*values)
     if overload.size is not size_one:
-        _spend(frame, _size(result) // 10)
+        spend(frame, _size(result) // 10)
     return result
 
 
 def _list_operation(function: str, types: list[CelType], args: list[Run]) -> Run | None:
     # Lists of type set and map, whose order is irrelevant.
-    if function in ("_==_", "_!=_") and any(map(list_type_equality, types)):
+    if function in _EQUALITY and any(map(list_type_equality, types)):
         equal = list_type_equality(types[0]) or list_type_equality(types[1])
         assert equal is not None
         expected = function == "_==_"
 
         def compared(frame: Frame) -> bool:
             values = [arg(frame) for arg in args]
-            return equal(values[0], values[1], lambda cost: _spend(frame, cost)) == expected
+            return equal(values[0], values[1], lambda cost: spend(frame, cost)) == expected
 
         return compared
     if function == "_+_" and types[0].list_type:
 
         def joined(frame: Frame) -> Any:
             values = [arg(frame) for arg in args]
-            return concatenate(types[0], values[0], values[1], lambda cost: _spend(frame, cost))
+            return concatenate(types[0], values[0], values[1], lambda cost: spend(frame, cost))
 
         return joined
     return None
@@ -408,91 +446,12 @@ def _list_operation(function: str, types: list[CelType], args: list[Run]) -> Run
 
 def _logical_operator(decisive: bool) -> Callable[[list[Run]], Run]:
     # One operand can decide the result even if another fails.
-    def make(args: list[Run]) -> Run:
-        def run(frame: Frame) -> bool:
-            failure: EvaluationError | None = None
-            for arg in args:
-                try:
-                    if _bool(arg(frame)) is decisive:
-                        return decisive
-                except EVALUATION_ERRORS as error:
-                    failure = failure or _failure(error)
-            if failure is not None:
-                raise failure
-            return not decisive
-
-        return run
-
-    return make
+    return lambda args: lambda frame: decide(frame, args, decisive=decisive)
 
 
 def _condition(args: list[Run]) -> Run:
     condition, when_true, when_false = args
-    return lambda frame: when_true(frame) if _bool(condition(frame)) else when_false(frame)
+    return lambda frame: when_true(frame) if as_bool(condition(frame)) else when_false(frame)
 
 
 _SPECIAL = {"_&&_": _logical_operator(False), "_||_": _logical_operator(True), "_?_:_": _condition}
-Iterate: TypeAlias = Callable[[Frame], Iterator[Any]]
-
-
-def _quantifier(decisive: bool) -> Callable[[Iterate, Run], Run]:
-    def make(rounds: Iterate, body: Run) -> Run:
-        def run(frame: Frame) -> bool:
-            failure: EvaluationError | None = None
-            for _ in rounds(frame):
-                try:
-                    if _bool(body(frame)) is decisive:
-                        return decisive
-                except EVALUATION_ERRORS as error:
-                    failure = failure or _failure(error)
-            if failure is not None:
-                raise failure
-            return not decisive
-
-        return run
-
-    return make
-
-
-def _exactly_one(rounds: Iterate, body: Run) -> Run:
-    return lambda frame: sum(_bool(body(frame)) for _ in rounds(frame)) == 1
-
-
-def _map(rounds: Iterate, body: Run) -> Run:
-    return lambda frame: [body(frame) for _ in rounds(frame)]
-
-
-def _filter(rounds: Iterate, body: Run) -> Run:
-    return lambda frame: [value for value in rounds(frame) if _bool(body(frame))]
-
-
-def _transform_map(rounds: Iterate, body: Run) -> Run:
-    return lambda frame: {key: body(frame) for key in rounds(frame)}
-
-
-def _transform_entries(rounds: Iterate, body: Run) -> Run:
-    def run(frame: Frame) -> dict[Any, Any]:
-        merged: dict[Any, Any] = {}
-        for _ in rounds(frame):
-            entries = body(frame)
-            _spend(frame, len(entries))
-            for key, value in entries.items():
-                if key in merged:
-                    raise EvaluationError(f"insert failed: key {key} already exists")
-                merged[key] = value
-        return merged
-
-    return run
-
-
-_LOOPS: dict[str, Callable[[Iterate, Run], Run]] = {
-    "all": _quantifier(False),
-    "exists": _quantifier(True),
-    "exists_one": _exactly_one,
-    "existsOne": _exactly_one,
-    "map": _map,
-    "filter": _filter,
-    "transformList": _map,
-    "transformMap": _transform_map,
-    "transformMapEntry": _transform_entries,
-}

@@ -96,7 +96,7 @@ def _sets_equal(left: Any, right: Any, charge: Charge) -> bool:
 
 
 def _maps_equal(keys: tuple[str, ...], inner: Equality) -> Equality:
-    def alike(left: Any, right: Any, charge: Charge) -> bool:
+    def are_equal(left: Any, right: Any, charge: Charge) -> bool:
         if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
             return v.equal(left, right, charge)
         charge(len(left) + len(right))
@@ -106,27 +106,27 @@ def _maps_equal(keys: tuple[str, ...], inner: Equality) -> Equality:
             for item in right
         )
 
-    return alike
+    return are_equal
 
 
 def _lists_equal(inner: Equality) -> Equality:
-    def alike(left: Any, right: Any, charge: Charge) -> bool:
+    def are_equal(left: Any, right: Any, charge: Charge) -> bool:
         if not isinstance(left, list) or not isinstance(right, list) or len(left) != len(right):
             return v.equal(left, right, charge)
         charge(len(left))
         return all(inner(a, b, charge) for a, b in zip(left, right, strict=True))
 
-    return alike
+    return are_equal
 
 
 def _objects_equal(inner: Callable[[str], Equality]) -> Equality:
-    def alike(left: Any, right: Any, charge: Charge) -> bool:
+    def are_equal(left: Any, right: Any, charge: Charge) -> bool:
         if not isinstance(left, dict) or not isinstance(right, dict) or left.keys() != right.keys():
             return v.equal(left, right, charge)
         charge(len(left))
         return all(inner(name)(value, right[name], charge) for name, value in left.items())
 
-    return alike
+    return are_equal
 
 
 def concatenate(cel_type: CelType, left: list[Any], right: list[Any], charge: Charge) -> list[Any]:

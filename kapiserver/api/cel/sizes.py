@@ -6,7 +6,7 @@ k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kapiserver.api.cel.cel_types import CelType
 
@@ -14,21 +14,20 @@ MAX_COST = 2**64 - 1
 """The maximum of all estimates: that of a 64-bit unsigned integer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """The minimum and maximum number of characters, items or entries of a value."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
     def __or__(self, other: Size) -> Size:
-        return Size(min(self.least, other.least), max(self.most, other.most))
+        return Size(min(self.minimum, other.minimum), max(self.maximum, other.maximum))
 
     def __add__(self, other: Size) -> Size:
-        return Size(self.least + other.least, min(self.most + other.most, MAX_COST))
+        return Size(self.minimum + other.minimum, min(self.maximum + other.maximum, MAX_COST))
 
     def __mul__(self, other: Size) -> Size:
-        return Size(self.least * other.least, min(self.most * other.most, MAX_COST))
+        return Size(self.minimum * other.minimum, min(self.maximum * other.maximum, MAX_COST))
 
 
 UNKNOWN = Size(0, MAX_COST)
@@ -37,8 +36,7 @@ UNDECLARED = CelType("nowhere")
 """The type of a field that the schema does not declare."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The estimate of a node.
 
     cost         the maximum cost

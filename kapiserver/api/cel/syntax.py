@@ -6,8 +6,9 @@ Macros are nodes of their own (Loop, Bind), not expanded as in cel-go. The check
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 MAX_CHARACTERS = 100_000
 MAX_DEPTH = 200
@@ -22,8 +23,7 @@ class CelSyntaxError(ValueError):
         self.position = position
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Node:
+class Node(msgspec.Struct, eq=False, kw_only=True):
     """One node of an expression; `position` is where messages point."""
 
     position: int
@@ -37,32 +37,41 @@ class Node:
             raise CelSyntaxError(0, f"expression recursion limit exceeded: {MAX_DEPTH}")
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Literal(Node):
+class Literal(Node, eq=False, kw_only=True):
     """A literal value."""
 
     value: Any
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Ident(Node):
+class Ident(Node, eq=False, kw_only=True):
     """A variable or the name of a type."""
 
     name: str
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Select(Node):
-    """`operand.field`, `operand.?field`, or `has(operand.field)`."""
+class Select(Node, eq=False, kw_only=True):
+    """`operand.field`, `operand.?field`, or `has(operand.field)`.
+
+    `variable` is set by the checker if the node is the name of a variable with dots, such as
+    `authorizer.requestResource`.
+    """
 
     operand: Node
     field: str
     is_test: bool = False
     is_optional: bool = False
+    variable: str = ""
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Call(Node):
+class Struct(Node, eq=False, kw_only=True):
+    """`Name{field: a, ?other: b}`; `optional` has the indices of fields with a question mark."""
+
+    name: str
+    fields: list[tuple[str, Node]]
+    optional: frozenset[int] = frozenset()
+
+
+class Call(Node, eq=False, kw_only=True):
     """A function or method call; operators are `_+_`, `!_`, `_?_:_`, `_[_]`.
 
     `overloads` are those that match the types of the arguments, set by the checker.
@@ -70,7 +79,7 @@ class Call(Node):
 
     function: str
     target: Node | None = None
-    args: list[Node] = field(default_factory=list)
+    args: list[Node] = msgspec.field(default_factory=list)
     overloads: tuple[Any, ...] = ()
 
     @property
@@ -79,24 +88,21 @@ class Call(Node):
         return [self.target, *self.args] if self.target is not None else self.args
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class ListNode(Node):
+class ListNode(Node, eq=False, kw_only=True):
     """`[a, ?b]`; `optional` has the indices of items with a question mark."""
 
     items: list[Node]
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class MapNode(Node):
+class MapNode(Node, eq=False, kw_only=True):
     """`{a: b, ?c: d}`."""
 
     entries: list[tuple[Node, Node]]
     optional: frozenset[int] = frozenset()
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Loop(Node):
+class Loop(Node, eq=False, kw_only=True):
     """A macro over a list or a map: `range.macro(variables, filter, body)`."""
 
     macro: str
@@ -106,8 +112,18 @@ class Loop(Node):
     filter: Node | None = None
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class Bind(Node):
+def qualified_name(node: Node) -> str:
+    """Return the name that a chain of field selections spells: `a.b.c`; "" for other nodes."""
+    parts: list[str] = []
+    while isinstance(node, Select) and not node.is_test and not node.is_optional:
+        parts.append(node.field)
+        node = node.operand
+    if not isinstance(node, Ident):
+        return ""
+    return ".".join([node.name, *reversed(parts)])
+
+
+class Bind(Node, eq=False, kw_only=True):
     """`cel.bind(variable, value, body)`; or `value.optMap(variable, body)`, by `macro`."""
 
     macro: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 _SECOND = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,22 +33,19 @@ class UInt(int):
     """An unsigned integer."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Timestamp:
+class Timestamp(Struct, frozen=True, order=True):
     """Nanoseconds since 1970."""
 
     ns: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Duration:
+class Duration(Struct, frozen=True, order=True):
     """A duration in nanoseconds."""
 
     ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(Struct, frozen=True):
     """An optional value."""
 
     value: Any = None
@@ -57,8 +55,17 @@ class Optional:
 NONE = Optional(has_value=False)
 
 
-@dataclass(frozen=True, slots=True)
-class TypeValue:
+class StructValue(dict[str, Any]):
+    """A value that `Name{field: value}` constructs."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.type_name = name
+
+
+class TypeValue(Struct, frozen=True):
     """A type as a value."""
 
     name: str
@@ -85,7 +92,7 @@ Charge: TypeAlias = Callable[[int], None]
 """Called with a cost before the work is done. Raises CostExceeded."""
 
 
-_EACH = 3
+_ITEM_COST = 3
 """The cost of comparing two items, in steps."""
 
 
@@ -94,12 +101,14 @@ def equal(left: Any, right: Any, charge: Charge) -> bool:
     if isinstance(left, list):
         if not isinstance(right, list) or len(left) != len(right):
             return False
-        charge(_EACH * len(left))
+        charge(_ITEM_COST * len(left))
         return all(equal(a, b, charge) for a, b in zip(left, right, strict=True))
     if isinstance(left, dict):
         if not isinstance(right, dict) or len(left) != len(right):
             return False
-        charge(_EACH * len(left))
+        if isinstance(left, StructValue) and type_name(left) != type_name(right):
+            return False
+        charge(_ITEM_COST * len(left))
         return all(key in right and equal(value, right[key], charge) for key, value in left.items())
     if isinstance(left, Optional) and isinstance(right, Optional):
         return left.has_value == right.has_value and equal(left.value, right.value, charge)
@@ -110,8 +119,7 @@ def equal(left: Any, right: Any, charge: Charge) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class MeteredFunction:
+class MeteredFunction(Struct, frozen=True):
     """A function that takes a Charge before its arguments."""
 
     run: Callable[..., Any]
@@ -187,10 +195,10 @@ def parse_time(text: str) -> Timestamp:
 
 def time_text(time: Timestamp) -> str:
     """Format a timestamp as RFC 3339 in UTC, with as many decimals as needed."""
-    seconds, rest = divmod(time.ns, _SECOND)
+    seconds, nanoseconds = divmod(time.ns, _SECOND)
     text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
     text = text.rjust(19, "0")
-    return f"{text}.{rest:09d}".rstrip("0") + "Z" if rest else f"{text}Z"
+    return f"{text}.{nanoseconds:09d}".rstrip("0") + "Z" if nanoseconds else f"{text}Z"
 
 
 _UNITS = {
@@ -222,8 +230,8 @@ def parse_duration(text: str) -> Duration:
 def duration_text(duration: Duration) -> str:
     """Format a duration in seconds: `5400s`, `0.5s`."""
     sign = "-" if duration.ns < 0 else ""
-    seconds, rest = divmod(abs(duration.ns), _SECOND)
-    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    seconds, nanoseconds = divmod(abs(duration.ns), _SECOND)
+    fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
     return f"{sign}{seconds}{fraction}s"
 
 

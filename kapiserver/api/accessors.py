@@ -71,6 +71,14 @@ def generation_of(obj: Tree) -> int:
     return _meta(obj).get("generation") or 0
 
 
+def next_generation(generation: int) -> int:
+    """Return the generation after a change; after the largest int64 the smallest, as in Go."""
+    return generation + 1 if generation < _INT64_MAX else -_INT64_MAX - 1
+
+
+_INT64_MAX = (1 << 63) - 1
+
+
 def is_terminating(obj: Tree) -> bool:
     """Report whether the object has a deletionTimestamp."""
     return bool(_meta(obj).get("deletionTimestamp"))

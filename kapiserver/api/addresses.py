@@ -188,10 +188,10 @@ def _family(address: Address) -> int:
     return 4 if _mapped(address) else address.version
 
 
-def is_strictly_in(part: Network, whole: Network | None) -> bool:
+def is_strictly_in(subnet: Network, network: Network | None) -> bool:
     """Report whether one network is a proper subnet of another."""
-    if isinstance(part, ipaddress.IPv4Network) and isinstance(whole, ipaddress.IPv4Network):
-        return part != whole and part.subnet_of(whole)
-    if isinstance(part, ipaddress.IPv6Network) and isinstance(whole, ipaddress.IPv6Network):
-        return part != whole and part.subnet_of(whole)
+    if isinstance(subnet, ipaddress.IPv4Network) and isinstance(network, ipaddress.IPv4Network):
+        return subnet != network and subnet.subnet_of(network)
+    if isinstance(subnet, ipaddress.IPv6Network) and isinstance(network, ipaddress.IPv6Network):
+        return subnet != network and subnet.subnet_of(network)
     return False

@@ -12,10 +12,11 @@ import contextlib
 import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import kind_of
 from kapiserver.api.columns import DEFAULT_COLUMNS, Columns

@@ -8,10 +8,11 @@ k8s.io/cli-runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.errors import BadObject
@@ -32,8 +33,7 @@ _DAY = 24 * _HOUR
 _YEAR = 365 * _DAY
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column. A table has all columns; clients show one of priority above 0 with `-o wide`
     only."""
 
@@ -55,8 +55,7 @@ class Column:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The columns of one kind, and the conditions of a row (meta/v1 TableRowCondition)."""
 
     columns: Sequence[Column]
@@ -75,29 +74,29 @@ def human_duration(seconds: float) -> str:
     """Format a duration in at most two units: `5s`, `3m10s`, `4h5m`, `2d3h`, `1y20d`."""
     if seconds < -1:
         return "<invalid>"
-    whole = max(int(seconds), 0)
-    if whole < 2 * _MINUTE:
-        return f"{whole}s"
-    if whole < 10 * _MINUTE:
-        return _two_units(whole, _MINUTE, "m", 1, "s")
-    if whole < 3 * _HOUR:
-        return f"{whole // _MINUTE}m"
-    if whole < 8 * _HOUR:
-        return _two_units(whole, _HOUR, "h", _MINUTE, "m")
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR}h"
-    if whole < 8 * _DAY:
-        return _two_units(whole, _DAY, "d", _HOUR, "h")
-    if whole < 2 * _YEAR:
-        return f"{whole // _DAY}d"
-    if whole < 8 * _YEAR:
-        return _two_units(whole, _YEAR, "y", _DAY, "d")
-    return f"{whole // _YEAR}y"
+    total_seconds = max(int(seconds), 0)
+    if total_seconds < 2 * _MINUTE:
+        return f"{total_seconds}s"
+    if total_seconds < 10 * _MINUTE:
+        return _two_units(total_seconds, _MINUTE, "m", 1, "s")
+    if total_seconds < 3 * _HOUR:
+        return f"{total_seconds // _MINUTE}m"
+    if total_seconds < 8 * _HOUR:
+        return _two_units(total_seconds, _HOUR, "h", _MINUTE, "m")
+    if total_seconds < 2 * _DAY:
+        return f"{total_seconds // _HOUR}h"
+    if total_seconds < 8 * _DAY:
+        return _two_units(total_seconds, _DAY, "d", _HOUR, "h")
+    if total_seconds < 2 * _YEAR:
+        return f"{total_seconds // _DAY}d"
+    if total_seconds < 8 * _YEAR:
+        return _two_units(total_seconds, _YEAR, "y", _DAY, "d")
+    return f"{total_seconds // _YEAR}y"
 
 
 def _two_units(seconds: int, unit: int, name: str, smaller: int, smaller_name: str) -> str:
-    rest = seconds % unit // smaller
-    return f"{seconds // unit}{name}{f'{rest}{smaller_name}' if rest else ''}"
+    smaller_count = seconds % unit // smaller
+    return f"{seconds // unit}{name}{f'{smaller_count}{smaller_name}' if smaller_count else ''}"
 
 
 def parse_time(text: str | None) -> datetime | None:
@@ -153,9 +152,9 @@ def flag(*path: str, unset: bool = False) -> CellReader:
 def join_first(texts: Iterable[str], limit: int = 3) -> str:
     """Join the first `limit` strings and append how many more there are."""
     remaining = iter(texts)
-    shown = ",".join(islice(remaining, limit))
+    text = ",".join(islice(remaining, limit))
     remaining_count = sum(1 for _ in remaining)
-    return f"{shown} + {remaining_count} more..." if remaining_count else shown
+    return f"{text} + {remaining_count} more..." if remaining_count else text
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:
@@ -190,6 +189,14 @@ def pod_template_columns(*path: str) -> tuple[Column, ...]:
             priority=1,
         ),
     )
+
+
+REPLICA_COLUMNS = (
+    Column("Desired", number("spec", "replicas"), "Number of desired pods.", type="integer"),
+    Column("Current", number("status", "replicas"), "Number of existing pods.", type="integer"),
+    Column("Ready", number("status", "readyReplicas"), "Number of ready pods.", type="integer"),
+)
+"""Columns of the kinds that keep a number of equal pods."""
 
 
 def selector_column(*path: str) -> Column:

@@ -2,9 +2,9 @@
 
 `CustomKinds` is an immutable snapshot of all of them; the Scheme looks a kind up in the current
 snapshot before its own tables. A `Definition` is one served CustomResourceDefinition, a
-`CustomVersion` one of its versions. What the names determine is known at once; the rest (type,
-schema, columns, strategies) is compiled on first use from the definition's tree, which is loaded
-then. Knows no bytes and no store. Mirrors customresource_handler.go of
+`CustomVersion` one of its versions. A definition has its names, scope and versions at once; type,
+schema, columns and strategies are compiled on first use from the definition's tree, which is
+loaded then. Knows no bytes and no store. Mirrors customresource_handler.go of
 k8s.io/apiextensions-apiserver.
 """
 
@@ -61,18 +61,27 @@ class Definition:
         self.terminating = is_terminating(summary)
         self.conversion: str = (spec.get("conversion") or {}).get("strategy") or "None"
         self._load = load
-        versions = spec["versions"]
-        self.versions: Mapping[str, CustomVersion] = {
-            version["name"]: CustomVersion(self, version) for version in versions
-        }
+        self._versions: Sequence[Tree] = spec["versions"]
         self.storage_version: str = next(
-            version["name"] for version in versions if version["storage"]
+            version["name"] for version in self._versions if version["storage"]
         )
         self.spec_generation = f"{uid_of(summary)}/{generation_of(summary)}"
         self.shape = (self.spec_generation, _names_text(self.names))
         """Changes when anything changes that the stores of its objects depend on."""
         self.identity = (*self.shape, self.terminating)
         """Changes when any of these attributes does."""
+
+    @functools.cached_property
+    def versions(self) -> Mapping[str, CustomVersion]:
+        """The versions by name. They refer to the definition: `release` breaks the cycles."""
+        return {version["name"]: CustomVersion(self, version) for version in self._versions}
+
+    def release(self) -> None:
+        """Break the reference cycles of a definition that nothing uses any more. Otherwise it would
+        stay in memory, with its compiled schemas, until everything is collected."""
+        for version in self.versions.values():
+            version.release()
+        self.versions = {}
 
     @functools.cached_property
     def spec(self) -> Tree:
@@ -238,10 +247,10 @@ class CustomVersion:
 
     def has_same_schema(self, other: CustomVersion) -> bool:
         """Report whether another version of the definition has the same schema."""
-        same = self._same_schemas.get(other.name)
-        if same is None:
-            same = self._same_schemas[other.name] = self.schema == other.schema
-        return same
+        is_equal = self._same_schemas.get(other.name)
+        if is_equal is None:
+            is_equal = self._same_schemas[other.name] = self.schema == other.schema
+        return is_equal
 
     @functools.cached_property
     def preserves_unknown_fields(self) -> bool:
@@ -267,6 +276,14 @@ class CustomVersion:
         """The list kind as a type."""
         subclass: TypeOfLists = _subclass(CustomList, self.definition.list_kind, self)
         return subclass
+
+    def release(self) -> None:
+        """Drop the types, which refer to this version. A class itself is a cycle of some objects,
+        which a collection frees."""
+        for name in ("type", "list_type"):
+            type_ = self.__dict__.pop(name, None)
+            if type_ is not None:
+                del type_.version
 
     @functools.cached_property
     def merge_node(self) -> Node:
@@ -448,6 +465,8 @@ class CustomKinds:
 
     def type_of(self, kind: GroupVersionKind) -> type[Kind] | None:
         """Return the type of a kind of object or list; None if unknown."""
+        if kind.group not in self._by_group:
+            return None
         definition = self.by_kind(kind.group, kind.kind)
         version = None if definition is None else definition.versions.get(kind.version)
         if definition is None or version is None:

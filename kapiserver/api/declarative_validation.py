@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from kapiserver.api.errors import (
     FieldError,
@@ -41,8 +42,7 @@ Rule: TypeAlias = Callable[[Any, Any, Path], Iterator[FieldError]]
 """Yields the errors of a value: `rule(new, old, path)`; `old` may be ABSENT."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRules:
+class FieldRules(Struct, frozen=True):
     """The declarative rules of one value.
 
     short_circuit  rules that run first; if one fails, nothing else is validated
@@ -274,8 +274,8 @@ def check_union(obj: Tree, members: Sequence[str], path: Path) -> Iterator[Field
     if not set_members:
         yield invalid(path, "", f"must specify one of: {names}")
     elif len(set_members) > 1:
-        shown = f"{{{', '.join(set_members)}}}"
-        yield invalid(path, shown, f"must specify exactly one of: {names}")
+        members_text = f"{{{', '.join(set_members)}}}"
+        yield invalid(path, members_text, f"must specify exactly one of: {names}")
 
 
 def _set_members(obj: Tree, members: Sequence[str]) -> list[str]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Field, ListOf, MapOf, Message, Tree, Type
@@ -24,8 +25,7 @@ DefaultTable: TypeAlias = Mapping[type[Type], DefaultFunction]
 _ZERO = (None, "", 0, False)
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(Struct):
     """The defaulting of one type."""
 
     type: type[Type]
@@ -35,8 +35,7 @@ class _Plan:
     useful: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """A declared default; a pointer that is set, even to zero, keeps its value."""
 
     name: str
@@ -44,8 +43,7 @@ class _Value:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class _Child:
+class _Child(Struct, frozen=True):
     """A field whose nested objects may need defaulting."""
 
     name: str
@@ -134,19 +132,21 @@ def _run(plan: _Plan, tree: Tree) -> None:
 def _run_fields(plan: _Plan, tree: Tree) -> None:
     if plan.function is not None:
         plan.function(tree)
-    for value in plan.values:
-        current = tree.get(value.name)
-        if current is None or (not value.pointer and current in _ZERO):
-            tree[value.name] = copy.deepcopy(value.value)
+    for declared in plan.values:
+        current = tree.get(declared.name)
+        if current is None or (not declared.pointer and current in _ZERO):
+            tree[declared.name] = copy.deepcopy(declared.value)
     for child in plan.children:
-        if child.form == "inline":
+        form = child.form
+        if form == "inline":
             _run_fields(child.plan, tree)
-        else:
-            _run_child(child, tree)
+            continue
+        value = tree.get(child.name)
+        if value is not None or form == "struct":
+            _run_child(child, tree, value)
 
 
-def _run_child(child: _Child, tree: Tree) -> None:
-    value = tree.get(child.name)
+def _run_child(child: _Child, tree: Tree, value: Any) -> None:
     if child.form in ("list", "map"):
         for item in value.values() if isinstance(value, dict) else value or ():
             if isinstance(item, dict):

@@ -7,10 +7,9 @@ pkg/apis/apps/v1/conversion.go.
 
 from __future__ import annotations
 
-import functools
 from typing import TypeAlias
 
-from kapiserver.api.types import Field, ListOf, Message, Tree, Type
+from kapiserver.api.types import Field, ListOf, Message, Tree, Type, cached_in_type
 
 Steps: TypeAlias = tuple[tuple[str, ...], Field]
 """The path through structs to a list of embedded objects, and the field of the list."""
@@ -21,14 +20,15 @@ def with_type_meta(field: Field, obj: Tree) -> Tree:
     assert isinstance(field.shape, ListOf)
     assert isinstance(field.shape.item, Message)
     kind = field.shape.item.type.__name__
-    rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
-    return {"kind": kind, "apiVersion": field.options.item_api_version, **rest}
+    other_fields = {
+        name: value for name, value in obj.items() if name not in ("kind", "apiVersion")
+    }
+    return {"kind": kind, "apiVersion": field.options.item_api_version, **other_fields}
 
 
 def add_type_meta(type_: type[Type], tree: Tree) -> None:
     """Set kind and apiVersion of all objects embedded in an object of a type, in place."""
-    key: type = type_
-    for (*steps, last), field in _embedded(key):
+    for (*steps, last), field in _embedded(type_):
         parent: Tree = tree
         for step in steps:
             parent = parent.get(step) or {}
@@ -36,8 +36,8 @@ def add_type_meta(type_: type[Type], tree: Tree) -> None:
             parent[last] = [with_type_meta(field, item) for item in parent[last]]
 
 
-@functools.cache
-def _embedded(type_: type) -> tuple[Steps, ...]:
+@cached_in_type
+def _embedded(type_: type[Type]) -> tuple[Steps, ...]:
     fields: list[Steps] = []
     _search(type_, (), (), fields)
     return tuple(fields)

@@ -16,8 +16,9 @@ k8s.io/apimachinery/pkg/util/validation/field and api/errors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from kapiserver.api.go_format import go_value, json_text, quote
 from kapiserver.api.group import GroupVersionKind
@@ -44,8 +45,7 @@ OMITTED: Any = object()
 """The value of an error whose message shows no value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """The path of a field as messages show it: `spec.containers[0].name`, `data[key]`."""
 
     text: str = ""
@@ -62,8 +62,7 @@ class Path:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(Struct, frozen=True):
     """One broken rule."""
 
     type: ErrorType
@@ -81,20 +80,19 @@ class FieldError:
         """The `message` of a StatusCause: everything but the path."""
         text = _REASONS[self.type][1]
         if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
-            text = f"{text}: {_shown(self.value)}"
+            text = f"{text}: {_format_value(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class RatchetedError(FieldError):
+class RatchetedError(FieldError, frozen=True):
     """A broken rule that becomes a warning: the stored object broke it before the update
     (KEP-4008)."""
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
     return go_value(value) if isinstance(value, bool | int | float) else json_text(value)
@@ -167,27 +165,33 @@ MAX_ERROR_CHARACTERS = 1 << 20
 
 class InvalidObject(APIError):
     """An object breaks rules; `errors` is never empty. It has at most MAX_ERRORS of the errors,
-    whose texts have about MAX_ERROR_CHARACTERS, so that the client gets a short answer."""
+    whose texts have about MAX_ERROR_CHARACTERS, so that the client gets a short answer.
+
+    messages    the message of each error, made once: their values may be large
+    """
 
     def __init__(self, *, group: str, kind: str, name: str, errors: Sequence[FieldError]) -> None:
-        errors = _first_errors(errors)
-        texts = list(dict.fromkeys(str(error) for error in errors))
+        self.messages = _first_messages(errors)
+        self.errors = tuple(errors[: len(self.messages)])
+        pairs = zip(self.errors, self.messages, strict=True)
+        texts = list(dict.fromkeys(f"{error.path}: {message}" for error, message in pairs))
         listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         qualified = f"{kind}.{group}" if group else kind
         super().__init__(f'{qualified} "{name}" is invalid: {listed}')
         self.group = group
         self.kind = kind
         self.name = name
-        self.errors = tuple(errors)
 
 
-def _first_errors(errors: Sequence[FieldError]) -> Sequence[FieldError]:
+def _first_messages(errors: Sequence[FieldError]) -> Sequence[str]:
+    messages: list[str] = []
     characters = 0
-    for count, error in enumerate(errors):
-        characters += len(str(error))
-        if count + 1 >= MAX_ERRORS or characters > MAX_ERROR_CHARACTERS:
-            return errors[: count + 1]
-    return errors
+    for error in errors:
+        messages.append(error.message)
+        characters += len(str(error.path)) + len(messages[-1])
+        if len(messages) >= MAX_ERRORS or characters > MAX_ERROR_CHARACTERS:
+            break
+    return messages
 
 
 class BadObject(APIError):
@@ -232,6 +236,10 @@ class FieldConflicts(APIError):
 
 class PatchFailed(APIError):
     """A patch does not apply to the object; the message is for the log, not the client."""
+
+
+class PatchTestFailed(PatchFailed):
+    """The operation `test` of a JSON patch found another value."""
 
 
 class PatchTooLong(APIError):

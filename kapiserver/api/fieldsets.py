@@ -27,6 +27,8 @@ Step: TypeAlias = str
 SELF = "."
 _MAX_STEP_DEPTH = 100
 """Brackets in the value of one step, at most."""
+_MAX_DEPTH = 250
+_MAX_CACHED_TEXT = 4096
 END: Fields = {}
 """The node at which a path ends and no other path continues. Shared: never change it."""
 
@@ -114,9 +116,12 @@ def difference(left: Fields, right: Fields) -> Fields:
     result = {}
     for step, left_node in left.items():
         right_node = right.get(step)
-        node = left_node if right_node is None else _difference(left_node, right_node)
-        if node is not None:
-            result[step] = node
+        if right_node is None:
+            result[step] = left_node
+        elif left_node or (right_node and SELF not in right_node):
+            node = _difference(left_node, right_node)
+            if node is not None:
+                result[step] = node
     return result
 
 
@@ -235,8 +240,33 @@ def format_step(step: Step) -> str:
     return f"[{content}]"
 
 
-def validate(fields: Value, depth: int = 250) -> Fields:
-    """Check a set that a client sent and return it. Raises ValueError."""
+def validate(fields: Value, text: bytes | None) -> Fields:
+    """Check a set that a client sent and return it; `text` is its `text_of`. Raises ValueError."""
+    if text is None:
+        _validate(fields, _MAX_DEPTH)
+    else:
+        _validate_text(text)
+    checked: Fields = fields
+    return checked
+
+
+def text_of(fields: Value) -> bytes | None:
+    """Return the JSON of a set as the key of a cache; None if it is too long for one, or no JSON
+    that orjson writes."""
+    try:
+        text = orjson.dumps(fields)
+    except orjson.JSONEncodeError:
+        return None
+    return text if len(text) <= _MAX_CACHED_TEXT else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _validate_text(text: bytes) -> None:
+    """Raise ValueError if the JSON is no set. The same sets are checked at each write."""
+    _validate(orjson.loads(text), _MAX_DEPTH)
+
+
+def _validate(fields: Value, depth: int) -> None:
     if not isinstance(fields, dict):
         raise ValueError("a set of fields is an object")
     if not depth:
@@ -249,8 +279,7 @@ def validate(fields: Value, depth: int = 250) -> Fields:
         if not step.startswith("f:"):
             _check_step(step)
         if below != END:
-            validate(below, depth - 1)
-    return fields
+            _validate(below, depth - 1)
 
 
 def _check_step(step: Step) -> None:

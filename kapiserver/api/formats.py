@@ -69,8 +69,8 @@ def is_date(text: str) -> bool:
 
 def is_date_time(text: str) -> bool:
     """Check a timestamp of RFC 3339: `2006-01-02T15:04:05.000Z`."""
-    day, letter, rest = text.lower().partition("t")
-    match = _TIME.fullmatch(rest)
+    day, letter, time = text.lower().partition("t")
+    match = _TIME.fullmatch(time)
     if not letter or match is None or not is_date(day):
         return False
     return int(match[1]) <= 23 and int(match[2]) <= 59 and int(match[3]) <= 59
@@ -96,15 +96,15 @@ def _is_uri(text: str) -> bool:
     if not text or any(char < " " or char == "\x7f" for char in text):
         return False
     scheme = _SCHEME.match(text)
-    rest = text[scheme.end() :] if scheme else text
-    if not rest.startswith("/"):
-        return text == "*" or (scheme is not None and bool(rest))
-    if rest.startswith("//") and (scheme or not rest.startswith("///")):
-        host = re.split("[/?]", rest[2:], maxsplit=1)[0].rpartition("@")[2]
+    hierarchy = text[scheme.end() :] if scheme else text
+    if not hierarchy.startswith("/"):
+        return text == "*" or (scheme is not None and bool(hierarchy))
+    if hierarchy.startswith("//") and (scheme or not hierarchy.startswith("///")):
+        host = re.split("[/?]", hierarchy[2:], maxsplit=1)[0].rpartition("@")[2]
         port = host.rpartition(":")[2] if ":" in host and not host.endswith("]") else ""
         if set(' <>"\\^`{|}') & set(host) or not _DIGITS.issuperset(port):
             return False
-    path = rest.partition("?")[0]
+    path = hierarchy.partition("?")[0]
     return all(_HEX.issuperset(part[:2]) and len(part) > 1 for part in path.split("%")[1:])
 
 

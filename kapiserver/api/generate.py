@@ -13,8 +13,9 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from kapiserver.api.idl import (
     ProtoFile,
@@ -38,8 +39,7 @@ class TagError(Exception):
     """A tag changed or was reused; the message lists every such tag."""
 
 
-@dataclass(slots=True)
-class Tags:
+class Tags(Struct):
     """The tags of one message in a `.proto` file: field by number."""
 
     live: dict[int, str] = field(default_factory=dict)
@@ -81,9 +81,9 @@ def number_fields(source: str, before: dict[str, Tags]) -> str:
     lines = source.splitlines(keepends=True)
     for row, column, number in sorted(edits, reverse=True):
         line = lines[row - 1].encode()
-        rest = line[column:]
-        comma = b"" if rest.startswith(b")") else b", "
-        lines[row - 1] = (line[:column] + number.encode() + comma + rest).decode()
+        line_end = line[column:]
+        comma = b"" if line_end.startswith(b")") else b", "
+        lines[row - 1] = (line[:column] + number.encode() + comma + line_end).decode()
     return "".join(lines)
 
 
@@ -138,21 +138,21 @@ def generate(file: ProtoFile, before: str) -> str:
 
 def _tag_problems(numbers: dict[str, int], old: Tags) -> Iterator[str]:
     old_numbers = {name: number for number, name in old.live.items()}
-    used: dict[int, str] = {}
+    names_by_number: dict[int, str] = {}
     for name, number in numbers.items():
         if not number:
             yield f"{name} has no tag"
-        elif number in used:
-            yield f"{name} has the tag of {used[number]}: {number}"
+        elif number in names_by_number:
+            yield f"{name} has the tag of {names_by_number[number]}: {number}"
         elif name in old_numbers and old_numbers[name] != number:
             yield f"{name} had the tag {old_numbers[name]}, not {number}"
         elif name not in old_numbers and number in {**old.live, **old.reserved}:
             old_field = {**old.live, **old.reserved}[number]
             yield f"{name} takes the tag {number}, which {old_field} had"
-        used[number] = name
+        names_by_number[number] = name
 
 
-def generated() -> dict[Path, str]:
+def generated_files() -> dict[Path, str]:
     """Return the texts of all files, by path. Raises TagError."""
     texts = {}
     for file in proto_files(Scheme()):
@@ -189,17 +189,17 @@ def main() -> int:
     """Number new fields, then write all files. Returns 1 if a tag is broken."""
     # Must come first: the imports below read the new numbers.
     for path in _number_sources():
-        print(f"numbered {path.relative_to(ROOT)}")  # noqa: T201
+        print(f"numbered {path.relative_to(ROOT)}")  # noqa: T201 - a program
     try:
-        files = generated()
+        files = generated_files()
     except TagError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(error, file=sys.stderr)  # noqa: T201 - a program
         return 1
     for path, content in files.items():
         if not path.exists() or path.read_text() != content:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
-            print(f"wrote {path.relative_to(ROOT)}")  # noqa: T201
+            print(f"wrote {path.relative_to(ROOT)}")  # noqa: T201 - a program
     return 0
 
 

@@ -123,11 +123,11 @@ def _without_exponent(value: float) -> str:
         return text.removesuffix(".0")
     digits, _, exponent = text.partition("e")
     sign = "-" if digits.startswith("-") else ""
-    whole, _, fraction = digits.lstrip("-").partition(".")
+    integer, _, fraction = digits.lstrip("-").partition(".")
     shift = int(exponent)
     if shift < 0:
-        return f"{sign}0.{'0' * (-shift - len(whole))}{whole}{fraction}"
-    return f"{sign}{(whole + fraction).ljust(len(whole) + shift, '0')}"
+        return f"{sign}0.{'0' * (-shift - len(integer))}{integer}{fraction}"
+    return f"{sign}{(integer + fraction).ljust(len(integer) + shift, '0')}"
 
 
 def go_type(value: Value) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -63,6 +65,14 @@ class GroupVersionKind(NamedTuple):
         return f"{self.group}/{self.version}, Kind={self.kind}"
 
 
+class GroupVersionResource(NamedTuple):
+    """The group, version and plural name of a resource."""
+
+    group: str
+    version: str
+    resource: str
+
+
 CORE = GroupVersion("", "v1")
 """The core group's only version: pods, services, namespaces."""
 
@@ -94,8 +104,7 @@ def _preference(version: str) -> tuple[int, int, int, str]:
     return ((None, "beta", "alpha").index(stage), -int(major), -int(minor or 0), "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subresource:
+class Subresource(Struct, frozen=True, kw_only=True):
     """A path below an object: `status`, `scale`, `finalize`."""
 
     name: str
@@ -104,8 +113,7 @@ class Subresource:
     """The kind of its body; None if that is the resource's kind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deprecation:
+class Deprecation(Struct, frozen=True, kw_only=True):
     """A deprecated version of a resource; releases are the minors of 1.x.
 
     removed_in   0 if not announced
@@ -120,8 +128,7 @@ class Deprecation:
     warning: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class Resource(Struct, frozen=True, kw_only=True):
     """One resource of a group, in all versions that serve it."""
 
     group: str
@@ -226,8 +233,7 @@ def find_deprecation(resource: Resource, version: GroupVersion) -> Deprecation |
     return next(versions, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Struct, frozen=True, kw_only=True):
     """One API group: the package that declares it, and its served versions, the preferred one
     first.
 
@@ -242,7 +248,7 @@ class Group:
     versions: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
     """Versions with types whose objects are read and written, but never served."""
-    find_module: Callable[[str], ModuleType | None] | None = field(default=None, compare=False)
+    find_module: Callable[[str], ModuleType | None] | None = None
     """Returns a module of the group by its name in the package, or None if there is none, for a
     group whose modules are made at run time; None for a package below `kapiserver/api`."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kapiserver.api import quantity, runtime, scalar_types
 from kapiserver.api.builtin_kinds import group_module
@@ -48,8 +49,7 @@ Reserved = Mapping[str, Mapping[int, str]]
 """Tags that must not be reused, by message: the number and the field that had it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtoFile:
+class ProtoFile(Struct, frozen=True, kw_only=True):
     """One file: the messages of a package, by name."""
 
     package: str
@@ -257,6 +257,6 @@ def _set_type(descriptor: Any, shape: Any) -> None:
 
 def _json_name(name: str, *, upper: bool = False) -> str:
     # As protoc does: underscores are removed, and the letter after each becomes upper case.
-    head, *rest = name.split("_")
-    joined = head + "".join(part[:1].upper() + part[1:] for part in rest)
+    head, *parts = name.split("_")
+    joined = head + "".join(part[:1].upper() + part[1:] for part in parts)
     return joined[:1].upper() + joined[1:] if upper else joined

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from kapiserver.api.types import Tree, Type
+from kapiserver.api.types import Tree, Type, cached_in_type
 
 
 def reorder_keys(tree: Tree, type_: type[Type]) -> None:
@@ -33,6 +33,6 @@ def _order(type_: Any, names: tuple[str, ...]) -> tuple[str, ...] | None:
     return None if order == names else order
 
 
-@functools.cache
+@cached_in_type
 def _ranks(type_: type[Type]) -> dict[str, int]:
     return {flat.field.name: rank for rank, flat in enumerate(type_.flat_fields())}

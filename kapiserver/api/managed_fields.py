@@ -9,10 +9,14 @@ sigs.k8s.io/structured-merge-diff; the design is KEP-555.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api import fieldsets, structured_merge
 from kapiserver.api.accessors import metadata_of, uid_of
@@ -93,8 +97,7 @@ class Schemas(Protocol):
 # Tracking of writes.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldManager:
+class FieldManager(Struct, frozen=True, kw_only=True):
     """Tracks the writes to one kind in `version`, through `subresource` unless it is empty.
 
     ignored  fields that such writes do not change, whatever the client sends: the status for writes
@@ -146,7 +149,8 @@ class FieldManager:
                 node = self.schemas.node(owned.api_version)
             except NotRegistered:
                 continue
-            managers[manager] = owned.with_fields(reconcile(node, owned.fields))
+            if owned.text is None or not _text_fits(node, owned.text):
+                managers[manager] = owned.with_fields(reconcile(node, owned.fields))
         return managers
 
     def _updater(self, name: str) -> Manager:
@@ -158,15 +162,15 @@ class FieldManager:
         comparison = self._compare(before, after)
         all_changed = union(comparison.added, comparison.modified)
         changed_fields = difference(all_changed, _SERVER_FIELDS)
-        own = managers.get(manager)
+        previous = managers.get(manager)
         if (
-            own is not None
+            previous is not None
             and changed_fields
             and not comparison.removed
-            and intersection(own.fields, all_changed) == changed_fields
+            and intersection(previous.fields, all_changed) == changed_fields
         ):  # a manager that writes the same fields again: only the time changes
             managers = self._remove_ownership(before, after, comparison, managers, manager)
-            managers[manager] = own.with_time(now)
+            managers[manager] = previous.with_time(now)
             return managers
         managers = self._remove_ownership(before, after, comparison, managers, None)
         if changed_fields:
@@ -219,14 +223,16 @@ class FieldManager:
                 if computed is None:
                     continue  # the version no longer exists, so drop its managers
                 their_comparison = comparisons[owned.api_version] = computed
-            lost = intersection(
+            taken_over = intersection(
                 owned.fields, union(their_comparison.modified, their_comparison.added)
             )
-            if lost:
-                conflicts[manager] = lost
-            rest = difference(difference(owned.fields, lost), their_comparison.removed)
-            if rest:
-                remaining_managers[manager] = owned.with_fields(rest)
+            if taken_over:
+                conflicts[manager] = taken_over
+            remaining_fields = difference(
+                difference(owned.fields, taken_over), their_comparison.removed
+            )
+            if remaining_fields:
+                remaining_managers[manager] = owned.with_fields(remaining_fields)
         if conflicts and not force:
             raise conflict_error(conflicts)
         return remaining_managers
@@ -364,6 +370,13 @@ class FieldManager:
         return result if owner_version == version else self.schemas.convert(result, version)
 
 
+@functools.lru_cache(maxsize=1024)
+def _text_fits(node: Node, text: bytes) -> bool:
+    """Whether `reconcile` leaves the set in this JSON as it is."""
+    fields = orjson.loads(text)
+    return reconcile(node, fields) is fields
+
+
 def _decode_or_empty(entries: Sequence[Tree]) -> Managers:
     """Return the managers, or none if the entries are malformed."""
     try:
@@ -377,8 +390,8 @@ def _without_managed_fields(obj: Tree) -> Tree:
     metadata = metadata_of(obj)
     if "managedFields" not in metadata:
         return obj
-    rest = {name: value for name, value in metadata.items() if name != "managedFields"}
-    return {**obj, "metadata": rest}
+    other_fields = {name: value for name, value in metadata.items() if name != "managedFields"}
+    return {**obj, "metadata": other_fields}
 
 
 def object_description(config: Tree) -> str:
@@ -411,7 +424,7 @@ def _cap_updaters(managers: Managers) -> Managers:
         if bucket not in managers:
             managers[bucket] = replace(managers.pop(oldest), entry=None)
         fields = union(owned.fields, managers[bucket].fields)
-        managers[bucket] = replace(owned, fields=fields, entry=None)
+        managers[bucket] = replace(owned, fields=fields, entry=None, text=None)
         if manager != bucket:
             del managers[manager]
             excess -= 1

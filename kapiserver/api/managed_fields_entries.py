@@ -6,8 +6,10 @@ Knows no merging. Mirrors managedfields/internal/managedfields.go of k8s.io/apim
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api import fieldsets
 from kapiserver.api.accessors import metadata_of
@@ -40,22 +42,23 @@ class Manager(NamedTuple):
         return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionedSet:
+class VersionedSet(Struct, frozen=True, kw_only=True):
     """The fields of a manager, the version of these fields, and the time of their last change.
 
     entry  the entry that it was decoded from, if it is unchanged
+    text   `fieldsets.text_of` of the fields, if they are unchanged since they were decoded
     """
 
     fields: Fields
     api_version: str
     time: str | None = None
     entry: Tree | None = None
+    text: bytes | None = None
 
     def with_fields(self, fields: Fields) -> VersionedSet:
         """Return the same with other fields."""
-        same = fields is self.fields or fields == self.fields
-        return self if same else replace(self, fields=fields, entry=None)
+        is_equal = fields is self.fields or fields == self.fields
+        return self if is_equal else replace(self, fields=fields, entry=None, text=None)
 
     def with_time(self, time: str | None) -> VersionedSet:
         """Return the same with another time."""
@@ -89,8 +92,9 @@ def _read_entry(entry: Tree) -> tuple[Manager, VersionedSet]:
             if not kind
             else f'invalid fieldsType "{kind}" in managed fields entry'
         )
+    text = fieldsets.text_of(entry.get("fieldsV1") or {})
     try:
-        fields = fieldsets.validate(entry.get("fieldsV1") or {})
+        fields = fieldsets.validate(entry.get("fieldsV1") or {}, text)
     except ValueError as error:
         raise BadObject(f"error decoding set: {error}") from None
     manager = Manager(
@@ -99,8 +103,9 @@ def _read_entry(entry: Tree) -> tuple[Manager, VersionedSet]:
         "" if operation == APPLY else version,
         entry.get("subresource") or "",
     )
-    owned = VersionedSet(fields=fields, api_version=version, time=entry.get("time"), entry=entry)
-    return manager, owned
+    return manager, VersionedSet(
+        fields=fields, api_version=version, time=entry.get("time"), entry=entry, text=text
+    )
 
 
 def encode_managers(managers: Managers) -> list[Tree]:

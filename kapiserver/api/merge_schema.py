@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.scalar_types import (
     FieldsV1,
@@ -34,28 +35,27 @@ from kapiserver.api.types import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarNode:
+class ScalarNode(Struct, frozen=True):
     """A scalar; `untyped` allows any scalar."""
 
     kind: Literal["string", "numeric", "boolean", "untyped"]
 
 
 class MapNode:
-    """An object. `fields` are its named fields, `rest` is the node of all other keys, None if there
-    are none. An atomic object is owned and replaced as a whole."""
+    """An object. `fields` are its named fields, `element` is the node of all other keys, None if
+    there are none. An atomic object is owned and replaced as a whole."""
 
-    __slots__ = ("_fields", "atomic", "rest")
+    __slots__ = ("_fields", "atomic", "element")
 
     def __init__(
         self,
         fields: Callable[[], Mapping[str, Node]] = dict,
         *,
-        rest: Node | None = None,
+        element: Node | None = None,
         atomic: bool = False,
     ) -> None:
         self._fields: Callable[[], Mapping[str, Node]] | Mapping[str, Node] = fields
-        self.rest = rest
+        self.element = element
         self.atomic = atomic
 
     @property
@@ -69,11 +69,10 @@ class MapNode:
         """Return the node of the value under a key; None for an undeclared key."""
         fields = self._fields
         node = (self.fields if callable(fields) else fields).get(name)
-        return self.rest if node is None else node
+        return self.element if node is None else node
 
 
-@dataclass(frozen=True, slots=True)
-class ListNode:
+class ListNode(Struct, frozen=True):
     """A list: `atomic`, a `set` of scalars, or a `map` whose items are identified by `keys`.
     `defaults` are the values of keys that an item omits."""
 
@@ -88,8 +87,7 @@ class ListNode:
         return self.relation == "atomic"
 
 
-@dataclass(frozen=True, slots=True)
-class AnyNode:
+class AnyNode(Struct, frozen=True):
     """A value of unknown type, deduced from the value. Its lists are atomic; if `atomic`, so is all
     of it."""
 
@@ -105,9 +103,9 @@ STRING, NUMERIC, BOOLEAN, UNTYPED = (
     ScalarNode("untyped"),
 )
 ANY = AnyNode()
-ANY_MAP = MapNode(rest=ANY)
+ANY_MAP = MapNode(element=ANY)
 ATOMIC = AnyNode(atomic=True)
-_ATOMIC_MAP = MapNode(rest=ATOMIC, atomic=True)
+_ATOMIC_MAP = MapNode(element=ATOMIC, atomic=True)
 ANY_LIST = ListNode(ANY)
 
 _SCALARS: dict[str, Node] = {
@@ -185,8 +183,8 @@ def _node(shape: Shape, options: FieldOptions) -> Node:
                 return schema_of(message)
             return _struct(message, options.atomic)
         case MapOf(value):
-            rest = ListNode(_item(value.item)) if isinstance(value, ListOf) else _item(value)
-            return MapNode(rest=rest, atomic=bool(options.atomic))
+            element = ListNode(_item(value.item)) if isinstance(value, ListOf) else _item(value)
+            return MapNode(element=element, atomic=bool(options.atomic))
         case ListOf(item):
             return _list(item, options)
 

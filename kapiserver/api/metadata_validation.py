@@ -8,8 +8,9 @@ additions of pkg/apis/core.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
+
+from msgspec.structs import replace
 
 from kapiserver.api import names
 from kapiserver.api.accessors import finalizers_of, is_terminating

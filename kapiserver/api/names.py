@@ -38,8 +38,8 @@ EMPTY = "must be non-empty"
 
 
 def _regex_message(description: str, regex: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{description} (e.g. {shown}regex used for validation is '{regex}')"
+    examples_text = " or ".join(f"'{example}', " for example in examples)
+    return f"{description} (e.g. {examples_text}regex used for validation is '{regex}')"
 
 
 _NOT_LABEL = _regex_message(
@@ -49,7 +49,6 @@ _NOT_LABEL = _regex_message(
     "my-name",
     "123-abc",
 )
-_DOTS = "must not contain dots"
 _NOT_SUBDOMAIN = _regex_message(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "
     "or '.', and must start and end with an alphanumeric character",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from kapiserver.api.errors import BadObject, PatchFailed, PatchTooLong
+from kapiserver.api.errors import BadObject, PatchFailed, PatchTestFailed, PatchTooLong
 from kapiserver.api.go_format import json_type, quote
 from kapiserver.api.types import Tree, Value
 
@@ -53,7 +53,8 @@ def unknown_fields(operations: Sequence[Tree]) -> list[str]:
 
 
 def apply(target: Value, operations: Sequence[Tree]) -> Value:
-    """Return the target after all operations; the arguments do not change. Raises PatchFailed."""
+    """Return the target after all operations; the arguments do not change. Raises PatchFailed,
+    and PatchTestFailed if a `test` finds another value."""
     import jsonpatch  # loaded on first use
 
     library_errors = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException)
@@ -70,6 +71,8 @@ def apply(target: Value, operations: Sequence[Tree]) -> Value:
                     f"{copied}, exceeding the limit {MAX_COPIED_BYTES}"
                 )
             patched = jsonpatch.JsonPatch([adapted]).apply(patched, in_place=True)
+        except jsonpatch.JsonPatchTestFailed as error:
+            raise PatchTestFailed(str(error)) from None
         except library_errors as error:
             raise PatchFailed(str(error)) from None
         except (TypeError, ValueError, LookupError, RecursionError) as error:

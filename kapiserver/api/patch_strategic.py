@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.errors import BadObject, PatchFailed
 from kapiserver.api.go_format import go_type, go_value, json_type
@@ -52,8 +53,7 @@ def apply(target: Tree, patch: Tree, type_: type[Type]) -> Tree:
         raise PatchFailed("the patch is nested too deeply") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """How the value of a field is merged; lists without a `key` are replaced."""
 
     below: _Schema = None
@@ -285,8 +285,8 @@ def _all_objects(*lists: Sequence[Value]) -> bool:
     if list in kinds:
         raise PatchFailed("lists of lists are not supported")
     if len(kinds) > 1:
-        shown = " ".join(go_value(list(items)) for items in lists)
-        raise BadObject(f"list element types are not identical: [{shown}]")
+        lists_text = " ".join(go_value(list(items)) for items in lists)
+        raise BadObject(f"list element types are not identical: [{lists_text}]")
     return kinds == {dict}
 
 

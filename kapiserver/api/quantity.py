@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import ClassVar, Literal
+
+from msgspec import Struct
 
 from kapiserver.api.types import ScalarType, Tree, Value, field
 
@@ -42,8 +43,7 @@ _WRONG_NUMBER = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """`mantissa * 10**scale`, and its format."""
 
     mantissa: int
@@ -79,8 +79,7 @@ class Amount:
 _EXACT = Context(prec=_MAX_DIGITS, Emax=999_999_999_999, Emin=-999_999_999_999)
 
 
-@dataclass(frozen=True, slots=True)
-class _Suffix:
+class _Suffix(Struct, frozen=True):
     base: int
     exponent: int
     format: Format
@@ -107,9 +106,9 @@ def parse(text: str) -> Amount:
     match = _SCANNER.fullmatch(text)
     if match is None or not text:
         raise ValueError(_WRONG_FORM)
-    sign, whole, fraction = match[1], match[2] or "0", match[3] or ""
+    sign, integer, fraction = match[1], match[2] or "0", match[3] or ""
     suffix = _suffix(match[4])
-    digits = whole + fraction
+    digits = integer + fraction
     if len(digits) > _MAX_LENGTH or len(digits.strip("0")) > _MAX_DIGITS:
         raise ValueError(_WRONG_NUMBER)
     if len(digits) - 1 + suffix.exponent > _MAX_EXPONENT:
@@ -155,11 +154,11 @@ def _round_to_nano(value: int, scale: int, form: Format) -> Amount:
 
 def _binary_amount(value: int, places: int) -> Amount:
     exact = _round_to_nano(value, -places, "BinarySI")
-    whole = 10**-exact.scale
+    unit = 10**-exact.scale
     size = abs(exact.mantissa)
-    if size > _MAX_INT64 * whole:
+    if size > _MAX_INT64 * unit:
         return Amount(_MAX_INT64 if value > 0 else -_MAX_INT64, 0, "BinarySI")
-    form: Format = "DecimalSI" if 0 < size < whole else "BinarySI"
+    form: Format = "DecimalSI" if 0 < size < unit else "BinarySI"
     return Amount(exact.mantissa, exact.scale, form)
 
 
@@ -209,13 +208,13 @@ def _format(amount: Amount) -> str:
 
 def _format_binary(amount: Amount) -> str | None:
     # None if a binary suffix would need rounding, or if the value is too small for one.
-    whole, rest = divmod(amount.mantissa, 10**-amount.scale)
-    if rest or -1024 < whole < 1024:
+    integer, remainder = divmod(amount.mantissa, 10**-amount.scale)
+    if remainder or -1024 < integer < 1024:
         return None
     exponent = 0
-    while whole % 1024 == 0 and exponent < _MAX_BINARY_EXPONENT:
-        whole, exponent = whole // 1024, exponent + 10
-    return f"{whole}{_BINARY_SUFFIX[exponent]}"
+    while integer % 1024 == 0 and exponent < _MAX_BINARY_EXPONENT:
+        integer, exponent = integer // 1024, exponent + 10
+    return f"{integer}{_BINARY_SUFFIX[exponent]}"
 
 
 @functools.lru_cache(4096)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
@@ -39,8 +40,7 @@ class StatusError(Exception):
         self.reason = str(status.get("reason") or "")
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and its object."""
 
     type: str

@@ -106,18 +106,18 @@ def _quoted_byte(byte: int) -> str:
 
 def _parse_time(text: str, layout: str) -> datetime:
     # Element by element, because Go's error names the element that does not match.
-    rest, parts = text, []
+    remaining_text, parts = text, []
     for element, expression in _LAYOUTS[layout]:
-        match = expression.match(rest)
+        match = expression.match(remaining_text)
         if match is None:
             raise ValueError(
                 f"parsing time {_quoted(text)} as {_quoted(layout)}: "
-                f"cannot parse {_quoted(rest)} as {_quoted(element)}"
+                f"cannot parse {_quoted(remaining_text)} as {_quoted(element)}"
             )
         parts.append(match[0])
-        rest = rest[match.end() :]
-    if rest:
-        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(rest)}")
+        remaining_text = remaining_text[match.end() :]
+    if remaining_text:
+        raise ValueError(f"parsing time {_quoted(text)}: extra text: {_quoted(remaining_text)}")
     return _datetime(text, parts)
 
 
@@ -279,12 +279,12 @@ def _parse_duration(text: str) -> int:
         match = _DURATION_PART.match(text, position)
         if match is None or not (match[1] or match[2]):
             raise ValueError(invalid)
-        whole, fraction, unit = match[1], match[2] or "", match[3]
+        integer, fraction, unit = match[1], match[2] or "", match[3]
         if not unit:
             raise ValueError(f"time: missing unit in duration {_quoted(text)}")
         if unit not in _NANOS:
             raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
-        total += int(whole or "0") * _NANOS[unit]
+        total += int(integer or "0") * _NANOS[unit]
         total += int(fraction or "0") * _NANOS[unit] // 10 ** len(fraction)
         if total > _LONGEST - (sign > 0):
             raise ValueError(invalid)
@@ -293,13 +293,14 @@ def _parse_duration(text: str) -> int:
 
 
 def _decimal(nanos: int, unit: str) -> str:
-    whole, rest = divmod(nanos, _NANOS[unit])
+    integer, remainder = divmod(nanos, _NANOS[unit])
     digits = len(str(_NANOS[unit])) - 1
-    fraction = f"{rest:0{digits}}".rstrip("0") if digits else ""
-    return f"{whole}.{fraction}{unit}" if fraction else f"{whole}{unit}"
+    fraction = f"{remainder:0{digits}}".rstrip("0") if digits else ""
+    return f"{integer}.{fraction}{unit}" if fraction else f"{integer}{unit}"
 
 
-def _format_duration(nanos: int) -> str:
+def format_duration(nanos: int) -> str:
+    """Format nanoseconds as Go's time.Duration does, such as `1m0.5s`."""
     sign, nanos = ("-", -nanos) if nanos < 0 else ("", nanos)
     if nanos == 0:
         return "0s"
@@ -309,9 +310,9 @@ def _format_duration(nanos: int) -> str:
             (candidate for candidate in units if nanos >= _NANOS[candidate]), key=_NANOS.__getitem__
         )
         return sign + _decimal(nanos, unit)
-    minutes, rest = divmod(nanos, _NANOS["m"])
+    minutes, seconds_nanos = divmod(nanos, _NANOS["m"])
     hours, minutes = divmod(minutes, 60)
-    text = _decimal(rest, "s")
+    text = _decimal(seconds_nanos, "s")
     if hours or minutes:
         text = f"{minutes}m{text}"
     return f"{sign}{hours}h{text}" if hours else sign + text
@@ -319,7 +320,7 @@ def _format_duration(nanos: int) -> str:
 
 @functools.lru_cache(_CACHED)
 def _canonical_duration(text: str) -> str:
-    return _format_duration(_parse_duration(text))
+    return format_duration(_parse_duration(text))
 
 
 class Duration(ScalarType):
@@ -340,7 +341,7 @@ class Duration(ScalarType):
 
     @classmethod
     def from_message(cls, message: Tree) -> Value:
-        return _format_duration(message.get("duration", 0))
+        return format_duration(message.get("duration", 0))
 
 
 # --- numbers or names
@@ -397,8 +398,13 @@ def json_to_bytes(value: Value) -> str:
 
 def json_from_bytes(text: str) -> Value:
     """Return the value of JSON text in base64; None if it is empty. Raises ValueError."""
+    return json_value(base64.b64decode(text))
+
+
+def json_value(text: bytes) -> Value:
+    """Return the value of JSON text; None if it is empty. Raises ValueError."""
     try:
-        return orjson.loads(base64.b64decode(text)) if text else None
+        return orjson.loads(text) if text else None
     except orjson.JSONDecodeError as error:
         raise ValueError(f"raw bytes are not JSON: {error}") from None
 

@@ -9,8 +9,9 @@ runtime.Scheme of k8s.io/apimachinery, without the codecs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import kind_of
 from kapiserver.api.builtin_kinds import BuiltinKind, BuiltinKinds, BuiltinObjects
@@ -134,7 +135,7 @@ class Scheme:
         builtin = self._builtin.resource_of(kind)
         if builtin is not None:
             return builtin
-        raise NotRegistered(f"no matches for kind {kind.kind!r} in version {kind.group_version}")
+        raise NotRegistered(f'no matches for kind "{kind.kind}" in version "{kind.group_version}"')
 
     def storage_resource(self, resource: Resource) -> Resource:
         """Return the resource whose store has the objects: the same, except for kinds in two
@@ -160,10 +161,6 @@ class Scheme:
         """Return the extractor of the resource's selectable fields, for objects in the hub
         version."""
         return self.kind_info_of(resource).field_extractor
-
-    def hub_of(self, resource: Resource) -> GroupVersion:
-        """Return the version in which the objects of a resource are handled."""
-        return self.kind_info_of(resource).hub
 
     # Kinds of objects.
 
@@ -216,10 +213,9 @@ class Scheme:
         Returns the object itself if it is in that version. The result may share parts with the
         object: copy before changing it. Raises NotRegistered and ConversionFailed.
         """
-        kind = kind_of(obj)
-        if kind.group_version == version:
+        if obj.get("apiVersion") == str(version):
             return obj
-        return self.object_info(kind).convert(obj, version)
+        return self.object_info(kind_of(obj)).convert(obj, version)
 
     def columns(self, group: str, kind: str, version: str = "") -> Columns:
         """Return the table columns of a kind, for objects in the hub version.

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from kapiserver.api import names
 from kapiserver.api.errors import BadObject
 from kapiserver.api.go_format import quote
@@ -29,8 +31,7 @@ _MAX_LENGTH = 128 * 1024
 _ALWAYS_SELECTABLE = ("metadata.name", "metadata.namespace")
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """One requirement on a label; `values` are sorted and unique."""
 
     key: str
@@ -48,8 +49,7 @@ class Requirement:
         return f"{self.key}{sign}{self.values[0]}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldTerm:
+class FieldTerm(Struct, frozen=True):
     """One requirement on a field."""
 
     name: str
@@ -130,8 +130,7 @@ class Selection:
         return "&".join(text for text in (self.label_text, self.field_text) if text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hint:
+class _Hint(Struct, frozen=True):
     """A necessary condition on raw bytes: if the requirement (without negation) holds, then the
     bytes contain all texts of one of these groups."""
 
@@ -244,8 +243,7 @@ def _int64(text: str) -> int | None:
 # Tokens of a label selector: words, keywords and operators; "" ends it.
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     kind: Literal["word", "sign", "end"]
     text: str
 

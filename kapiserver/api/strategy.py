@@ -19,7 +19,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from kapiserver.api import names
-from kapiserver.api.accessors import copy_tree, finalizers_of, generation_of, metadata_of
+from kapiserver.api.accessors import (
+    copy_tree,
+    finalizers_of,
+    generation_of,
+    metadata_of,
+    next_generation,
+)
 from kapiserver.api.conversion import zero_tree
 from kapiserver.api.declarative_validation import NO_RULES, FieldRules
 from kapiserver.api.errors import FieldError
@@ -98,8 +104,8 @@ class Strategy:
         """Normalize a valid object, as the last step before it is stored."""
 
     def grace_period(self, obj: Tree, requested: int | None) -> int:
-        """Return the grace period of a deletion in seconds; `asked` is the client's, 0 deletes at
-        once."""
+        """Return the grace period of a deletion in seconds; `requested` is the client's. 0 deletes
+        at once."""
         return 0
 
     def deletion_refusal(self, name: str) -> str:
@@ -134,7 +140,7 @@ class GenerationStrategy(Strategy):
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         if new.get(self.content) != old.get(self.content):
-            metadata_of(new)["generation"] = generation_of(old) + 1
+            metadata_of(new)["generation"] = next_generation(generation_of(old))
 
 
 class SpecStrategy(Strategy):
@@ -156,7 +162,7 @@ class SpecStrategy(Strategy):
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         copy_field(new, old, "status")
         if self.tracks_generation and self.changes_generation(new, old):
-            metadata_of(new)["generation"] = generation_of(old) + 1
+            metadata_of(new)["generation"] = next_generation(generation_of(old))
 
     def changes_generation(self, new: Tree, old: Tree) -> bool:
         """Report whether an update begins a new generation."""

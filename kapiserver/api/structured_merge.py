@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.fieldsets import (
     END,
@@ -40,8 +41,7 @@ class _Absent:
 ABSENT: Final = _Absent()
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The differences between two values."""
 
     added: Fields
@@ -65,17 +65,17 @@ def compare(node: Node, old: Value, new: Value) -> Comparison:
 _Diff: TypeAlias = tuple[Fields | None, Fields | None, Fields | None]
 """The fields added, modified and removed at one node; None for no field."""
 
-_SAME: Final[_Diff] = (None, None, None)
+_UNCHANGED: Final[_Diff] = (None, None, None)
 _MODIFIED: Final[_Diff] = (None, END, None)
 
 
 def _compare(node: Node, old: Any, new: Any) -> _Diff:
     if old is new or (old is not ABSENT and new is not ABSENT and _equal(old, new)):
-        return _SAME
+        return _UNCHANGED
     if old is ABSENT:
-        return _all_fields(deduce(node, new), new), None, None
+        return _all_fields(node, new), None, None
     if new is ABSENT:
-        return None, None, _all_fields(deduce(node, old), old)
+        return None, None, _all_fields(node, old)
     before, after = deduce(node, old), deduce(node, new)
     if before is not after and old is not None and new is not None:
         return _all_fields(after, new), END, _all_fields(before, old)
@@ -105,15 +105,15 @@ def _compare_maps(node: MapNode, old: dict[str, Value], new: dict[str, Value]) -
         if old_value is new_value:
             continue
         if new_value is ABSENT:
-            child = deduce(node.child(name) or UNDECLARED, old_value)
+            child = node.child(name) or UNDECLARED
             removed[field_step(name)] = _all_fields(child, old_value)
         else:
             diff = _compare(node.child(name) or UNDECLARED, old_value, new_value)
-            if diff is not _SAME:
+            if diff is not _UNCHANGED:
                 _add_diff(field_step(name), diff, added, modified, removed)
     for name, new_value in new.items():
         if name not in old:
-            child = deduce(node.child(name) or UNDECLARED, new_value)
+            child = node.child(name) or UNDECLARED
             added[field_step(name)] = _all_fields(child, new_value)
     return added or None, modified or None, removed or None
 
@@ -140,7 +140,7 @@ def _compare_lists(node: ListNode, old: list[Value], new: list[Value]) -> _Diff:
         else:
             # Items that share a step are compared as an atomic list.
             diff = _compare(_ATOMIC_LIST, old_items or ABSENT, new_items or ABSENT)
-        if diff is not _SAME:
+        if diff is not _UNCHANGED:
             _add_diff(step, diff, added, modified, removed)
     return added or None, modified or None, removed or None
 
@@ -163,17 +163,17 @@ def _all_fields(node: Node, value: Value) -> Fields:
     """Return the fields of a value that was added or removed as a whole."""
     if node.__class__ is ScalarNode or not value:
         return END
+    node = deduce(node, value)
     fields: Fields = {SELF: END}
     if isinstance(node, MapNode) and not node.atomic:
         for name, nested in value.items():
-            fields[field_step(name)] = _all_fields(
-                deduce(node.child(name) or UNDECLARED, nested), nested
-            )
+            child = node.child(name) or UNDECLARED
+            is_leaf = child.__class__ is ScalarNode or not nested
+            fields["f:" + name] = END if is_leaf else _all_fields(child, nested)
         return fields
     if isinstance(node, ListNode) and not node.atomic:
         for step, items in _items_by_step(node, value).items():
-            item = items[0]
-            fields[step] = _all_fields(deduce(node.item, item), item) if len(items) == 1 else END
+            fields[step] = _all_fields(node.item, items[0]) if len(items) == 1 else END
         return fields
     return END
 
@@ -262,8 +262,8 @@ def _merge_list(node: ListNode, live: list[Value], config: list[Value]) -> list[
             right += 1
             if next_shared == step:
                 next_shared = next(shared, None)
-    same = len(merged) == len(live) and all(map(operator.is_, merged, live))
-    return live if same else merged
+    is_unchanged = len(merged) == len(live) and all(map(operator.is_, merged, live))
+    return live if is_unchanged else merged
 
 
 def _first_items(pairs: list[tuple[Step, Value]]) -> dict[Step, Any]:

@@ -88,13 +88,15 @@ def steps(node: ListNode, items: list[Value]) -> Iterator[tuple[Step, Value]]:
 
 def check(node: Node, value: Value, path: str = "") -> None:
     """Check that a value fits its schema and repeats no item. Raises SchemaMismatch."""
-    errors = list(_errors(node, value, path))
+    errors: list[str] = []
+    _check(node, value, path, errors)
     if errors:
         text = errors[0] if len(errors) == 1 else "\n".join(["errors:", *errors])
         raise SchemaMismatch(text)
 
 
-def _errors(node: Node, value: Value, path: str) -> Iterator[str]:
+def _check(node: Node, value: Value, path: str, errors: list[str]) -> None:
+    """Append the errors of a value."""
     node = deduce(node, value)
     if value is None:
         return
@@ -102,11 +104,11 @@ def _errors(node: Node, value: Value, path: str) -> Iterator[str]:
         case ScalarNode():
             fault = _scalar_error(node, value)
             if fault:
-                yield f"{path}: {fault}"
+                errors.append(f"{path}: {fault}")
         case MapNode():
-            yield from _map_errors(node, value, path)
+            _check_map(node, value, path, errors)
         case ListNode():
-            yield from _list_errors(node, value, path)
+            _check_list(node, value, path, errors)
 
 
 _SCALAR_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
@@ -114,6 +116,13 @@ _SCALAR_KINDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "numeric": ((int, float), "numeric (int or float)"),
     "boolean": (bool, "boolean"),
 }
+_SCALAR_TYPES: dict[str, frozenset[type]] = {
+    "string": frozenset((str,)),
+    "numeric": frozenset((int, float)),
+    "boolean": frozenset((bool,)),
+    "untyped": frozenset((str, int, float, bool)),
+}
+"""The types of valid values, by the kind of their node; subclasses need a closer look."""
 
 
 def _scalar_error(node: ScalarNode, value: Value) -> str:
@@ -123,10 +132,10 @@ def _scalar_error(node: ScalarNode, value: Value) -> str:
     is_valid = isinstance(value, python_type) and (
         node.kind == "boolean" or not isinstance(value, bool)
     )
-    return "" if is_valid else f"expected {name}, got {_shown(value)}"
+    return "" if is_valid else f"expected {name}, got {_format_value(value)}"
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     """Format a value as Go's %v does in these messages."""
     from kapiserver.api.go_format import go_value
 
@@ -135,21 +144,22 @@ def _shown(value: Value) -> str:
     return f"&value.valueUnstructured{{Value:{go_value(value)}}}"
 
 
-def _map_errors(node: MapNode, value: Value, path: str) -> Iterator[str]:
+def _check_map(node: MapNode, value: Value, path: str, errors: list[str]) -> None:
     if not isinstance(value, dict):
-        yield f"{path}: expected map, got {_shown(value)}"
+        errors.append(f"{path}: expected map, got {_format_value(value)}")
         return
+    fields, element = node.fields, node.element
     for name, nested in value.items():
-        child = node.child(name)
+        child = fields.get(name, element)
         if child is None:
-            yield f"{path}.{name}: field not declared in schema"
-        else:
-            yield from _errors(child, nested, f"{path}.{name}")
+            errors.append(f"{path}.{name}: field not declared in schema")
+        elif child.__class__ is not ScalarNode or type(nested) not in _SCALAR_TYPES[child.kind]:
+            _check(child, nested, f"{path}.{name}", errors)
 
 
-def _list_errors(node: ListNode, value: Value, path: str) -> Iterator[str]:
+def _check_list(node: ListNode, value: Value, path: str, errors: list[str]) -> None:
     if not isinstance(value, list):
-        yield f"{path}: expected list, got {_shown(value)}"
+        errors.append(f"{path}: expected list, got {_format_value(value)}")
         return
     seen_steps: set[Step] = set()
     for index, item in enumerate(value):
@@ -158,13 +168,13 @@ def _list_errors(node: ListNode, value: Value, path: str) -> Iterator[str]:
             try:
                 step = _item_step(node, item, index)
             except SchemaMismatch as error:
-                yield f"{path}: {error}"
+                errors.append(f"{path}: {error}")
                 continue
             item_path = path + format_step(step)
             if step in seen_steps:
-                yield f"{path}: duplicate entries for key {format_step(step)}"
+                errors.append(f"{path}: duplicate entries for key {format_step(step)}")
             seen_steps.add(step)
-        yield from _errors(node.item, item, item_path)
+        _check(node.item, item, item_path, errors)
 
 
 # Sets of fields.
@@ -203,7 +213,7 @@ def _checked_map_fields(node: MapNode, value: dict[str, Value]) -> Fields | None
     fields = node.fields
     for name, nested in value.items():
         declared = fields.get(name)
-        child = declared or node.rest
+        child = declared or node.element
         if child is None:
             raise _MISFIT
         inner = _checked_fields(child, nested)
@@ -250,7 +260,7 @@ def _map_fields(node: MapNode, value: Value) -> Fields | None:
     result = {}
     for name, nested in value.items():
         declared = node.fields.get(name)
-        child = declared or node.rest
+        child = declared or node.element
         inner = None if child is None else _fields(child, nested)
         if nested is None or nested == {} or declared is None:
             inner = _as_member(inner)

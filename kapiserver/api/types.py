@@ -34,15 +34,16 @@ This module knows no wire format, no group and no kind. Mirrors the struct tags 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import types
 import typing
 from collections import ChainMap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NewType, TypeAlias
+from typing import Any, ClassVar, NewType, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 Value: TypeAlias = Any
 """One JSON-shaped value."""
@@ -54,8 +55,7 @@ int64 = NewType("int64", int)
 double = NewType("double", float)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldOptions:
+class FieldOptions(Struct, frozen=True, kw_only=True):
     """The arguments of `field(...)`; see there."""
 
     number: int
@@ -142,11 +142,13 @@ def field(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOverride:
+class FieldOverride(Struct, frozen=True):
     """A change to a field that a base class declares; None removes the field."""
 
     options: dict[str, Any] | None
+
+
+_Result = TypeVar("_Result")
 
 
 def override_field(**options: Any) -> Any:
@@ -172,7 +174,11 @@ class Type:
     package: ClassVar[str] = ""
     """The IDL package, if it is not that of the module."""
 
+    _results: ClassVar[dict[Any, Any]] = {}
+    """What functions with `cached_in_type` returned for this type."""
+
     def __init_subclass__(cls) -> None:
+        cls._results = {}
         base = cls.__mro__[1]
         if cls.__doc__ is None and base.__module__ != __name__:
             cls.__doc__ = base.__doc__
@@ -186,14 +192,24 @@ class Type:
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
         """Return the declared fields, embedded structs as one field."""
-        key: Any = cls
-        return _fields(key)
+        return _fields(cls)
 
     @classmethod
     def flat_fields(cls) -> tuple[FlatField, ...]:
         """Return the fields in the key order of the JSON, those of embedded structs included."""
-        key: Any = cls
-        return _flat_fields(key)
+        return _flat_fields(cls)
+
+
+def cached_in_type(create: Callable[[type[Type]], _Result]) -> Callable[[type[Type]], _Result]:
+    """Cache the result of a function for each type in the type, so that a custom kind that is
+    deleted is freed with it."""
+
+    def cached(type_: type[Type]) -> Any:
+        if create not in type_._results:
+            type_._results[create] = create(type_)
+        return type_._results[create]
+
+    return cached
 
 
 def description(type_: type[Type]) -> str:
@@ -266,29 +282,25 @@ class Kind(Type):
     stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """A string, bool, int32, int64, double, bytes (base64 in the tree) or any (free JSON)."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """A nested Type, including ScalarType and Kind."""
 
     type: type[Type]
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(Struct, frozen=True):
     """A repeated field."""
 
     item: Scalar | Message
 
 
-@dataclass(frozen=True, slots=True)
-class MapOf:
+class MapOf(Struct, frozen=True):
     """A map with string keys."""
 
     value: Scalar | Message | ListOf
@@ -299,8 +311,7 @@ Shape: TypeAlias = Scalar | Message | ListOf | MapOf
 STRING = Scalar("string")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(Struct, frozen=True, kw_only=True):
     """A declared field with its annotation parsed.
 
     `number` is None for fields that are not on the wire: kind, apiVersion, fields of types without
@@ -316,8 +327,7 @@ class Field:
     options: FieldOptions
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlatField:
+class FlatField(Struct, frozen=True, kw_only=True):
     """A field as JSON shows it, with the embedded structs that contain it, outermost first."""
 
     embedded_in: tuple[Field, ...]
@@ -364,7 +374,7 @@ def _shape(annotation: Any) -> Shape:
 def annotation(field: Field) -> object:
     """Return the annotation that declares a field of the same shape."""
     python_type: object = _annotation(field.shape)
-    return typing.Optional[python_type] if field.pointer else python_type  # noqa: UP045
+    return typing.Optional[python_type] if field.pointer else python_type  # noqa: UP045 - `|` needs a type
 
 
 def _annotation(shape: Shape) -> Any:
@@ -377,8 +387,8 @@ def _annotation(shape: Shape) -> Any:
     return next(python for python, scalar in _SCALARS.items() if scalar == shape)
 
 
-@functools.cache
-def _fields(cls: Any) -> tuple[Field, ...]:
+@cached_in_type
+def _fields(cls: type[Type]) -> tuple[Field, ...]:
     declared: _Declared = {}
     for base in reversed(cls.__mro__):
         for attribute, value in vars(base).items():
@@ -448,8 +458,8 @@ def _read_annotation(cls: type[Type], owner: type[Type], attribute: str) -> tupl
         raise TypeError(f"{owner.__name__}.{attribute}: {error}") from None
 
 
-@functools.cache
-def _flat_fields(cls: Any) -> tuple[FlatField, ...]:
+@cached_in_type
+def _flat_fields(cls: type[Type]) -> tuple[FlatField, ...]:
     flat: list[FlatField] = []
     for declared in _fields(cls):
         if not declared.options.inline:

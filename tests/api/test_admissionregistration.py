@@ -35,11 +35,12 @@ POLICY = _object(
     },
     status={},
 )
+PATCH = "[JSONPatch{op: 'remove', path: '/spec'}]"
 CHANGING = _object(
     "MutatingAdmissionPolicy",
     spec={
         "matchConstraints": {"resourceRules": [RULE]},
-        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": PATCH}}],
         "reinvocationPolicy": "Never",
     },
 )
@@ -53,10 +54,11 @@ EVERY_DELETION = {
     "objectSelector": {},
     "resourceRules": [{**RULE, "operations": ["DELETE"]}],
 }
-V, P, B = (
+V, P, B, M = (
     "validatingwebhookconfigurations",
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
+    "mutatingadmissionpolicies",
 )
 
 NEW = [
@@ -128,7 +130,7 @@ NEW = [
         'spec.paramKind.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'
     ]),
     (P, POLICY, "spec/variables", [{"name": "in", "expression": "1"}], [
-        'spec.variables[0].name: Invalid value: "in": must be a valid CEL identifier'
+        'spec.variables[0].name: Invalid value: "in": name is not a valid CEL identifier'
     ]),
     ("mutatingadmissionpolicies", CHANGING, "", GONE, []),
     ("mutatingadmissionpolicies", CHANGING, "spec/mutations", [], [
@@ -194,6 +196,45 @@ NEW = [
         'spec.auditAnnotations[0].valueExpression: Invalid value: "1": must evaluate to one of '
         "[string null_type] but got int"
     ]),
+    (P, POLICY, "spec/validations/0/expression", "object.spec.paused", [
+        'spec.validations[0].expression: Invalid value: "object.spec.paused": must evaluate to '
+        "bool but got dyn"
+    ]),
+    (P, POLICY, "spec/validations/0/expression", "request.nope == 1", [
+        'spec.validations[0].expression: Invalid value: "request.nope == 1": compilation failed: '
+        "ERROR: <input>:1:8: undefined field 'nope'\n | request.nope == 1\n | .......^"
+    ]),
+    (P, POLICY, "spec/validations/0", {
+        "expression": "authorizer.requestResource.check('x').allowed()",
+        "messageExpression": "authorizer.path('/').check('get').reason()",
+    }, [
+        "spec.validations[0].messageExpression: Invalid value: \"authorizer.path('/').check('get')."
+        "reason()\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'authorizer' "
+        "(in container '')\n | authorizer.path('/').check('get').reason()\n | ^"
+    ]),
+    (P, POLICY, "spec/validations/0/expression", "Object{} == Object{}", [
+        'spec.validations[0].expression: Invalid value: "Object{} == Object{}": compilation failed:'
+        " ERROR: <input>:1:7: undeclared reference to 'Object' (in container '')\n | Object{} == "
+        "Object{}\n | ......^\nERROR: <input>:1:19: undeclared reference to 'Object' (in container "
+        "'')\n | Object{} == Object{}\n | ..................^"
+    ]),
+    (M, CHANGING, "spec/mutations", [
+        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+        for expression in ("Object{}", "object.a ? Object{} : Object{spec: Object.spec{}}")
+    ], []),
+    (M, CHANGING, "spec/mutations/0/jsonPatch", {
+        "expression": "has(object.spec) ? [] : [JSONPatch{op: 'add', path: '/a', value: 1}]"
+    }, []),
+    (M, CHANGING, "spec/mutations/0/jsonPatch", {"expression": "Object{}"}, [
+        'spec.mutations[0].jsonPatch.expression: Invalid value: "Object{}": must evaluate to '
+        "list(JSONPatch) but got Object"
+    ]),
+    (M, CHANGING, "spec/mutations", [
+        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "{'a': 1}"}}
+    ], [
+        "spec.mutations[0].applyConfiguration.expression: Invalid value: \"{'a': 1}\": must "
+        "evaluate to Object but got map(string, int)"
+    ]),
     (V, VALIDATING, "webhooks/0/rules/0/resources", ["pods", "*"], []),
     (B, BINDING, "spec/matchResources", EVERY_DELETION, []),
     (B, BINDING, "spec/paramRef", {"name": "a", "parameterNotFoundAction": "Odd"}, [
@@ -244,6 +285,19 @@ def test_unchanged_match_conditions():
     new = changed(old, "spec/failurePolicy", "Ignore")
     assert strategy(P).validate_update(new, old) == []
     assert len(strategy(P).validate_update(new, POLICY)) == 1
+
+
+def test_stored_expressions():
+    """An update may keep expressions that do not compile, unless variables or parameters change."""
+    for name, base, path in (
+        (P, POLICY, "spec/validations/0/expression"),
+        (M, CHANGING, "spec/mutations/0/jsonPatch/expression"),
+    ):
+        old = changed(base, path, "nothing")
+        new = changed(old, "spec/failurePolicy", "Ignore")
+        assert strategy(name).validate_update(new, old) == []
+        variable = changed(new, "spec/variables", [{"name": "a", "expression": "1"}])
+        assert len(strategy(name).validate_update(variable, old)) == 1
 
 
 def test_defaults():

@@ -129,17 +129,17 @@ def test_changed_nodes(old, path, value, messages):
 def test_kubelet_configuration():
     """Dynamic kubelet configuration is dropped from new nodes and kept on old ones."""
     nodes, source = strategy("nodes"), {"configMap": {"name": "c"}}
-    had = changed(changed(NODE, "spec/configSource", source), "status/config", {"error": "e"})
-    new = changed(had)
+    node = changed(changed(NODE, "spec/configSource", source), "status/config", {"error": "e"})
+    new = changed(node)
     nodes.prepare_for_create(new)
     assert new == NODE
-    new = changed(had)
+    new = changed(node)
     nodes.prepare_for_update(new, NODE)
     assert new["spec"] == {}
-    new = changed(had)
-    nodes.prepare_for_update(new, had)
+    new = changed(node)
+    nodes.prepare_for_update(new, node)
     assert new["spec"] == {"configSource": source}
-    new = changed(had)
+    new = changed(node)
     strategy("nodes/status").prepare_for_update(new, NODE)
     assert "config" not in new["status"]
 

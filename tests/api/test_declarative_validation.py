@@ -176,13 +176,13 @@ CONTROLLER = {
 def test_replication_controllers():
     """Declarative errors come after all others and replace duplicates; unchanged invalid numbers
     are reported by the handwritten rules."""
-    none = "spec.selector: Required value"
+    missing_selector = "spec.selector: Required value"
     count = f"spec.replicas: Invalid value: -1: {NEGATIVE}"
     seconds = f"spec.minReadySeconds: Invalid value: -2: {NEGATIVE}"
-    assert write_errors("replicationcontrollers", CONTROLLER) == [none, count, seconds]
-    same = write_errors("replicationcontrollers", CONTROLLER, CONTROLLER)
-    assert same == [seconds, none, count] * 2
+    assert write_errors("replicationcontrollers", CONTROLLER) == [missing_selector, count, seconds]
+    unchanged_errors = write_errors("replicationcontrollers", CONTROLLER, CONTROLLER)
+    assert unchanged_errors == [seconds, missing_selector, count] * 2
     before = {**CONTROLLER, "spec": {**CONTROLLER["spec"], "replicas": 1}}
     assert write_errors("replicationcontrollers", CONTROLLER, before) == [
-        seconds, none, seconds, none, count
+        seconds, missing_selector, seconds, missing_selector, count
     ]  # fmt: skip

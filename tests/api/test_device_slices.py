@@ -6,13 +6,13 @@ from tests.api.test_devices import RULE, SLICE
 from tests.objects import changed, strategy, write_errors
 
 AT = "spec.devices[0]"
-HERE = "spec/devices/0"
+DEVICE = "spec/devices/0"
 
 
 def _policy(value="10", *, shared=True, **policy):
     capacity = {"m": {"value": value, "requestPolicy": policy}}
-    obj = changed(SLICE, f"{HERE}/capacity", capacity)
-    return changed(obj, f"{HERE}/allowMultipleAllocations", True) if shared else obj
+    obj = changed(SLICE, f"{DEVICE}/capacity", capacity)
+    return changed(obj, f"{DEVICE}/allowMultipleAllocations", True) if shared else obj
 
 
 POLICIES = [
@@ -96,10 +96,10 @@ def test_request_policies(obj, messages):
 
 COUNTERS = {"memory": {"value": "1Gi"}}
 VALID = [
-    (f"{HERE}/attributes", {"a.example.com/b": {"int": 0}, "c": {"bool": False}}),
-    (f"{HERE}/attributes/a", {"version": "1.2.3-rc.1+build"}),
-    (f"{HERE}/consumesCounters", [{"counterSet": "c", "counters": COUNTERS}]),
-    (f"{HERE}/taints", [{"key": "a/b", "value": "c", "effect": "None"}]),
+    (f"{DEVICE}/attributes", {"a.example.com/b": {"int": 0}, "c": {"bool": False}}),
+    (f"{DEVICE}/attributes/a", {"version": "1.2.3-rc.1+build"}),
+    (f"{DEVICE}/consumesCounters", [{"counterSet": "c", "counters": COUNTERS}]),
+    (f"{DEVICE}/taints", [{"key": "a/b", "value": "c", "effect": "None"}]),
     ("spec/devices", [{"name": f"d{i}"} for i in range(128)]),
     ("spec/pool/name", "a.b/c"),
 ]
@@ -157,59 +157,59 @@ BROKEN = [
                       for i in range(65)], [
         "spec.devices: Too many: 65: must have at most 64 items",
     ]),
-    (f"{HERE}/attributes", {f"a{i}": {"int": 1} for i in range(32)}, [
+    (f"{DEVICE}/attributes", {f"a{i}": {"int": 1} for i in range(32)}, [
         f"{AT}: Invalid value: 33: the total number of attributes and capacities must not exceed "
         "32",
     ]),
-    (f"{HERE}/attributes", {"": {"int": 1}, "a b": {"int": 1}}, [
+    (f"{DEVICE}/attributes", {"": {"int": 1}, "a b": {"int": 1}}, [
         f'{AT}.attributes: Invalid value: "{name}": a valid C identifier must start with '
         "alphabetic character or '_', followed by a string of alphanumeric characters or '_' "
         "(e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is "
         "'[A-Za-z_][A-Za-z0-9_]*')"
         for name in ("", "a b")
     ]),
-    (f"{HERE}/attributes", {"/a": {"int": 1}, "b/": {"int": 1}, "c/d/e": {"int": 1}}, [
+    (f"{DEVICE}/attributes", {"/a": {"int": 1}, "b/": {"int": 1}, "c/d/e": {"int": 1}}, [
         f'{AT}.attributes: Invalid value: "": the domain must not be empty',
         f'{AT}.attributes: Invalid value: "": the name must not be empty',
         f'{AT}.attributes: Invalid value: "c/d/e": must not contain more than one slash',
     ]),
-    (f"{HERE}/attributes/a", {"int": 1, "string": "x"}, [
+    (f"{DEVICE}/attributes/a", {"int": 1, "string": "x"}, [
         f'{AT}.attributes[a]: Invalid value: "{{int, string}}": must specify exactly one of: '
         f"{ONE_VALUE}",
     ]),
-    (f"{HERE}/attributes/a", {"string": "x" * 65}, [
+    (f"{DEVICE}/attributes/a", {"string": "x" * 65}, [
         f"{AT}.attributes[a].string: Too long: may not be more than 64 bytes",
     ]),
-    (f"{HERE}/capacity", {"a-b": {"value": "1"}}, [
+    (f"{DEVICE}/capacity", {"a-b": {"value": "1"}}, [
         f'{AT}.capacity: Invalid value: "a-b": a valid C identifier must start with alphabetic '
         "character or '_', followed by a string of alphanumeric characters or '_' (e.g. "
         "'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is "
         "'[A-Za-z_][A-Za-z0-9_]*')",
     ]),
-    (f"{HERE}/taints", [{"key": "a", "effect": ""}], [f"{AT}.taints[0].effect: Required value"]),
-    (f"{HERE}/taints", [{"key": "a", "effect": "None"}] * 17, [
+    (f"{DEVICE}/taints", [{"key": "a", "effect": ""}], [f"{AT}.taints[0].effect: Required value"]),
+    (f"{DEVICE}/taints", [{"key": "a", "effect": "None"}] * 17, [
         f"{AT}.taints: Too many: 17: must have at most 16 items",
     ]),
-    (f"{HERE}/consumesCounters", [{"counterSet": "", "counters": {}}], [
+    (f"{DEVICE}/consumesCounters", [{"counterSet": "", "counters": {}}], [
         f"{AT}.consumesCounters[0].counterSet: Required value",
         f"{AT}.consumesCounters[0].counters: Required value",
     ]),
-    (f"{HERE}/consumesCounters", [{"counterSet": "c", "counters": COUNTERS}] * 2, [
+    (f"{DEVICE}/consumesCounters", [{"counterSet": "c", "counters": COUNTERS}] * 2, [
         f'{AT}.consumesCounters[1]: Duplicate value: {{"counterSet":"c","counters":{{"memory":'
         '{"value":"1Gi"}}}',
     ]),
-    (f"{HERE}/consumesCounters",
+    (f"{DEVICE}/consumesCounters",
      [{"counterSet": f"c{i}", "counters": COUNTERS} for i in range(3)], [
         f"{AT}.consumesCounters: Too many: 3: must have at most 2 items",
     ]),
-    (f"{HERE}/consumesCounters",
+    (f"{DEVICE}/consumesCounters",
      [{"counterSet": "c", "counters": {f"m{i}": {"value": "1"} for i in range(33)}}], [
         f"{AT}.consumesCounters[0].counters: Too many: 33: must have at most 32 items",
     ]),
-    (f"{HERE}/consumesCounters", [{"counterSet": "c", "counters": {"a.b": {"value": "1"}}}], [
+    (f"{DEVICE}/consumesCounters", [{"counterSet": "c", "counters": {"a.b": {"value": "1"}}}], [
         f'{AT}.consumesCounters[0].counters: Invalid value: "a.b": must not contain dots',
     ]),
-    (f"{HERE}/bindingFailureConditions", ["a", "a"], [
+    (f"{DEVICE}/bindingFailureConditions", ["a", "a"], [
         f'{AT}.bindingFailureConditions[1]: Duplicate value: "a"',
         f"{AT}.bindingConditions: Invalid value: null: bindingConditions are required to use "
         "bindingFailureConditions",
@@ -244,7 +244,7 @@ def test_nodes_of_devices(name, value, messages):
         "required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
     )
     expected = [*messages, required] if messages else []
-    result = write_errors("resourceslices", changed(EACH, f"{HERE}/{name}", value))
+    result = write_errors("resourceslices", changed(EACH, f"{DEVICE}/{name}", value))
     assert result == expected
     assert write_errors("resourceslices", EACH) == [required]
 
@@ -253,8 +253,8 @@ def test_unchanged_devices():
     """Unchanged capacities and taints of a device are not validated again, even if its position
     changes."""
     old = _policy(shared=False)
-    old = changed(old, f"{HERE}/taints", [{"key": "a", "effect": "Odd"}])
-    old = changed(old, f"{HERE}/attributes/a", {})
+    old = changed(old, f"{DEVICE}/taints", [{"key": "a", "effect": "Odd"}])
+    old = changed(old, f"{DEVICE}/attributes/a", {})
     assert len(write_errors("resourceslices", old)) == 3
     new = changed(old, "spec/devices", [{"name": "e"}, *old["spec"]["devices"]])
     assert write_errors("resourceslices", new, old) == []
@@ -275,8 +275,8 @@ def test_disabled_features():
     """Fields of disabled features are dropped."""
     new = changed(SLICE, "spec/skipNodeOperations", ["*"])
     new = changed(new, "spec/partitionTypeAttribute", "a/b")
-    new = changed(new, f"{HERE}/nodeAllocatableResources", {"cpu": {}})
-    new = changed(new, f"{HERE}/attributes/a/ints", [1])
+    new = changed(new, f"{DEVICE}/nodeAllocatableResources", {"cpu": {}})
+    new = changed(new, f"{DEVICE}/attributes/a/ints", [1])
     strategy("resourceslices").prepare_for_create(new)
     assert new["spec"] == SLICE["spec"]
     assert new["metadata"]["generation"] == 1

@@ -123,11 +123,14 @@ def test_declared_rules():
     ports = [{"name": "_", "protocol": "TCP"}]
     bad = {**defaulted(SLICE), "addressType": "", "endpoints": [{"addresses": []}], "ports": ports}
     name = f'ports[0].name: Invalid value: "_": {LABEL}'
-    kind, none = "addressType: Required value", "endpoints[0].addresses: Required value"
-    assert write_errors("endpointslices", bad) == [name, kind, none]
+    kind, missing_addresses = (
+        "addressType: Required value",
+        "endpoints[0].addresses: Required value",
+    )
+    assert write_errors("endpointslices", bad) == [name, kind, missing_addresses]
     assert write_errors("endpointslices", bad, bad) == [kind, name]
     assert write_errors("endpointslices", bad, defaulted(SLICE)) == [
-        name, "addressType: Invalid value: null: field is immutable", kind, none,
+        name, "addressType: Invalid value: null: field is immutable", kind, missing_addresses,
     ]  # fmt: skip
 
 

@@ -71,7 +71,8 @@ def test_without(left: frozenset[Path], right: frozenset[Path]) -> None:
 def test_validation(paths: frozenset[Path]) -> None:
     """Validating and sorting a set does not change it."""
     tree = _tree(paths)
-    assert fieldsets.sort_steps(fieldsets.validate(tree)) == tree
+    for text in (fieldsets.text_of(tree), None):
+        assert fieldsets.sort_steps(fieldsets.validate(tree, text)) == tree
 
 
 def test_order() -> None:
@@ -129,8 +130,9 @@ def test_formatted_paths() -> None:
 )
 def test_malformed_sets(bad: Any) -> None:
     """A malformed set of fields is refused."""
-    with pytest.raises(ValueError, match=r"."):
-        fieldsets.validate(bad)
+    for text in (fieldsets.text_of(bad), None):
+        with pytest.raises(ValueError, match=r"."):
+            fieldsets.validate(bad, text)
 
 
 def test_depth() -> None:
@@ -139,4 +141,4 @@ def test_depth() -> None:
     for _ in range(300):
         deep = {"f:a": deep}
     with pytest.raises(ValueError, match="too deep"):
-        fieldsets.validate(deep)
+        fieldsets.validate(deep, fieldsets.text_of(deep))

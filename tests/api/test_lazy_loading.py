@@ -12,7 +12,7 @@ UNUSED = "this"
 
 
 def import_unused() -> int:
-    import this  # noqa: F401
+    import this  # noqa: F401 - any module not imported yet
 
     return threading.get_ident()
 
@@ -33,7 +33,7 @@ def test_import_is_refused() -> None:
 
 
 def test_compilation_is_refused() -> None:
-    """What calls `before_loading` raises in this work only."""
+    """`before_loading` raises within `run_if_loaded` only."""
     with pytest.raises(NotLoaded):
         run_if_loaded(before_loading)
     before_loading()

@@ -158,8 +158,10 @@ def test_lists_merge_by_key() -> None:
     assert [container["name"] for container in containers] == ["proxy", "nginx"]
     assert containers[1]["image"] == "nginx:1"
     assert [container["name"] for container in containers[1]["env"]] == ["B", "A", "C"]
-    mine = obj.owned()[("me", "Apply")]["f:spec"]["f:template"]["f:spec"]["f:containers"]
-    ports = mine['k:{"name":"nginx"}']["f:ports"]
+    owned_containers = obj.owned()[("me", "Apply")]["f:spec"]["f:template"]["f:spec"][
+        "f:containers"
+    ]
+    ports = owned_containers['k:{"name":"nginx"}']["f:ports"]
     assert list(ports) == [
         'k:{"containerPort":80,"protocol":"TCP"}',
         'k:{"containerPort":443,"protocol":"TCP"}',
@@ -332,15 +334,15 @@ def test_apply_is_idempotent(first: Tree, second: Tree) -> None:
     obj = OwnedObject("v1", "Pod")
     obj.apply(first, "me")
     obj.apply(second, "you", force=True)
-    once = copy.deepcopy(obj.tree)
+    first_tree = copy.deepcopy(obj.tree)
     obj.apply(second, "you", force=True, now=LATER)
-    assert obj.tree == once
+    assert obj.tree == first_tree
 
 
-_MINE, _YOURS = st.sampled_from(["a", "b"]), st.sampled_from(["c", "d"])
+_FIRST_NAMES, _SECOND_NAMES = st.sampled_from(["a", "b"]), st.sampled_from(["c", "d"])
 
 
-@given(_pods(_MINE), _pods(_YOURS))
+@given(_pods(_FIRST_NAMES), _pods(_SECOND_NAMES))
 @settings(max_examples=150)
 def test_disjoint_managers_never_conflict(first: Tree, second: Tree) -> None:
     """Managers of disjoint fields have no conflicts."""
@@ -353,7 +355,7 @@ def test_disjoint_managers_never_conflict(first: Tree, second: Tree) -> None:
     )
 
 
-@given(_pods(_MINE), _pods(_YOURS))
+@given(_pods(_FIRST_NAMES), _pods(_SECOND_NAMES))
 @settings(max_examples=150)
 def test_applying_nothing_keeps_other_fields(first: Tree, second: Tree) -> None:
     """When a manager applies nothing any more, the fields of the others remain."""
@@ -363,9 +365,9 @@ def test_applying_nothing_keeps_other_fields(first: Tree, second: Tree) -> None:
     owned = OwnedObject("v1", "Pod")
     owned.apply(first, "me")
     owned.apply(second, "you")
-    nothing = {part: copy.deepcopy(second[part]) for part in ("apiVersion", "kind")}
-    nothing["metadata"] = {"name": "x", "namespace": "default"}
-    owned.apply(nothing, "you")
+    empty_config = {part: copy.deepcopy(second[part]) for part in ("apiVersion", "kind")}
+    empty_config["metadata"] = {"name": "x", "namespace": "default"}
+    owned.apply(empty_config, "you")
     assert owned.plain() == alone.plain()
     assert owned.owned() == alone.owned()
 

@@ -13,7 +13,7 @@ from tests.api.test_columns import cells
 from tests.objects import GONE, changed, defaulted, strategy, texts
 
 KEY = ec.generate_private_key(ec.SECP256R1())
-NOBODY = x509.Name([])
+EMPTY_NAME = x509.Name([])
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SMALL = rsa.generate_private_key(65537, 2048)
 
@@ -23,7 +23,7 @@ def _text(content):
 
 
 def _stub(key):
-    request = x509.CertificateSigningRequestBuilder().subject_name(NOBODY)
+    request = x509.CertificateSigningRequestBuilder().subject_name(EMPTY_NAME)
     algorithm = None if isinstance(key, ed25519.Ed25519PrivateKey) else hashes.SHA256()
     return request.sign(key, algorithm).public_bytes(Encoding.DER)
 
@@ -34,8 +34,8 @@ def _pkix(key):
 
 def _leaf(key=KEY, *, hours=24, names=()):
     builder = x509.CertificateBuilder(
-        issuer_name=NOBODY,
-        subject_name=NOBODY,
+        issuer_name=EMPTY_NAME,
+        subject_name=EMPTY_NAME,
         public_key=key.public_key(),
         serial_number=1,
         not_valid_before=START,

@@ -17,7 +17,7 @@ AFFINITY = {
 }
 _DURING = "DuringSchedulingIgnoredDuringExecution"
 _OS = 'deprecated since v1.14; use "kubernetes.io/os" instead'
-_NOTHING = "labelSelector: a null labelSelector results in matching no pod"
+_NULL_SELECTOR = "labelSelector: a null labelSelector results in matching no pod"
 _ENV = [
     {"name": "A", "value": "1"},
     {"name": "A", "value": "$(A)2"},
@@ -46,12 +46,12 @@ CASES = [
     ("spec/affinity", AFFINITY, [
         f"spec.affinity.nodeAffinity.required{_DURING}.nodeSelectorTerms[0].matchExpressions[0]"
         f".key: beta.kubernetes.io/os is {_OS}",
-        f"spec.affinity.podAffinity.required{_DURING}[0].{_NOTHING}",
-        f"spec.affinity.podAntiAffinity.preferred{_DURING}[0].podAffinityTerm.{_NOTHING}",
+        f"spec.affinity.podAffinity.required{_DURING}[0].{_NULL_SELECTOR}",
+        f"spec.affinity.podAntiAffinity.preferred{_DURING}[0].podAffinityTerm.{_NULL_SELECTOR}",
     ]),
     ("spec/topologySpreadConstraints", [{"topologyKey": "beta.kubernetes.io/os"}], [
         f"spec.topologySpreadConstraints[0].topologyKey: beta.kubernetes.io/os is {_OS}",
-        f"spec.topologySpreadConstraints[0].{_NOTHING}",
+        f"spec.topologySpreadConstraints[0].{_NULL_SELECTOR}",
     ]),
     ("metadata/annotations", {"scheduler.alpha.kubernetes.io/critical-pod": "",
                               "seccomp.security.alpha.kubernetes.io/pod": "x"}, [

@@ -277,12 +277,12 @@ def test_canonical_quantity_keeps_the_amount(text: str) -> None:
         amount = quantity.parse(text)
     except ValueError:
         return
-    again = quantity.parse(str(amount))
-    assert str(again) == str(amount)
+    reparsed = quantity.parse(str(amount))
+    assert str(reparsed) == str(amount)
     assert (
-        again.mantissa * 10 ** max(again.scale - amount.scale, 0)
-        == amount.mantissa * 10 ** max(amount.scale - again.scale, 0)
-        or max(abs(again.scale), abs(amount.scale)) > 10**4
+        reparsed.mantissa * 10 ** max(reparsed.scale - amount.scale, 0)
+        == amount.mantissa * 10 ** max(amount.scale - reparsed.scale, 0)
+        or max(abs(reparsed.scale), abs(amount.scale)) > 10**4
     )
 
 

@@ -58,9 +58,9 @@ def test_labels(text, canonical, chosen, refused):
     """A label selector and its canonical text select as in Kubernetes."""
     selection = parse(text, "")
     assert selection.label_text == canonical
-    for again in (selection, parse(canonical, "")):
-        assert all(again.matches(labels, {}) for labels in chosen)
-        assert not any(again.matches(labels, {}) for labels in refused)
+    for parsed in (selection, parse(canonical, "")):
+        assert all(parsed.matches(labels, {}) for labels in chosen)
+        assert not any(parsed.matches(labels, {}) for labels in refused)
 
 
 BAD_LABELS = [
@@ -107,10 +107,10 @@ def test_fields(text, canonical, chosen, refused):
     """A field selector and its canonical text select as in Kubernetes."""
     selection = parse("", text, PODS)
     assert selection.field_text == canonical
-    for again in (selection, parse("", canonical, PODS)):
-        assert again.matches({}, chosen)
+    for parsed in (selection, parse("", canonical, PODS)):
+        assert parsed.matches({}, chosen)
         if refused:
-            assert not again.matches({}, refused)
+            assert not parsed.matches({}, refused)
 
 
 BAD_FIELDS = [

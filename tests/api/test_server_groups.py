@@ -239,8 +239,8 @@ def test_local_services_are_available():
 
 def test_migrations_end_once():
     """A migration that succeeded cannot fail later."""
-    done = {"type": "Succeeded", "status": "True"}
-    old = changed(MIGRATION, "status", {"conditions": [done], "resourceVersion": "1"})
+    succeeded = {"type": "Succeeded", "status": "True"}
+    old = changed(MIGRATION, "status", {"conditions": [succeeded], "resourceVersion": "1"})
     new = changed(old, "status/conditions", [])
     assert texts(strategy("storageversionmigrations/status").validate_update(new, old)) == [
         "status.conditions: Invalid value: []: Success condition cannot be set to false once it "

@@ -52,7 +52,7 @@ def _ordered(type_, tree):
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.qualified_name)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_any_object(resource, data):
     """For any object, validation, warnings, cells and fields do not raise, defaulting is
@@ -64,9 +64,9 @@ def test_any_object(resource, data):
     obj, old = data.draw(objects(SCHEME, kind)), data.draw(objects(SCHEME, kind))
     for tree in (obj, old):
         SCHEME.default(tree)
-    once = copy.deepcopy(obj)
+    prepared = copy.deepcopy(obj)
     SCHEME.default(obj)
-    assert obj == once
+    assert obj == prepared
     for name in ("", *(subresource.name for subresource in resource.subresources)):
         resource_strategy = SCHEME.strategy(resource, name)
         new = copy.deepcopy(obj)
@@ -138,9 +138,9 @@ def test_generations(name, obj, path, value, generation):
 def test_status_of_a_new_object():
     """Clients cannot set the status on create, except the kubelet for its node."""
     for name, obj, path, value in STATUSES:
-        brought = changed(defaulted(obj), path, value)
-        strategy(name).prepare_for_create(brought)
-        assert brought["status"] != changed(defaulted(obj), path, value)["status"]
+        changed_object = changed(defaulted(obj), path, value)
+        strategy(name).prepare_for_create(changed_object)
+        assert changed_object["status"] != changed(defaulted(obj), path, value)["status"]
     node = {"metadata": {"name": "n"}, "spec": {}, "status": {"phase": "x"}}
     strategy("nodes").prepare_for_create(node)
     assert node["status"] == {"phase": "x"}
@@ -203,9 +203,9 @@ def test_namespace_life():
     assert kind_strategy.pending_finalizers(namespace) == ["kubernetes"]
     kind_strategy.begin_deletion(namespace, {})
     assert namespace["status"] == {"phase": "Terminating"}
-    done = changed(namespace, "spec", {})
-    strategy("namespaces/finalize").prepare_for_update(done, namespace)
-    assert kind_strategy.pending_finalizers(done) == []
+    without_finalizers = changed(namespace, "spec", {})
+    strategy("namespaces/finalize").prepare_for_update(without_finalizers, namespace)
+    assert kind_strategy.pending_finalizers(without_finalizers) == []
     updated = changed(namespace, "spec", {})
     kind_strategy.prepare_for_update(updated, namespace)
     assert updated["spec"] == {"finalizers": ["kubernetes"]}

@@ -237,8 +237,8 @@ def test_annotation_declares_the_same_shape(type_: Any) -> None:
     """An annotation made from a field has the field's shape."""
     names = {f.attribute: annotation(f) for f in type_.fields()}
     fields = {f.attribute: f.options for f in type_.fields()}
-    again: Any = type("Again", (Type,), {"__annotations__": names, **fields})
-    assert again.fields() == type_.fields()
+    copied_type: Any = type("Again", (Type,), {"__annotations__": names, **fields})
+    assert copied_type.fields() == type_.fields()
 
 
 def _types(type_: type[Type], visited: set[type[Type]]) -> set[type[Type]]:
@@ -354,5 +354,7 @@ before = packages()
 scheme.type_of(GroupVersionKind("rbac.authorization.k8s.io", "v1", "Role")).fields()
 print(before, packages())
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['meta'] ['meta', 'rbac']"
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.strip() == "['meta'] ['meta', 'rbac']"

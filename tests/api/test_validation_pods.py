@@ -337,13 +337,13 @@ def test_updates(path, value, messages):
 def test_deadline_only_shrinks():
     """The active deadline of a pod can only be set or shortened."""
     old = defaulted(changed(POD, "spec/activeDeadlineSeconds", 10))
-    later = changed(old, "spec/activeDeadlineSeconds", 20)
-    never = changed(old, "spec/activeDeadlineSeconds", GONE)
-    assert texts(strategy("pods").validate_update(later, old)) == [
+    longer_deadline = changed(old, "spec/activeDeadlineSeconds", 20)
+    without_deadline = changed(old, "spec/activeDeadlineSeconds", GONE)
+    assert texts(strategy("pods").validate_update(longer_deadline, old)) == [
         "spec.activeDeadlineSeconds: Invalid value: 20: must be less than or equal to previous "
         "value"
     ]
-    assert texts(strategy("pods").validate_update(never, old)) == [
+    assert texts(strategy("pods").validate_update(without_deadline, old)) == [
         "spec.activeDeadlineSeconds: Invalid value: null: must not update from a positive integer "
         "to nil value"
     ]

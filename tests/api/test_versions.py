@@ -61,7 +61,7 @@ def _goes_round(tree: Tree, kind: GroupVersionKind) -> None:
 
 
 @pytest.mark.parametrize("kind", PAIRS, ids=str)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_any_object(kind: GroupVersionKind, data: st.DataObject) -> None:
     """An object of any version is unchanged after conversion to the hub and back, with the order of

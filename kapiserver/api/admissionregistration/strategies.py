@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api.admissionregistration.declarative_rules import VALIDATING_BINDING
+from kapiserver.api.admissionregistration.validation.expressions import text_length
 from kapiserver.api.admissionregistration.validation.policies import (
     validate_mutating_binding,
     validate_mutating_policy,
@@ -21,64 +22,87 @@ from kapiserver.api.strategy import (
     SpecStrategy,
     StatusStrategy,
     Strategy,
+    ValidationTakesLong,
 )
 from kapiserver.api.types import Tree
 
-NO_WEBHOOKS = "this server does not call admission webhooks yet: the configuration has no effect"
-NO_POLICIES = "this server does not evaluate admission policies yet: the object has no effect"
+STATIC_SUFFIX = ".static.k8s.io"
+"""The end of the names of objects in manifests, which objects of the API must not have."""
+_FAST_LENGTH = 8 * 1024
+"""Characters that take about 20 ms to compile."""
 
 
-class _PolicyStrategy(GenerationStrategy):
-    """The base of strategies of policies and bindings."""
+class _AdmissionStrategy(Strategy):
+    """The base of the strategies of this group: reserves the names of static manifests."""
 
     allow_unconditional_update = False
 
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return [NO_POLICIES]
+    def check_name(self, name: str) -> list[str]:
+        messages = super().check_name(name)
+        if name.endswith(STATIC_SUFFIX):
+            messages.append(
+                f'names ending with "{STATIC_SUFFIX}" are reserved for static manifest-based '
+                "configurations and cannot be managed via the API"
+            )
+        return messages
 
 
-class WebhookConfigurationStrategy(GenerationStrategy):
+class _ExpressionStrategy(_AdmissionStrategy):
+    """The base of strategies of objects with expressions, whose compilation may take long.
+
+    fast_only  raises ValidationTakesLong if validation takes more than about 20 ms
+    """
+
+    content = "spec"
+
+    def __init__(self, *, fast_only: bool = True) -> None:
+        self._fast_only = fast_only
+
+    def check_length(self, obj: Tree) -> None:
+        """Raise ValidationTakesLong if an object has many characters of expressions."""
+        if self._fast_only and text_length(obj.get(self.content)) > _FAST_LENGTH:
+            raise ValidationTakesLong(type(self)(fast_only=False))
+
+
+class WebhookConfigurationStrategy(_ExpressionStrategy, GenerationStrategy):
     """The strategy of webhook configurations of both kinds."""
 
-    allow_unconditional_update = False
     content = "webhooks"
 
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return [NO_WEBHOOKS]
-
     def validate(self, obj: Tree) -> list[FieldError]:
+        self.check_length(obj)
         return list(validate_webhooks(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        self.check_length(new)
         return list(validate_webhooks_update(new, old))
 
 
-class ValidatingPolicyStrategy(SpecStrategy):
+class ValidatingPolicyStrategy(_ExpressionStrategy, SpecStrategy):
     """The strategy of validating admission policies."""
 
-    allow_unconditional_update = False
-
-    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
-        return [NO_POLICIES]
-
     def validate(self, obj: Tree) -> list[FieldError]:
+        self.check_length(obj)
         return list(validate_validating_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        self.check_length(new)
         return list(validate_validating_policy(new, old))
 
 
-class MutatingPolicyStrategy(_PolicyStrategy):
+class MutatingPolicyStrategy(_ExpressionStrategy, GenerationStrategy):
     """The strategy of mutating admission policies."""
 
     def validate(self, obj: Tree) -> list[FieldError]:
+        self.check_length(obj)
         return list(validate_mutating_policy(obj))
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
+        self.check_length(new)
         return list(validate_mutating_policy(new, old))
 
 
-class ValidatingBindingStrategy(_PolicyStrategy):
+class ValidatingBindingStrategy(_AdmissionStrategy, GenerationStrategy):
     """The strategy of bindings of validating policies."""
 
     declarative_rules = VALIDATING_BINDING
@@ -90,7 +114,7 @@ class ValidatingBindingStrategy(_PolicyStrategy):
         return list(validate_validating_binding(new))
 
 
-class MutatingBindingStrategy(_PolicyStrategy):
+class MutatingBindingStrategy(_AdmissionStrategy, GenerationStrategy):
     """The strategy of bindings of mutating policies."""
 
     def validate(self, obj: Tree) -> list[FieldError]:

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath, field_path
 from kapiserver.api.apiextensions.cel_types import cel_type_of
@@ -58,16 +60,15 @@ def validate(
     budget = _Budget(OBJECT_LIMIT, sys.maxsize if steps is None else steps)
     for error in _walk(obj, structural, place, budget, is_root=True):
         errors.append(error)
-        if budget.left < 0 or len(errors) > MAX_FINDINGS:
+        if budget.remaining < 0 or len(errors) > MAX_FINDINGS:
             break
     return errors
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(Struct):
     """The remaining cost of an object's rules, and the remaining time in steps."""
 
-    left: int
+    remaining: int
     steps: int
 
     def pay(self, steps: int) -> None:
@@ -79,17 +80,16 @@ class _Budget:
     def evaluate(self, program: Program, variables: Mapping[str, Any]) -> Result:
         """Evaluate an expression. Raises OutOfTime."""
         self.pay(_EVALUATION)
-        limit = max(min(CALL_LIMIT, self.left), 0)
+        limit = max(min(CALL_LIMIT, self.remaining), 0)
         result = program.evaluate(variables, min(limit, self.steps))
         if result.is_exceeded and self.steps < limit:
             raise OutOfTime
-        self.left -= result.cost
+        self.remaining -= result.cost
         self.steps -= result.cost
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The path and the old values of a value.
 
     old                 the value of oldSelf in rules
@@ -170,8 +170,7 @@ def _parts(value: Tree, node: Structural, path: Path) -> Iterator[tuple[str, Str
                 yield name, node.values, path[name]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One compiled rule. `failure` is the compile error, if there is one."""
 
     source: Tree
@@ -247,7 +246,7 @@ def _check(
         if result.failure is not None:
             yield invalid(path, node.type, _failure_message(rule, result, budget))
             if result.is_exceeded:
-                budget.left = -1
+                budget.remaining = -1
                 return
             continue
         if result.value is True:
@@ -269,7 +268,7 @@ def _variables(value: Value, old: Value, *, is_optional: bool) -> dict[str, Any]
 def _failure_message(rule: Rule, result: Result, budget: _Budget) -> str:
     failure = result.failure or ""
     if result.is_exceeded:
-        if budget.left <= 0 and result.cost <= CALL_LIMIT:
+        if budget.remaining <= 0 and result.cost <= CALL_LIMIT:
             return _OUT_OF_BUDGET
         return (
             f"'{failure}': no further validation rules will be run due to call cost exceeds limit "
@@ -291,7 +290,7 @@ def _message(rule: Rule, variables: Mapping[str, Any], budget: _Budget) -> str:
         return default_message
     result = budget.evaluate(rule.message, variables)
     if result.is_exceeded:
-        budget.left = -1
+        budget.remaining = -1
         return (
             "messageExpression evaluation failed due to running out of cost budget, no further "
             "validation rules will be run"

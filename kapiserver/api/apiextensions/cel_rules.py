@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kapiserver.api.apiextensions.cel_evaluation import variables_of
 from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath, field_path
@@ -30,8 +31,7 @@ _REASONS = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Costs:
+class _Costs(Struct):
     total: int = 0
     by_path: list[tuple[int, str]] = field(default_factory=list)
 
@@ -41,8 +41,7 @@ class _Costs:
         self.by_path.append((cost, path.text))
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """The position of a node in the schema.
 
     cardinality   the maximum number of its values in an object; None if only requests limit it
@@ -97,8 +96,8 @@ def _check(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldErro
         yield from _check_node(node, place, costs)
 
 
-def _multiply(cardinality: int | None, most: int | None) -> int | None:
-    return None if cardinality is None or most is None else cardinality * max(most, 0)
+def _multiply(cardinality: int | None, max_items: int | None) -> int | None:
+    return None if cardinality is None or max_items is None else cardinality * max(max_items, 0)
 
 
 def _check_node(node: Structural, place: _Place, costs: _Costs) -> Iterator[FieldError]:
@@ -210,8 +209,8 @@ def _too_costly(name: str, cost: int, limit: int) -> str:
 
 def _expression_error(rule: Tree, path: Path, detail: str) -> FieldError:
     # With all members of the internal type, which has no JSON names.
-    shown = {go_name: rule.get(name, default) for name, go_name, default in _RULE_MEMBERS}
-    return invalid(path, shown, detail)
+    rule_struct = {go_name: rule.get(name, default) for name, go_name, default in _RULE_MEMBERS}
+    return invalid(path, rule_struct, detail)
 
 
 _RULE_MEMBERS = (

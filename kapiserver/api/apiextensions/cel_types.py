@@ -9,7 +9,8 @@ escaping of names.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.cel import cel_types as k
@@ -129,8 +130,8 @@ def _object_type(node: Structural, *, is_root: bool) -> CelType:
 def _string_type(node: Structural) -> CelType:
     format_name, max_length = node.schema.get("format") or "", node.schema.get("maxLength")
     if format_name in _FORMATS:
-        cel_type, most, least = _FORMATS[format_name]
-        return replace(cel_type, size=most, min_size=least)
+        cel_type, max_size, least = _FORMATS[format_name]
+        return replace(cel_type, size=max_size, min_size=least)
     if format_name == "byte":
         size = MAX_REQUEST - 2 if max_length is None else max(max_length, 0)
         return replace(k.BYTES, size=size, min_size=2)

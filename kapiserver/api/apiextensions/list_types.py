@@ -75,7 +75,7 @@ def _map_duplicates(value: list[Value], keys: tuple[str, ...], path: Path) -> li
     return _duplicates(item_keys, item_keys, path)
 
 
-def _duplicates(values: list[Value], shown: list[Value], path: Path) -> list[FieldError]:
+def _duplicates(values: list[Value], values_in_errors: list[Value], path: Path) -> list[FieldError]:
     if len(values) < 2:
         return []
     counts: dict[Hashable, int] = {}
@@ -84,7 +84,7 @@ def _duplicates(values: list[Value], shown: list[Value], path: Path) -> list[Fie
         key = identity(value)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] == 2:
-            errors.append(duplicate(path[index], go_map(shown[index])))
+            errors.append(duplicate(path[index], go_map(values_in_errors[index])))
             if len(errors) > MAX_FINDINGS:
                 break
     return errors

@@ -46,10 +46,12 @@ def _node(schema: Structural) -> Node:
 
 def _object(schema: Structural, *, is_resource: bool) -> Node:
     if not schema.properties and not schema.open and not is_resource:
-        return MapNode(rest=ANY if schema.preserves else None, atomic=schema.map_type == "atomic")
-    rest: Node | None = ANY if schema.preserves else None
+        return MapNode(
+            element=ANY if schema.preserves else None, atomic=schema.map_type == "atomic"
+        )
+    other_fields: Node | None = ANY if schema.preserves else None
     if schema.open:
-        rest = ANY if schema.values is None else _node(schema.values)
+        other_fields = ANY if schema.values is None else _node(schema.values)
 
     def fields() -> Mapping[str, Node]:
         nodes = {
@@ -59,7 +61,7 @@ def _object(schema: Structural, *, is_resource: bool) -> Node:
             nodes |= {"apiVersion": STRING, "kind": STRING, "metadata": schema_of(ObjectMeta)}
         return nodes
 
-    return MapNode(fields, rest=rest, atomic=schema.map_type == "atomic")
+    return MapNode(fields, element=other_fields, atomic=schema.map_type == "atomic")
 
 
 def _list(schema: Structural) -> Node:

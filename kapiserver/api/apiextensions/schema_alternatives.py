@@ -86,17 +86,17 @@ def _not(plans: _Plans) -> Step:
 
 class _Plans:
     # Made on first use, because a schema may nest alternatives deeply.
-    __slots__ = ("made", "nodes", "plan_of")
+    __slots__ = ("_plans", "nodes", "plan_of")
 
     def __init__(self, nodes: list[Structural], plan_of: PlanOf) -> None:
         self.nodes = nodes
         self.plan_of = plan_of
-        self.made: list[Plan] = []
+        self._plans: list[Plan] = []
 
     def all(self) -> list[Plan]:
-        if not self.made:
-            self.made = [self.plan_of(node) for node in self.nodes]
-        return self.made
+        if not self._plans:
+            self._plans = [self.plan_of(node) for node in self.nodes]
+        return self._plans
 
 
 def _best_findings(plans: _Plans, failures: list[list[Finding]], value: Any) -> list[Finding]:

@@ -6,7 +6,7 @@ Mirrors k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Tree, Value
@@ -59,8 +59,7 @@ def _drop_nulls(value: Tree, node: Structural) -> None:
             value[name] = copy_value(child.default)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """The fields that have defaults, and the fields whose values may have some.
 
     values  the schema of a map's values, if they may have defaults or nulls

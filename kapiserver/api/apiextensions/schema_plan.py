@@ -7,17 +7,18 @@ keyword of a schema.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.apiextensions.ratcheting import ABSENT, is_unchanged
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.types import Value
 
 
-@dataclass(slots=True)
-class Finding:
+class Finding(Struct):
     """An error of a value, while its path is incomplete.
 
     form   the kind of error: a key of `schema_validation.FORMS`
@@ -35,17 +36,18 @@ Step: TypeAlias = Callable[[Any, Any], list[Finding] | None]
 """Takes the value and the old value (or ABSENT); the caller owns the returned list."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """The steps for a node's values, by their Python type."""
+class Plan(Struct, frozen=True, eq=False):
+    """The steps for a node's values, by their Python type. The node has its plan, so a plan and its
+    steps have no reference to the node: with cycles, definitions that were replaced would stay in
+    memory."""
 
-    node: Structural
+    node: weakref.ref[Structural]
     steps: dict[type, tuple[Step, ...]]
 
     def check(self, value: Value, old: Value) -> list[Finding] | None:
         """Return the findings of a value; None if it is unchanged."""
         findings = self.check_all(value, old)
-        if findings and old is not ABSENT and is_unchanged(old, value, self.node):
+        if findings and old is not ABSENT and is_unchanged(old, value, self.node()):
             return None
         return findings
 

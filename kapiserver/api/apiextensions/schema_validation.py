@@ -7,6 +7,8 @@ k8s.io/kube-openapi/pkg/validation/validate and k8s.io/apiextensions-apiserver/p
 
 from __future__ import annotations
 
+import weakref
+
 from kapiserver.api import formats, linear_regex
 from kapiserver.api.apiextensions import (
     list_types,
@@ -74,7 +76,7 @@ def plan_of(node: Structural) -> Plan:
     plan: Plan | None = node.compiled.get("plan")
     if plan is None:
         steps = {kind: tuple(_steps(node, kind)) for kind in (*_TYPE_NAMES, type(None))}
-        plan = node.compiled["plan"] = Plan(node, steps)
+        plan = node.compiled["plan"] = Plan(weakref.ref(node), steps)
     return plan
 
 
@@ -235,6 +237,7 @@ def _items_step(node: Structural) -> Step | None:
     if items is None and min_items is None and max_items is None:
         return None
     plan: Plan | None = None
+    weak_node = weakref.ref(node)
 
     def step(value: list[Value], old: Value) -> list[Finding] | None:
         nonlocal plan
@@ -242,7 +245,10 @@ def _items_step(node: Structural) -> Step | None:
         if items is not None and value:
             plan = plan or plan_of(items)
             steps = plan.steps
-            correlated = None if old is ABSENT else CorrelatedList(old, node)
+            list_node = weak_node()
+            correlated = None
+            if old is not ABSENT and list_node is not None:
+                correlated = CorrelatedList(old, list_node)
             for index, item in enumerate(value):
                 if steps.get(type(item), ()):
                     old_item = ABSENT if correlated is None else correlated.item(index, item)
@@ -271,12 +277,12 @@ def _with_prefix(step: str, findings: list[Finding] | None) -> list[Finding]:
 
 
 def _object_step(node: Structural) -> Step | None:
-    schema = node.schema
+    schema, properties, values = node.schema, node.properties, node.values
     min_properties, max_properties = schema.get("minProperties"), schema.get("maxProperties")
     required = tuple(schema.get("required") or ())
     is_closed = schema.get("additionalProperties") is False
     if (
-        not (node.properties or node.values or required or is_closed)
+        not (properties or values or required or is_closed)
         and min_properties is max_properties is None
     ):
         return None
@@ -296,7 +302,7 @@ def _object_step(node: Structural) -> Step | None:
         findings: list[Finding] | None = None
         old_fields = old if isinstance(old, dict) else None
         for name, field_value in value.items():
-            plan = plans.get(name) or _child_plan(node, name, plans)
+            plan = plans.get(name) or _child_plan(properties, values, name, plans)
             if plan is None:
                 if is_closed:
                     findings = findings or []
@@ -324,10 +330,12 @@ def _object_step(node: Structural) -> Step | None:
     return step
 
 
-def _child_plan(node: Structural, name: str, plans: dict[str, Plan]) -> Plan | None:
+def _child_plan(
+    properties: dict[str, Structural], values: Structural | None, name: str, plans: dict[str, Plan]
+) -> Plan | None:
     # Caches the plans of declared fields only: clients choose the keys of maps.
-    child = node.properties.get(name)
+    child = properties.get(name)
     if child is not None:
         plan = plans[name] = plan_of(child)
         return plan
-    return plan_of(node.values) if node.values is not None else None
+    return plan_of(values) if values is not None else None

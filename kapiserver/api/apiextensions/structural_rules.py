@@ -11,7 +11,9 @@ k8s.io/apiextensions-apiserver.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api import linear_regex
 from kapiserver.api.apiextensions import (
@@ -47,8 +49,7 @@ def check(schema: Tree, path: Path) -> list[FieldError]:
 # Keywords that no schema may use.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(Struct, frozen=True, kw_only=True):
     is_root: bool = False
     in_metadata: bool = False
     no_defaults: str = ""

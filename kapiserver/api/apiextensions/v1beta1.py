@@ -121,7 +121,7 @@ class CustomResourceDefinitionSpec(v1.CustomResourceDefinitionSpec):
             "selectableFields in any of versions."
         ),
     )
-    preserveUnknownFields: bool | None = field(  # type: ignore[assignment]
+    preserveUnknownFields: bool | None = field(  # type: ignore[assignment] # a pointer here
         10,
         doc=(
             "Whether to keep fields that the schema does not declare. Defaults to true; false "

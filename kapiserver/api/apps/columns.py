@@ -9,6 +9,7 @@ from kapiserver.api.columns import (
     AGE,
     NAME,
     NONE,
+    REPLICA_COLUMNS,
     Column,
     Columns,
     labels_text,
@@ -118,15 +119,7 @@ COLUMNS: dict[str, Columns] = {
     "ReplicaSet": Columns(
         (
             NAME,
-            Column(
-                "Desired", number("spec", "replicas"), "Number of desired pods.", type="integer"
-            ),
-            Column(
-                "Current", number("status", "replicas"), "Number of existing pods.", type="integer"
-            ),
-            Column(
-                "Ready", number("status", "readyReplicas"), "Number of ready pods.", type="integer"
-            ),
+            *REPLICA_COLUMNS,
             AGE,
             *_POD_COLUMNS,
             selector_column("spec", "selector"),

@@ -78,4 +78,4 @@ class StatefulSetSpec(v1beta2.StatefulSetSpec):
 class StatefulSetStatus(v1beta2.StatefulSetStatus):
     observedGeneration: int64 | None = field(
         1, doc="The metadata.generation that the controller last observed. Absent until then."
-    )  # type: ignore[assignment]
+    )  # type: ignore[assignment] # a pointer here

@@ -22,7 +22,7 @@ class AuthenticationMetadata(Type):
 
 
 class Event(Kind):
-    """What the API server recorded about one request at one stage."""
+    """The record of one request at one stage."""
 
     level: str = field(
         1,

@@ -8,7 +8,8 @@ Messages are those of the parser that Kubernetes uses. Mirrors ParseStandard of 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _EVERY = "@every "
@@ -19,8 +20,7 @@ _DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
 _INT_DIGITS = 18
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
+class _Field(Struct, frozen=True):
     """The bounds of a field, and the names of its values."""
 
     minimum: int

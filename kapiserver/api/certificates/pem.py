@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, CertificateSigningRequest
@@ -24,8 +25,7 @@ COMMON_NAME, ORGANIZATION = "2.5.4.3", "2.5.4.10"
 _MALFORMED_REQUEST = "asn1: structure error: malformed certificate request"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A PEM block: its type, whether it has headers, and its content (DER)."""
 
     type: str

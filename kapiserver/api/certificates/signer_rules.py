@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kapiserver.api.certificates import pem
 from kapiserver.api.certificates.keys import public_key_of
@@ -40,9 +41,8 @@ class InvalidRequest(ValueError):
     """The signer refuses a request; the message is that of kube-controller-manager."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestContent:
-    """What the rules and the signer read of a signing request.
+class RequestContent(Struct, frozen=True, kw_only=True):
+    """The parts of a signing request that the rules and the signer read.
 
     common_name     the last one of the subject, as Go reads it; "" if there is none
     names           DNS names, mail addresses, IP addresses and URIs, in this order

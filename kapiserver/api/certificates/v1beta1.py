@@ -25,7 +25,7 @@ class CertificateSigningRequestSpec(v1.CertificateSigningRequestSpec):
             "The signer to answer the request, a domain and a path. If it is absent, the server "
             "chooses a legacy signer by the request's content."
         ),
-    )  # type: ignore[assignment]
+    )  # type: ignore[assignment] # a pointer here
     usages = override_field(enum=())
 
 

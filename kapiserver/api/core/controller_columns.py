@@ -6,19 +6,20 @@ Mirrors pkg/printers/internalversion.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import labels_of, value_at
 from kapiserver.api.columns import (
     AGE,
     NAME,
     NONE,
+    REPLICA_COLUMNS,
     Column,
     Columns,
     join_first,
     labels_text,
-    number,
     pod_template_columns,
 )
 from kapiserver.api.types import Tree
@@ -63,15 +64,7 @@ CONTROLLER_COLUMNS: dict[str, Columns] = {
     "ReplicationController": Columns(
         (
             NAME,
-            Column(
-                "Desired", number("spec", "replicas"), "Number of desired pods.", type="integer"
-            ),
-            Column(
-                "Current", number("status", "replicas"), "Number of existing pods.", type="integer"
-            ),
-            Column(
-                "Ready", number("status", "readyReplicas"), "Number of ready pods.", type="integer"
-            ),
+            *REPLICA_COLUMNS,
             AGE,
             *pod_template_columns("spec", "template"),
             Column("Selector", _selector, "Label selector of the pods.", priority=1),

@@ -163,7 +163,7 @@ def _default_resources(requirements: Tree) -> None:
 
 
 def _default_volume(volume: Tree) -> None:
-    if not any(volume.get(name) is not None for name in _VOLUME_SOURCES):
+    if all(value is None or name not in _VOLUME_SOURCES for name, value in volume.items()):
         volume["emptyDir"] = {}
 
 

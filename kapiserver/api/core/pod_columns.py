@@ -6,9 +6,10 @@ Mirrors printPod of pkg/printers/internalversion.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import is_terminating, value_at
 from kapiserver.api.columns import (
@@ -26,8 +27,7 @@ from kapiserver.api.types import Tree
 _TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
-@dataclass(slots=True)
-class _Summary:
+class _Summary(Struct):
     reason: str
     ready: int = 0
     total: int = 0

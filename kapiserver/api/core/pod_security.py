@@ -6,8 +6,9 @@ Mirrors k8s.io/pod-security-admission/policy and its messages.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.core.validation.volumes import SOURCES
@@ -19,8 +20,7 @@ LATEST = 10**6
 """The minor version that stands for `latest`, higher than any other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """Why a pod violates a standard."""
 
     reason: str
@@ -435,8 +435,7 @@ def _seccomp_restricted(pod: Tree, minor: int) -> Violations:
         yield Violation("seccompProfile", detail)
 
 
-@dataclass(frozen=True, slots=True)
-class _Check:
+class _Check(Struct, frozen=True):
     """A check that applies since a minor version. From version `replaced_since`, the restricted
     level replaces it by another check."""
 

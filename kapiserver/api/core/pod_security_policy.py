@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.core.pod_security import LATEST, LEVELS, Level, Violation, violations
 from kapiserver.api.errors import FieldError, Path, invalid
@@ -20,8 +21,7 @@ _LABELS = Path("metadata") / "labels"
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]{0,3})")
 
 
-@dataclass(frozen=True, slots=True)
-class Standard:
+class Standard(Struct, frozen=True):
     """A level as defined in version 1.`minor`."""
 
     level: Level = "privileged"
@@ -39,8 +39,7 @@ class Standard:
         return LEVELS.index(self.level) > LEVELS.index(other.level)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """The standards that are enforced, audited and warned about."""
 
     enforce: Standard = Standard()
@@ -53,8 +52,7 @@ class Policy:
         return all(getattr(self, mode).level == "privileged" for mode in MODES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedPolicy:
+class ParsedPolicy(Struct, frozen=True, kw_only=True):
     """The policy of a namespace's labels, and the errors in the labels."""
 
     policy: Policy

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kapiserver.api import addresses
-from kapiserver.api.accessors import generation_of, labels_of, metadata_of, value_at
+from kapiserver.api.accessors import (
+    generation_of,
+    labels_of,
+    metadata_of,
+    next_generation,
+    value_at,
+)
 from kapiserver.api.core import app_armor, pod_warnings, v1, warnings
 from kapiserver.api.core.affinity import affinity_terms
 from kapiserver.api.core.disabled_fields import (
@@ -214,7 +220,7 @@ def _restore_old(new: Tree, old: Tree) -> None:
 
 def _increment_generation(new: Tree, old: Tree) -> None:
     if new.get("spec") != old.get("spec"):
-        metadata_of(new)["generation"] = generation_of(old) + 1
+        metadata_of(new)["generation"] = next_generation(generation_of(old))
 
 
 _POD = PodStrategy()

@@ -202,8 +202,8 @@ def _ports(spec: Tree, path: Path) -> Iterator[str]:
         if port.get("hostIP") and not port.get("hostPort"):
             yield f"{port_path}: hostIP set without hostPort: {_go_port(port)}"
         key = (port.get("containerPort") or 0, port.get("protocol") or "")
-        for other_path, other in seen.get(key, ()):
-            conflict = _port_conflict(port, other)
+        for other_path, other_port in seen.get(key, ()):
+            conflict = _port_conflict(port, other_port)
             if conflict:
                 yield f"{port_path}: {conflict} port definition with {other_path}"
         seen.setdefault(key, []).append((port_path, port))
@@ -228,9 +228,9 @@ def _port_names(spec: Tree, path: Path) -> Iterator[str]:
             seen[name] = port_path
 
 
-def _port_conflict(port: Tree, other: Tree) -> str:
-    host_ports = [candidate.get("hostPort") or 0 for candidate in (port, other)]
-    host_ips = [candidate.get("hostIP") or "" for candidate in (port, other)]
+def _port_conflict(port: Tree, other_port: Tree) -> str:
+    host_ports = [candidate.get("hostPort") or 0 for candidate in (port, other_port)]
+    host_ips = [candidate.get("hostIP") or "" for candidate in (port, other_port)]
     same_port = host_ports[0] == host_ports[1]
     if same_port and host_ips[0] == host_ips[1]:
         return "duplicate"

@@ -7,9 +7,10 @@ k8s.io/apiserver/pkg/quota.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import annotations_of, metadata_of, value_at
 from kapiserver.api.core.affinity import affinity_terms
@@ -46,8 +47,7 @@ _DEVICES_OF_ALL = 32
 """The usage of a request for all devices: the maximum number of devices of a claim."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluator:
+class _Evaluator(Struct, frozen=True):
     """The quota evaluator of a resource: usage beside the object count, matching names, scopes."""
 
     usage: Callable[[Tree, float], Amounts]
@@ -212,7 +212,7 @@ def _device_request_usage(request: Tree) -> Amounts:
     return {f"{request.get('deviceClassName') or ''}{_DEVICES}": Amount(count, 0, "DecimalSI")}
 
 
-_NO_SCOPE: Callable[[Tree, Tree], bool] = lambda *_: False  # noqa: E731
+_NO_SCOPE: Callable[[Tree, Tree], bool] = lambda *_: False  # noqa: E731 - a row of the table below
 _EVALUATORS: Mapping[str, _Evaluator] = {
     "pods": _Evaluator(_pod_usage, _is_pod_resource, _pod_in_scope),
     "services": _Evaluator(_service_usage, _service_usage({}, 0).__contains__, _NO_SCOPE),
@@ -261,8 +261,14 @@ def usage_of(resource: Resource, obj: Tree, now: float) -> Amounts:
 
 def is_in_scopes(resource: Resource, obj: Tree, quota: Tree) -> bool:
     """Return whether an object is in all scopes of a quota."""
+    requirements = scope_requirements(quota)
+    return len(matching_scopes(resource, obj, requirements)) == len(requirements)
+
+
+def matching_scopes(resource: Resource, obj: Tree, requirements: Sequence[Tree]) -> list[Tree]:
+    """Return those scope selector requirements that an object satisfies."""
     in_scope = _EVALUATORS.get(resource.qualified_name, _COUNT_ONLY).in_scope
-    return all(in_scope(obj, requirement) for requirement in scope_requirements(quota))
+    return [requirement for requirement in requirements if in_scope(obj, requirement)]
 
 
 def scope_requirements(quota: Tree) -> list[Tree]:

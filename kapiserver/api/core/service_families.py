@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
@@ -31,8 +32,7 @@ _SPEC = Path("spec")
 _OTHER_FAMILY = {"IPv4": "IPv6", "IPv6": "IPv4"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Families:
+class Families(Struct, frozen=True, kw_only=True):
     """The IP families of a cluster's services, the default first."""
 
     names: tuple[str, ...]
@@ -87,10 +87,10 @@ def patch_allocated_values(new: Tree, old: Tree) -> None:
 
 def _keep_node_ports(new: Tree, old: Tree) -> None:
     old_node_ports = {port.get("name"): port.get("nodePort") for port in old.get("ports") or ()}
-    used = node_ports(new) & node_ports(old)
+    shared_ports = node_ports(new) & node_ports(old)
     for port in new.get("ports") or ():
         number = old_node_ports.get(port.get("name"))
-        if number and not port.get("nodePort") and number not in used:
+        if number and not port.get("nodePort") and number not in shared_ports:
             port["nodePort"] = number
             reorder_keys(port, v1.ServicePort)
 

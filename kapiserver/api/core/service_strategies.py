@@ -54,6 +54,11 @@ class ServiceStrategy(SpecStrategy):
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         return list(validate_service_update(new, old))
 
+    def canonicalize(self, obj: Tree) -> None:
+        """Drop the traffic policy of an ExternalName service; kube-apiserver hides it in reads."""
+        if obj["spec"].get("type") == EXTERNAL_NAME:
+            obj["spec"].pop("internalTrafficPolicy", None)
+
     def fill_legacy_fields(self, obj: Tree) -> None:
         """Fill the fields that objects stored before 1.20 lack: the list of addresses and the
         family."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kapiserver.api import names
-from kapiserver.api.accessors import generation_of, labels_of, metadata_of
+from kapiserver.api.accessors import generation_of, labels_of, metadata_of, next_generation
 from kapiserver.api.addresses import ip_warnings
 from kapiserver.api.discovery import v1
 from kapiserver.api.discovery.declarative_rules import ENDPOINT_SLICE
@@ -39,7 +39,7 @@ class EndpointSliceStrategy(Strategy):
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         is_changed = any(new.get(name) != old.get(name) for name in _CONTENT)
         if is_changed or labels_of(new) != labels_of(old):
-            metadata_of(new)["generation"] = generation_of(old) + 1
+            metadata_of(new)["generation"] = next_generation(generation_of(old))
         if (new.get("endpoints") or []) == (old.get("endpoints") or []):
             return
         old_nodes = {_topology_node(endpoint) for endpoint in old.get("endpoints") or ()} - {""}

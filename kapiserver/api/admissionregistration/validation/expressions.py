@@ -1,30 +1,38 @@
-"""Compilation of the CEL expressions of admission policies and match conditions.
+"""Compilation of the CEL expressions of admission policies and match conditions, when they are
+written.
 
-Variables are dynamically typed here, while kube-apiserver knows the types of requests and
-namespaces; a value of unknown type is accepted as any type. Not compiled: expressions with the
-authorizer, and mutations. The CEL modules are loaded with the first expression. Mirrors
-apiserver/pkg/admission/plugin/cel of k8s.io/apiserver.
+The CEL modules are loaded with the first expression. Mirrors apiserver/pkg/admission/plugin/cel of
+k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from kapiserver.api.errors import FieldError, Path, invalid
+from kapiserver.api.types import Value
 
 if TYPE_CHECKING:
     from kapiserver.api.cel.cel_types import CelType
+    from kapiserver.api.cel.program import Program
 
-ANY = ()
-"""No restriction of the type."""
-_VARIABLES = ("object", "oldObject", "request", "namespaceObject")
-_AUTHORIZER = re.compile(r"\bauthorizer\b")
+Purpose: TypeAlias = Literal[
+    "condition", "message", "audit annotation", "apply configuration", "JSON patch", "variable"
+]
+"""The use of an expression's value, which determines its type."""
 _TOTAL_LENGTH_MAX = 128 * 1024
 """The maximum number of characters of an object's expressions that are compiled, which takes half a
 second. kube-apiserver has no such limit: it compiles until the request times out."""
-_TYPE_NAMES = {"null": "null_type"}
+
+
+def text_length(value: Value) -> int:
+    """Return the number of characters of all texts in a value, most of which are expressions."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(text_length, value.values()))
+    return sum(map(text_length, value)) if isinstance(value, list) else 0
 
 
 class Expressions:
@@ -32,52 +40,64 @@ class Expressions:
 
     with_params     the object has a parameter kind
     with_variables  expressions may use variables declared before them
+    stored          texts of expressions that the old object has; they are not compiled again
     """
 
-    def __init__(self, *, with_params: bool = False, with_variables: bool = False) -> None:
-        self._names = (*_VARIABLES, "params") if with_params else _VARIABLES
+    def __init__(
+        self,
+        *,
+        with_params: bool = False,
+        with_variables: bool = False,
+        stored: Collection[str] = (),
+    ) -> None:
+        self._with_params = with_params
         self._variables: dict[str, CelType] | None = {} if with_variables else None
+        self._stored = stored
         self._length_left = _TOTAL_LENGTH_MAX
 
     def validate(
-        self, text: str, path: Path, allowed: tuple[str, ...] = ("bool",)
+        self, text: str, path: Path, purpose: Purpose = "condition"
     ) -> Iterator[FieldError]:
-        """Validate an expression, whose value must have one of the types `allowed`."""
-        try:
-            kind = self._compile(text)
-        except ValueError as error:
-            yield invalid(path, text, f"compilation failed: {error}")
+        """Validate an expression, whose value must have a type for its purpose."""
+        if text in self._stored:
             return
-        if allowed and kind is not None and kind.name not in (*allowed, "dyn"):
-            names = [_TYPE_NAMES.get(name, name) for name in allowed]
-            types = names[0] if len(names) == 1 else f"one of [{' '.join(names)}]"
-            type_name = _TYPE_NAMES.get(kind.name, kind)
-            yield invalid(path, text, f"must evaluate to {types} but got {type_name}")
+        try:
+            self._compile(text, purpose)
+        except ValueError as error:
+            yield invalid(path, text, str(error))
 
     def declare(self, name: str, text: str, path: Path) -> Iterator[FieldError]:
         """Validate the expression of a variable, and declare the variable for later expressions."""
         from kapiserver.api.cel.cel_types import DYN
 
-        errors = list(self.validate(text, path, ANY))
-        yield from errors
+        program = None
+        try:
+            program = self._compile(text, "variable")
+        except ValueError as error:
+            if text not in self._stored:
+                yield invalid(path, text, str(error))
         if self._variables is not None:
-            cel_type = None if errors else self._compile(text)
-            self._variables[name] = cel_type or DYN
+            self._variables[name] = DYN if program is None else program.cel_type
 
-    def _compile(self, text: str) -> CelType | None:
-        """Return the type of an expression's value, or None if the expression is not compiled.
-        Raises ValueError if it is invalid."""
-        from kapiserver.api.cel.cel_types import DYN
-        from kapiserver.api.cel.cel_types import CelType as CELKind
-        from kapiserver.api.cel.program import compile_expression
+    def _compile(self, text: str, purpose: Purpose) -> Program | None:
+        """Return the compiled expression, or None if the object has too many expressions. Raises
+        ValueError if it is invalid."""
+        from kapiserver.api.admissionregistration import expression_types as e
 
         self._length_left -= len(text)
-        if self._length_left < 0 or _AUTHORIZER.search(text):
+        if self._length_left < 0:
             return None
-        variables = dict.fromkeys(self._names, DYN)
+        authorizer = purpose != "message"
+        types = dict(e.variable_types(params=self._with_params, authorizer=authorizer))
         if self._variables is not None:
-            fields = dict(self._variables)
-            variables["variables"] = CELKind(
-                "object", fields=fields, names={name: name for name in fields}
-            )
-        return compile_expression(text, variables).cel_type
+            types["variables"] = e.composition_type(self._variables)
+        allowed = {
+            "condition": (e.BOOL,),
+            "message": (e.STRING,),
+            "audit annotation": e.STRING_OR_NULL,
+            "apply configuration": (e.APPLY_CONFIGURATION,),
+            "JSON patch": (e.PATCHES,),
+            "variable": e.ANY,
+        }[purpose]
+        mutation = purpose in ("apply configuration", "JSON patch")
+        return e.compile_admission_expression(text, types, allowed, mutation=mutation)

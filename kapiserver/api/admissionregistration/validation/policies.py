@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from kapiserver.api import names
 from kapiserver.api.accessors import name_of, value_at
-from kapiserver.api.admissionregistration.validation.expressions import Expressions
+from kapiserver.api.admissionregistration.validation.expressions import Expressions, Purpose
 from kapiserver.api.admissionregistration.validation.rules import (
     FAILURE_POLICIES,
     validate_match_conditions,
@@ -50,8 +50,11 @@ _NO_VALIDATION = "validations or auditAnnotations must contain at least one item
 def validate_validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """Validate a new or updated validating admission policy."""
     spec = obj.get("spec") or {}
-    has_params, variables = spec.get("paramKind") is not None, bool(spec.get("variables"))
-    expressions = Expressions(with_params=has_params, with_variables=variables)
+    expressions = Expressions(
+        with_params=spec.get("paramKind") is not None,
+        with_variables=bool(spec.get("variables")),
+        stored=_stored_expressions(spec, old),
+    )
     yield from _validate_policy(spec, old, expressions)
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not validations and not annotations:
@@ -66,14 +69,17 @@ def validate_validating_policy(obj: Tree, old: Tree | None = None) -> Iterator[F
 def validate_mutating_policy(obj: Tree, old: Tree | None = None) -> Iterator[FieldError]:
     """Validate a new or updated mutating admission policy."""
     spec = obj.get("spec") or {}
-    has_params = spec.get("paramKind") is not None
-    expressions = Expressions(with_params=has_params, with_variables=True)
+    expressions = Expressions(
+        with_params=spec.get("paramKind") is not None,
+        with_variables=True,
+        stored=_stored_expressions(spec, old),
+    )
     yield from _validate_policy(spec, old, expressions, mutating=True)
     mutations, reinvocation = spec.get("mutations") or (), spec.get("reinvocationPolicy") or ""
     if not mutations:
         yield required(_SPEC / "mutations", "mutations must contain at least one item")
     for index, mutation in enumerate(mutations):
-        yield from _validate_mutation(mutation, (_SPEC / "mutations")[index])
+        yield from _validate_mutation(mutation, expressions, (_SPEC / "mutations")[index])
     if not reinvocation:
         yield required(_SPEC / "reinvocationPolicy")
     elif reinvocation not in REINVOCATION_POLICIES:
@@ -111,6 +117,28 @@ def _validate_policy(
         )
     for index, variable in enumerate(spec.get("variables") or ()):
         yield from _validate_variable(variable, expressions, (_SPEC / "variables")[index])
+
+
+_EXPRESSIONS = (
+    ("validations", "expression"), ("validations", "messageExpression"),
+    ("auditAnnotations", "valueExpression"), ("variables", "expression"),
+)  # fmt: skip
+
+
+def _stored_expressions(spec: Tree, old: Tree | None) -> frozenset[str]:
+    """Return the expressions of the old policy, unless its parameters or variables differ. They are
+    valid, whatever the server that stored them knew."""
+    stored = (old or {}).get("spec") or {}
+    if any(spec.get(name) != stored.get(name) for name in ("paramKind", "variables")):
+        return frozenset()
+    patches = [
+        mutation.get(name) or {}
+        for mutation in stored.get("mutations") or ()
+        for name in _PATCH_TYPES.values()
+    ]
+    parts = [(part, name) for field, name in _EXPRESSIONS for part in stored.get(field) or ()]
+    parts += [(patch, "expression") for patch in patches]
+    return frozenset(part.get(name) or "" for part, name in parts)
 
 
 def _validate_mutating_operations(match: Tree, path: Path) -> Iterator[FieldError]:
@@ -152,7 +180,7 @@ def _validate_variable(
     if not name.strip():
         yield required(path / "name", "name is not specified")
     elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
-        yield invalid(path / "name", name, "must be a valid CEL identifier")
+        yield invalid(path / "name", name, "name is not a valid CEL identifier")
     expression = variable.get("expression") or ""
     if expression.strip():
         yield from expressions.declare(name, expression, path / "expression")
@@ -175,7 +203,7 @@ def _validate_validation(
             path / "messageExpression", message_expression, "must be non-empty if specified"
         )
     elif message_expression:
-        yield from expressions.validate(message_expression, path / "messageExpression", ("string",))
+        yield from expressions.validate(message_expression, path / "messageExpression", "message")
     if message and not message.strip():
         yield invalid(path / "message", message, "must be non-empty if specified")
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -208,7 +236,7 @@ def _validate_annotations(
             yield required(annotation_path / "valueExpression", detail)
         else:
             yield from expressions.validate(
-                expression, annotation_path / "valueExpression", ("string", "null")
+                expression, annotation_path / "valueExpression", "audit annotation"
             )
         if key in seen:
             yield duplicate(annotation_path / "key", key)
@@ -216,9 +244,15 @@ def _validate_annotations(
 
 
 _PATCH_TYPES = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
+_PATCH_PURPOSES: dict[str, Purpose] = {
+    "ApplyConfiguration": "apply configuration",
+    "JSONPatch": "JSON patch",
+}
 
 
-def _validate_mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
+def _validate_mutation(
+    mutation: Tree, expressions: Expressions, path: Path
+) -> Iterator[FieldError]:
     type_ = mutation.get("patchType") or ""
     if not type_:
         yield required(path / "patchType")
@@ -229,11 +263,14 @@ def _validate_mutation(mutation: Tree, path: Path) -> Iterator[FieldError]:
     for kind, name in _PATCH_TYPES.items():
         patch = mutation.get(name)
         if kind == type_:
+            expression = (patch or {}).get("expression") or ""
             if patch is None:
                 yield required(path / name, f"must be specified when patchType is {type_}")
+            elif not expression.strip():
+                yield required(path / name / "expression")
             else:
-                if not (patch.get("expression") or "").strip():
-                    yield required(path / name / "expression")
+                expression_path = path / name / "expression"
+                yield from expressions.validate(expression, expression_path, _PATCH_PURPOSES[kind])
         elif patch is not None:
             detail = f"must not be specified when patchType is {type_}"
             yield invalid(path / name, f"{{{name}}}", detail)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api import names
 from kapiserver.api.admissionregistration.validation.expressions import Expressions
@@ -25,8 +26,7 @@ _REVIEW_VERSIONS = ("v1", "v1beta1")
 REINVOCATION_POLICIES = ("IfNeeded", "Never")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WebhookRules:
+class _WebhookRules(Struct, frozen=True, kw_only=True):
     """The rules for webhooks. An update may break rules that the stored webhooks break.
 
     match_conditions  whether match conditions are validated

@@ -11,7 +11,7 @@ from kapiserver.api.accessors import annotations_of
 from kapiserver.api.types import Tree
 
 ANNOTATION = "api-approved.kubernetes.io"
-_WHERE = "see https://github.com/kubernetes/enhancements/pull/1111"
+_APPROVAL_PROCESS = "see https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def is_protected(group: str) -> bool:
@@ -25,7 +25,9 @@ def approval_of(obj: Tree) -> tuple[str, str] | None:
         return None
     text = annotations_of(obj).get(ANNOTATION)
     if not text:
-        message = f'protected groups must have approval annotation "{ANNOTATION}", {_WHERE}'
+        message = (
+            f'protected groups must have approval annotation "{ANNOTATION}", {_APPROVAL_PROCESS}'
+        )
         return ("MissingAnnotation", message)
     if text.startswith("unapproved"):
         return ("UnapprovedAnnotation", f'not approved: "{text}"')
@@ -37,6 +39,6 @@ def approval_of(obj: Tree) -> tuple[str, str] | None:
         return ("ApprovedAnnotation", f"approved in {text}")
     message = (
         f'protected groups must have approval annotation "{ANNOTATION}" with either a URL or a '
-        f'reason starting with "unapproved", {_WHERE}'
+        f'reason starting with "unapproved", {_APPROVAL_PROCESS}'
     )
     return ("InvalidAnnotation", message)

@@ -8,8 +8,9 @@ k8s.io/apiextensions-apiserver.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.api import names
 from kapiserver.api.accessors import annotations_of, value_at
@@ -68,8 +69,7 @@ def validate_status_update(new: Tree, _old: Tree) -> Iterator[FieldError]:
     yield from _accepted_names(new)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Options:
+class _Options(Struct, frozen=True, kw_only=True):
     checks_bundle: bool = False
 
 
@@ -183,9 +183,9 @@ def _shared_fields(versions: list[Tree], old: Tree | None) -> Iterator[FieldErro
 
 
 def _version_fields(
-    version: Tree, parts: set[str], path: Path, whole: Tree, old: Tree | None
+    version: Tree, parts: set[str], path: Path, definition: Tree, old: Tree | None
 ) -> Iterator[FieldError]:
-    schema = _schema_of(whole)
+    schema = _schema_of(definition)
     if "schema" in parts and schema is not None:
         schema_field = "validation" if path == _SPEC else "schema"
         has_status = (version.get("subresources") or {}).get("status") is not None
@@ -244,8 +244,8 @@ def _labels(texts: list[str] | tuple[()], path: Path) -> Iterator[FieldError]:
 
 
 def _accepted_names(obj: Tree) -> Iterator[FieldError]:
-    accepted = value_at(obj, "status", "acceptedNames") or {}
-    yield from _well_formed_names(accepted, _STATUS / "acceptedNames")
+    names = value_at(obj, "status", "acceptedNames") or {}
+    yield from _well_formed_names(names, _STATUS / "acceptedNames")
 
 
 def _stored_versions(obj: Tree) -> Iterator[FieldError]:

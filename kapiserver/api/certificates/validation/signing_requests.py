@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import pem
@@ -43,8 +44,7 @@ _USAGES = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Exemptions:
+class _Exemptions(Struct, frozen=True):
     """The rules that the stored object breaks already."""
 
     legacy_signer: bool = False

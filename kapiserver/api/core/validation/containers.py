@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api import names
 from kapiserver.api.core.v1 import PodResourceClaim
@@ -51,8 +52,7 @@ _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _SIDECARS_ONLY = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
 
 
-@dataclass(frozen=True, slots=True)
-class _PodContext:
+class _PodContext(Struct, frozen=True):
     """The parts of a pod that the validation of its containers reads."""
 
     spec: Tree

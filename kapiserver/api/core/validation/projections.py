@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.core.service_account_token import validate_token_expiration
 from kapiserver.api.core.v1 import ClusterTrustBundleProjection
@@ -41,8 +42,7 @@ _KUBERNETES_EXPIRES_MAX = 24 * _HOUR
 _CERTIFICATE_PATHS = ("credentialBundlePath", "keyPath", "certificateChainPath")
 
 
-@dataclass(frozen=True, slots=True)
-class _Volume:
+class _Volume(Struct, frozen=True):
     """A projected volume: its path, and the files that its sources write."""
 
     path: Path

@@ -55,7 +55,7 @@ def _is_hugepages_quota(name: str) -> bool:
     return name.startswith((_HUGEPAGES, f"requests.{_HUGEPAGES}"))
 
 
-def _is_extended(name: str) -> bool:
+def is_extended(name: str) -> bool:
     if is_native(name) or name.startswith("requests."):
         return False
     return not names.qualified_name(f"requests.{name}")
@@ -85,7 +85,7 @@ def validate_container_resource_name(name: str, path: Path) -> Iterator[FieldErr
     if "/" not in name:
         if name not in _CONTAINER and not _is_hugepages(name):
             yield invalid(path, name, "must be a standard resource for containers")
-    elif not is_native(name) and not _is_extended(name):
+    elif not is_native(name) and not is_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
@@ -95,7 +95,7 @@ def validate_resource_quantity(name: str, text: str, path: Path) -> Iterator[Fie
     value = parse(text or "0")
     if value.mantissa < 0:
         yield invalid(path, text, NEGATIVE)
-    is_count = name in _COUNTED or _is_extended(name)
+    is_count = name in _COUNTED or is_extended(name)
     if is_count and not value.is_integer:
         yield invalid(path, text, NOT_INTEGER)
 

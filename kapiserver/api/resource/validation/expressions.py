@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec.structs import replace
 
 from kapiserver.api import names
 from kapiserver.api.errors import FieldError, Path, forbidden, invalid, required, too_long
@@ -76,10 +77,11 @@ def validate_selectors(
 
 @functools.lru_cache(256)
 def _cost_or_error(expression: str) -> int | str:
+    from kapiserver.api.cel.extensions import DEVICES
     from kapiserver.api.cel.program import CompileError, compile_expression
 
     try:
-        program = compile_expression(expression, {"device": _device_kind()})
+        program = compile_expression(expression, {"device": _device_kind()}, DEVICES)
     except CompileError as error:
         return f"compilation failed: {error}"
     if program.cel_type.name not in ("bool", "dyn"):

@@ -86,7 +86,7 @@ async def _handle(request: Request) -> AnyResponse:
             Watch.cancelled_event.set()
     if request.path == "/work":
         await request.read_body(1 << 20)
-        while not request.has_gone():  # noqa: ASYNC110
+        while not request.has_gone():  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.001)
         assert Watch.cancelled_event is not None
         Watch.cancelled_event.set()
@@ -128,11 +128,11 @@ async def listening() -> AsyncIterator[tuple[Listener, Send]]:
 def send_once(*pieces: bytes, until: bytes = b"") -> bytes:
     """Send bytes to a new listener; return the response, whole or up to `until`."""
 
-    async def once() -> bytes:
+    async def exchange() -> bytes:
         async with listening() as (_, send):
             return await send(*pieces, until=until)
 
-    return asyncio.run(once())
+    return asyncio.run(exchange())
 
 
 def get_request(target: str, *headers: str) -> bytes:

@@ -2,10 +2,11 @@
 
 import base64
 import itertools
+import re
 
 import pytest
 
-from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins
+from kapiserver.apiserver.admission.plugins import PLUGINS, enabled_plugins
 
 _names = (f"only-{number}" for number in itertools.count(1))
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -284,7 +285,7 @@ def test_enabled_plugins():
     here are accepted; unknown names are errors."""
 
     def names(**flags):
-        return {plugin.name for plugin in AdmissionPlugins(**flags).enabled}
+        return {plugin.name for plugin in enabled_plugins(**flags)}
 
     assert "ServiceAccount" in names()
     assert "ServiceAccount" not in names(disable=("ServiceAccount",))
@@ -333,45 +334,16 @@ def test_signing_request(api):
     api.delete(f"{path}/{name}")
 
 
-_WEBHOOK = {
-    "name": "a.example.com", "clientConfig": {"url": "https://example.com"},
-    "sideEffects": "None", "admissionReviewVersions": ["v1"],
-}  # fmt: skip
-_CONSTRAINTS = {
-    "resourceRules": [
-        {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
-    ]
-}
-_NOT_IN_FORCE = {
-    "mutatingwebhookconfigurations": {"webhooks": [_WEBHOOK]},
-    "validatingwebhookconfigurations": {"webhooks": [_WEBHOOK]},
-    "validatingadmissionpolicies": {
-        "spec": {"matchConstraints": _CONSTRAINTS, "validations": [{"expression": "true"}]}
-    },
-    "validatingadmissionpolicybindings": {
-        "spec": {"policyName": "p", "validationActions": ["Deny"]}
-    },
-    "mutatingadmissionpolicies": {
-        "spec": {
-            "matchConstraints": _CONSTRAINTS,
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}],
-            "reinvocationPolicy": "Never",
-        }
-    },
-    "mutatingadmissionpolicybindings": {"spec": {"policyName": "p"}},
-}
-
-
-@pytest.mark.parametrize("resource", _NOT_IN_FORCE)
-def test_not_in_force(api, resource):
-    """Each write of a webhook configuration, a policy or a binding warns that it has no effect."""
-    path = f"/apis/admissionregistration.k8s.io/v1/{resource}"
-    created = api.post(path, {"metadata": {"name": "a"}, **_NOT_IN_FORCE[resource]})
-    patched = api.patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}})
-    replaced = api.put(f"{path}/a", patched.json)
-    subject = "call admission webhooks" if "webhook" in resource else "evaluate admission policies"
-    for response in (created, patched, replaced):
-        assert response.status in (200, 201), response.body
-        (warning,) = response.warnings
-        assert f"this server does not {subject} yet: " in warning
-    assert api.delete(f"{path}/a").warnings == []
+def test_generated_names(api, core, pods):
+    """A plugin that runs before a name is generated refuses it by its prefix, one that runs later
+    by the whole name."""
+    body = {**pod(serviceAccountName="x"), "metadata": {"generateName": "web-"}}
+    refusal = api.post(pods, body)
+    assert refusal.message.startswith('pods "web-" is forbidden: error looking up service account')
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "0"}}}
+    assert api.post(f"{core}/resourcequotas", quota).status == 201
+    status = {"status": {"hard": {"configmaps": "0"}, "used": {"configmaps": "0"}}}
+    assert api.patch(f"{core}/resourcequotas/q/status", status).status == 200
+    refusal = api.post(f"{core}/configmaps", {"metadata": {"generateName": "web-"}})
+    assert re.match('configmaps "web-[a-z0-9]{5}" is forbidden: exceeded quota', refusal.message)
+    assert refusal.json["details"]["name"].startswith("web-")

@@ -1,14 +1,20 @@
-"""The AdmissionConfiguration file and its PodSecurity section."""
+"""The AdmissionConfiguration file, and the configurations of PodSecurity and of webhooks."""
 
 import json
 
 import pytest
 
 from kapiserver.apiserver.admission.configuration import (
-    AdmissionSettings,
     BadAdmissionConfiguration,
-    read_admission_settings,
+    PluginConfiguration,
+    read_admission_configuration,
 )
+from kapiserver.apiserver.admission.plugins.event_rate_limit import EventRateLimit
+from kapiserver.apiserver.admission.plugins.pod_security_configuration import (
+    Settings,
+    read_settings,
+)
+from kapiserver.apiserver.admission.webhook_configuration import read_webhook_settings
 from tests.apiserver.test_pod_security import GOOD, pod
 
 FILE = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration"}
@@ -35,22 +41,22 @@ def write_configuration(tmp_path):
     return write
 
 
+def pod_security(file):
+    return read_settings(read_admission_configuration(file)["PodSecurity"])
+
+
 def test_inline_and_referenced_section(write_configuration, tmp_path):
     """The section is in the file itself or in a file that it names; every field has a default."""
-    settings = read_admission_settings(write_configuration(configuration=SETTINGS)).pod_security
+    settings = pod_security(write_configuration(configuration=SETTINGS))
     assert [str(level) for level in (settings.defaults.enforce, settings.defaults.warn)] == [
         "baseline:v1.30",
         "restricted:latest",
     ]
     assert settings.namespaces == {"free"}
     (tmp_path / "own.yaml").write_text(json.dumps(SETTINGS))
-    assert read_admission_settings(write_configuration(path="own.yaml")).pod_security == settings
-    assert read_admission_settings(write_configuration()) == AdmissionSettings()
-    other_path = tmp_path / "other.yaml"
-    other_path.write_text(
-        json.dumps({**FILE, "plugins": [{"name": "EventRateLimit", "path": "x"}]})
-    )
-    assert read_admission_settings(other_path) == AdmissionSettings()
+    assert pod_security(write_configuration(path="own.yaml")) == settings
+    assert pod_security(write_configuration()) == Settings()
+    assert read_settings(PluginConfiguration(name="PodSecurity")) == Settings()
 
 
 BAD = [
@@ -78,14 +84,102 @@ BAD = [
 def test_invalid_configuration(write_configuration, changes, message):
     """An invalid configuration stops the server from starting."""
     with pytest.raises(BadAdmissionConfiguration) as caught:
-        read_admission_settings(write_configuration(configuration={**OWN, **changes}))
+        pod_security(write_configuration(configuration={**OWN, **changes}))
     assert str(caught.value) == message
+
+
+def test_unknown_fields(tmp_path):
+    """Unknown fields are ignored, except in the configuration of PodSecurity."""
+    file = tmp_path / "admission.yaml"
+    head = {"apiVersion": "eventratelimit.admission.k8s.io/v1alpha1", "kind": "Configuration"}
+    limit = {"type": "Server", "qps": 5, "burst": 5, "odd": 1}
+    configuration = {**head, "limits": [limit], "odd": 1}
+    plugin = {"name": "EventRateLimit", "configuration": configuration, "odd": 1}
+    file.write_text(json.dumps({**FILE, "plugins": [plugin], "odd": 1}))
+    EventRateLimit(read_admission_configuration(file)["EventRateLimit"])
 
 
 def test_missing_file(tmp_path):
     """A missing file stops the server from starting."""
     with pytest.raises(BadAdmissionConfiguration, match="unable to read admission control"):
-        read_admission_settings(tmp_path / "none")
+        read_admission_configuration(tmp_path / "none")
+
+
+def test_first_of_a_name(tmp_path):
+    """Of several configurations of one plugin the first is in force, and files that plugins name
+    must exist."""
+    file = tmp_path / "admission.yaml"
+    plugins = [{"name": "A", "configuration": {"a": 1}}, {"name": "A", "path": "missing"}]
+    file.write_text(json.dumps({**FILE, "plugins": plugins}))
+    configurations = read_admission_configuration(file)
+    assert {name: each.data for name, each in configurations.items()} == {"A": b'{"a": 1}'}
+    file.write_text(json.dumps({**FILE, "plugins": plugins[1:]}))
+    with pytest.raises(BadAdmissionConfiguration, match="unable to read"):
+        read_admission_configuration(file)
+
+
+def test_file_of_one_plugin(tmp_path):
+    """A file without a kind may itself be the configuration of two plugins, as in old clusters."""
+    file = tmp_path / "admission.yaml"
+    file.write_text("podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: a=b}")
+    configurations = read_admission_configuration(file)
+    assert configurations["PodNodeSelector"].decode_unversioned() == {
+        "podNodeSelectorPluginConfig": {"clusterDefaultNodeSelector": "a=b"}
+    }
+    file.write_text("other: {}")
+    with pytest.raises(BadAdmissionConfiguration, match="'Kind' is missing"):
+        read_admission_configuration(file)
+
+
+WEBHOOK_FILES = [
+    ("v1", "WebhookAdmissionConfiguration", {"kubeConfigFile": "/etc/k"}, ""),
+    ("v1alpha1", "WebhookAdmission", {"kubeConfigFile": "/etc/k"}, ""),
+    ("v1", "WebhookAdmission", {"kubeConfigFile": "/etc/k"}, 'no kind "WebhookAdmission"'),
+    (
+        "v1",
+        "WebhookAdmissionConfiguration",
+        {"kubeConfigFile": "k"},
+        'kubeConfigFile: Invalid value: "k": must be an absolute file path',
+    ),
+    (
+        "v1",
+        "WebhookAdmissionConfiguration",
+        {"kubeConfigFile": "/etc/k", "staticManifestsDir": "etc"},
+        'staticManifestsDir: Invalid value: "etc": must be an absolute file path',
+    ),
+    (
+        "v1",
+        "WebhookAdmissionConfiguration",
+        {"staticManifestsDir": "/does/not/exist"},
+        "unable to read: stat /does/not/exist: no such file or directory",
+    ),
+    (
+        "v1",
+        "WebhookAdmissionConfiguration",
+        {"staticManifestsDir": "/etc/passwd"},
+        'staticManifestsDir: Invalid value: "/etc/passwd": must be a directory',
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "kind", "fields", "message"), WEBHOOK_FILES)
+def test_webhook_configuration(version, kind, fields, message):
+    """The configuration of webhooks names a kubeconfig by an absolute path."""
+    tree = {"apiVersion": f"apiserver.config.k8s.io/{version}", "kind": kind, **fields}
+    data = json.dumps(tree).encode()
+    configuration = PluginConfiguration(name="ValidatingAdmissionWebhook", data=data)
+    if not message:
+        assert str(read_webhook_settings(configuration).kubeconfig) == "/etc/k"
+        return
+    with pytest.raises(BadAdmissionConfiguration) as caught:
+        read_webhook_settings(configuration)
+    assert message in str(caught.value)
+
+
+def test_no_webhook_configuration():
+    """Without a configuration there is no kubeconfig."""
+    settings = read_webhook_settings(PluginConfiguration(name="ValidatingAdmissionWebhook"))
+    assert settings.kubeconfig is None
 
 
 def test_default_levels(write_configuration, make_server):

@@ -156,7 +156,7 @@ def make_backend(
         "encode": encode,
     }
     return AuditWebhook(
-        read_kubeconfig(folder / "webhook.yaml", clock, what="audit webhook"),
+        read_kubeconfig(folder / "webhook.yaml", clock, purpose="audit webhook"),
         clock=clock,
         losses=Losses("webhook", metrics),
         **defaults | fields,

@@ -16,45 +16,24 @@ from kapiserver.apiserver.authorization.modes import RELOAD_SECONDS, Authorizati
 from kapiserver.apiserver.authorization.webhook import MAX_CACHED, MAX_CACHED_BYTES
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.serving.tls import ensure_certificates
 from kapiserver.app import build_app
 from tests.apiserver.conftest import Server
-from tests.apiserver.https_server import HttpsServer, Received, Reply, kubeconfig
+from tests.apiserver.https_server import StatusWebhook
 from tests.clock import ManualClock
 
 JANE = User(name="jane", uid="7", groups=("dev",), extra={"k": ("v",)})
 PODS = "/api/v1/namespaces/x/pods"
 
 
-class Webhook:
-    """A webhook whose status a test chooses."""
-
-    def __init__(self, folder: Path) -> None:
-        self.status: Any = {"allowed": True}
-        self.code = 200
-        self.parts: Any = {}
-        self.server = HttpsServer(ensure_certificates(Config(), folder), self.respond)
-        self.file = folder / "kubeconfig"
-        self.file.write_text(kubeconfig(self.server))
-
-    def respond(self, received: Received) -> Reply:
-        body = {**received.json, "status": self.status, **self.parts}
-        return Reply(body, status=self.code)
-
-    @property
-    def specs(self) -> list[Any]:
-        return [received.json["spec"] for received in self.server.received]
-
-
 @pytest.fixture
-def webhook(tmp_path: Path) -> Iterator[Webhook]:
+def webhook(tmp_path: Path) -> Iterator[StatusWebhook]:
     """A webhook that allows everything."""
-    webhook = Webhook(tmp_path / "webhook")
+    webhook = StatusWebhook(tmp_path / "webhook", {"allowed": True})
     yield webhook
     webhook.server.end()
 
 
-def webhook_settings(webhook: Webhook, **more: Any) -> dict[str, Any]:
+def webhook_settings(webhook: StatusWebhook, **more: Any) -> dict[str, Any]:
     return {
         "timeout": "3s",
         "subjectAccessReviewVersion": "v1",
@@ -64,7 +43,7 @@ def webhook_settings(webhook: Webhook, **more: Any) -> dict[str, Any]:
     }
 
 
-def with_conditions(webhook: Webhook, *expressions: str, **more: Any) -> dict[str, Any]:
+def with_conditions(webhook: StatusWebhook, *expressions: str, **more: Any) -> dict[str, Any]:
     return webhook_settings(
         webhook,
         matchConditionSubjectAccessReviewVersion="v1",
@@ -123,7 +102,7 @@ def run(
     asyncio.run(build_and_test())
 
 
-def test_review(webhook: Webhook) -> None:
+def test_review(webhook: StatusWebhook) -> None:
     """With the flags, the webhook gets what a request asks for, in v1beta1."""
 
     async def test(ask: Ask, _clock: ManualClock, _authorizer: Authorization) -> None:
@@ -172,7 +151,7 @@ DECISIONS = [
 
 @pytest.mark.parametrize(("status", "verdict", "reason", "error"), DECISIONS)
 def test_decisions(
-    webhook: Webhook, tmp_path: Path, status: Any, verdict: Verdict, reason: str, error: str
+    webhook: StatusWebhook, tmp_path: Path, status: Any, verdict: Verdict, reason: str, error: str
 ) -> None:
     """The status of the review is the decision."""
     webhook.status = status
@@ -186,7 +165,7 @@ def test_decisions(
 
 @pytest.mark.parametrize("policy", ["NoOpinion", "Deny"])
 @pytest.mark.parametrize("parts", [{"kind": "Other"}, {"apiVersion": "x/v1"}, None])
-def test_failures(webhook: Webhook, tmp_path: Path, policy: str, parts: Any) -> None:
+def test_failures(webhook: StatusWebhook, tmp_path: Path, policy: str, parts: Any) -> None:
     """A webhook that fails, or answers something else, decides by its failure policy."""
     webhook.parts, webhook.code = parts or {}, 200 if parts else 403
     write_configuration(tmp_path / "config", webhook_settings(webhook, failurePolicy=policy))
@@ -202,38 +181,30 @@ def test_failures(webhook: Webhook, tmp_path: Path, policy: str, parts: Any) -> 
     run(test, authorization_config=tmp_path / "config")
 
 
-def test_failure_is_no_secret(webhook: Webhook, make_server: Callable[..., Server]) -> None:
-    """A request that no authorizer could decide on is a 500 without details; an access review
-    shows them."""
-    webhook.code = 403
-    server = make_server(
-        authorization_mode=("Webhook",), authorization_webhook_config_file=webhook.file
-    )
-    spec = {"user": "jane", "nonResourceAttributes": {"path": "/x", "verb": "get"}}
-    review = server.api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
-    assert review.json["status"] == {"allowed": False, "evaluationError": "unknown"}
-    refusal = server.api.get("/api/v1/pods", headers={"Impersonate-User": "jane"})
-    assert refusal.status == 500
-    assert refusal.message == (
-        "Internal error occurred: an authorizer could not decide on the request"
-    )
-
-
-def test_denied_by_failure(webhook: Webhook, make_server: Callable[..., Server]) -> None:
-    """A request that the failure policy denies is a 403."""
+@pytest.mark.parametrize("policy", ["NoOpinion", "Deny"])
+def test_failure_is_reported(
+    webhook: StatusWebhook, make_server: Callable[..., Server], policy: str
+) -> None:
+    """A request that no authorizer allows, because one failed, is a 500 that says why, as in
+    kube-apiserver. An access review says it, too."""
     webhook.code = 403
     file = webhook.file.parent / "config"
-    write_configuration(file, webhook_settings(webhook, failurePolicy="Deny"))
+    write_configuration(file, webhook_settings(webhook, failurePolicy=policy))
     server = make_server(authorization_config=file)
-    refusal = server.api.get("/api/v1/pods", headers={"Impersonate-User": "jane"})
-    assert refusal.status == 403
-    assert refusal.message == (
-        'pods is forbidden: User "jane" cannot list resource "pods" in API group "" at the cluster '
-        "scope"
-    )
+    spec = {"user": "jane", "nonResourceAttributes": {"path": "/x", "verb": "get"}}
+    review = server.api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
+    denied = {"denied": True} if policy == "Deny" else {}
+    status = {"allowed": False, **denied, "evaluationError": "unknown"}
+    assert review.json["status"] == status
+    refusal = server.api.get("/api/v1/pods?a=<b>", headers={"Impersonate-User": "jane"})
+    assert refusal.status == 500
+    assert refusal.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert refusal.headers["X-Content-Type-Options"] == "nosniff"
+    text = b'Internal Server Error: "/api/v1/pods?a=&lt;b&gt;": unknown\n'
+    assert refusal.body == text
 
 
-def test_cache(webhook: Webhook, tmp_path: Path) -> None:
+def test_cache(webhook: StatusWebhook, tmp_path: Path) -> None:
     """Decisions are kept for their time; those of long requests are not."""
     short = webhook_settings(webhook, authorizedTTL="10s", unauthorizedTTL="5s")
     write_configuration(tmp_path / "config", short)
@@ -256,7 +227,7 @@ def test_cache(webhook: Webhook, tmp_path: Path) -> None:
     assert MAX_CACHED == 8192
 
 
-def test_no_cache(webhook: Webhook, tmp_path: Path) -> None:
+def test_no_cache(webhook: StatusWebhook, tmp_path: Path) -> None:
     """`cacheAuthorizedRequests: false` asks the webhook each time."""
     settings = webhook_settings(
         webhook, cacheAuthorizedRequests=False, cacheUnauthorizedRequests=False
@@ -287,23 +258,23 @@ MATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("expressions", "asked"), MATCHES)
+@pytest.mark.parametrize(("expressions", "is_called"), MATCHES)
 def test_match_conditions(
-    webhook: Webhook, tmp_path: Path, expressions: list[str], asked: bool
+    webhook: StatusWebhook, tmp_path: Path, expressions: list[str], is_called: bool
 ) -> None:
     """The webhook is asked if all expressions are true of the request."""
     write_configuration(tmp_path / "config", with_conditions(webhook, *expressions))
 
     async def test(ask: Ask, _clock: ManualClock, _authorizer: Authorization) -> None:
         decision = await ask(labelSelector="a=b")
-        assert decision == Decision(verdict=Verdict.ALLOW if asked else Verdict.NO_OPINION)
-        assert len(webhook.specs) == asked
+        assert decision == Decision(verdict=Verdict.ALLOW if is_called else Verdict.NO_OPINION)
+        assert len(webhook.specs) == is_called
 
     run(test, authorization_config=tmp_path / "config")
 
 
 @pytest.mark.parametrize("policy", ["NoOpinion", "Deny"])
-def test_condition_fails(webhook: Webhook, tmp_path: Path, policy: str) -> None:
+def test_condition_fails(webhook: StatusWebhook, tmp_path: Path, policy: str) -> None:
     """An expression that fails, while none is false, decides by the failure policy."""
     failing = with_conditions(webhook, "request.extra['none'] == ['v']", failurePolicy=policy)
     write_configuration(tmp_path / "config", failing)
@@ -320,7 +291,7 @@ def test_condition_fails(webhook: Webhook, tmp_path: Path, policy: str) -> None:
     run(test, authorization_config=tmp_path / "config")
 
 
-def test_order(webhook: Webhook, tmp_path: Path) -> None:
+def test_order(webhook: StatusWebhook, tmp_path: Path) -> None:
     """Authorizers are asked in the order of the file; the first opinion counts."""
     webhook.status = {"allowed": False, "denied": True, "reason": "closed"}
     denies = with_conditions(webhook, "request.user == 'jane'")
@@ -339,7 +310,7 @@ def test_order(webhook: Webhook, tmp_path: Path) -> None:
     run(test, authorization_config=tmp_path / "config")
 
 
-def test_reload(webhook: Webhook, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_reload(webhook: StatusWebhook, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A changed file is used within a minute. One that is invalid, or adds or removes RBAC, is
     logged and changes nothing."""
     file = tmp_path / "config"
@@ -440,7 +411,7 @@ INVALID = [
     (conditions(*map(str, range(65))), f"{FIRST}.matchConditions: Too many: 65: must have at most "
      "64 items"),
     ({"timout": "1s"}, 'unknown field "authorizers[0].webhook.timout"'),
-    ({}, "unable to load in-cluster configuration"),
+    ({}, "connectionInfo type InClusterConfig is not supported; use KubeConfigFile"),
 ]  # fmt: skip
 
 

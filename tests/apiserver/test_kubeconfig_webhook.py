@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,7 +50,7 @@ def server(tmp_path: Path) -> Iterator[HttpsServer]:
 def read(folder: Path, text: str, *, timeout: float = 30.0) -> tuple[KubeconfigWebhook, Any]:
     file, clock = folder / "webhook.yaml", InstantClock()
     file.write_text(text)
-    return read_kubeconfig(file, clock, what="webhook", timeout=timeout), clock
+    return read_kubeconfig(file, clock, purpose="webhook", timeout=timeout), clock
 
 
 def review(webhook: KubeconfigWebhook, *, times: int = 1) -> Any:
@@ -221,3 +224,59 @@ def test_unknown_fields(server: HttpsServer, tmp_path: Path) -> None:
     text = json.dumps(json.loads(kubeconfig(server)) | {"preferences": {}, "other": 1})
     review(read(tmp_path, text)[0])
     assert http_client.TIMEOUT == 30
+
+
+class Tunnel:
+    """An HTTP proxy that opens one tunnel (CONNECT) and passes bytes on in both directions."""
+
+    def __init__(self) -> None:
+        self.request = ""
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        with self._listener, self._listener.accept()[0] as client:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += client.recv(4096)
+            self.request = head.split(b"\r\n", 1)[0].decode()
+            host, _, port = self.request.split(" ")[1].rpartition(":")
+            with socket.create_connection((host, int(port))) as server:
+                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                other = threading.Thread(target=self._copy, args=(server, client))
+                other.start()
+                self._copy(client, server)
+                other.join()
+
+    @staticmethod
+    def _copy(source: socket.socket, target: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def join(self) -> None:
+        self._thread.join()
+
+
+def test_proxy(server: HttpsServer, tmp_path: Path) -> None:
+    """Requests go by way of `proxy-url`; a certificate of another CA is refused there too."""
+    tunnel = Tunnel()
+    webhook, _ = read(tmp_path, kubeconfig(server, **{"proxy-url": tunnel.url}))
+    assert review(webhook) == {"spec": {"a": 1}}
+    tunnel.join()
+    assert tunnel.request == f"CONNECT 127.0.0.1:{server.port} HTTP/1.1"
+    tunnel = Tunnel()
+    unknown = kubeconfig(server, **{"proxy-url": tunnel.url, "certificate-authority": ""})
+    with pytest.raises(WebhookFailed, match="x509: certificate signed by unknown authority"):
+        review(read(tmp_path, unknown)[0])
+    tunnel.join()
+
+
+def test_proxy_that_is_not_there(server: HttpsServer, tmp_path: Path) -> None:
+    """The error names the address of the proxy."""
+    webhook, _ = read(tmp_path, kubeconfig(server, **{"proxy-url": "http://127.0.0.1:1"}))
+    with pytest.raises(WebhookFailed, match="connect: connection refused"):
+        review(webhook)

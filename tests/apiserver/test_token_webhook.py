@@ -10,48 +10,30 @@ import pytest
 from kapiserver.apiserver.authentication import token_webhook
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.tls import ensure_certificates
-from tests.apiserver.https_server import HttpsServer, Received, Reply, kubeconfig
+from tests.apiserver.https_server import StatusWebhook
 from tests.apiserver.test_jwt import Login, run
 from tests.clock import ManualClock
 
 JANE = {"username": "jane", "uid": "7", "groups": ["a"], "extra": {"k": ["v", "w"]}}
 
 
-class Webhook:
-    """A webhook whose status a test chooses."""
-
-    def __init__(self, folder: Path) -> None:
-        self.status: Any = {"authenticated": True, "user": JANE}
-        self.parts: Any = {}
-        self.server = HttpsServer(ensure_certificates(Config(), folder), self.respond)
-
-    def respond(self, received: Received) -> Reply:
-        return Reply({**received.json, "status": self.status, **self.parts})
-
-    @property
-    def reviews(self) -> list[Any]:
-        return [received.json for received in self.server.received]
-
-
 @pytest.fixture
-def webhook(tmp_path: Path) -> Iterator[Webhook]:
+def webhook(tmp_path: Path) -> Iterator[StatusWebhook]:
     """A webhook that recognizes every token as Jane's."""
-    webhook = Webhook(tmp_path / "webhook")
+    webhook = StatusWebhook(tmp_path / "webhook", {"authenticated": True, "user": JANE})
     yield webhook
     webhook.server.end()
 
 
-def settings(folder: Path, webhook: Webhook, **more: Any) -> dict[str, Any]:
-    file = folder / "webhook.kubeconfig"
-    file.write_text(kubeconfig(webhook.server))
+def settings(webhook: StatusWebhook, **more: Any) -> dict[str, Any]:
     return {
-        "authentication_token_webhook_config_file": file, "api_audiences": ("api", "other"), **more,
-    }  # fmt: skip
+        "authentication_token_webhook_config_file": webhook.file,
+        "api_audiences": ("api", "other"),
+        **more,
+    }
 
 
-def test_user(webhook: Webhook, tmp_path: Path) -> None:
+def test_user(webhook: StatusWebhook, tmp_path: Path) -> None:
     """The webhook gets token and audiences, and its user is used."""
 
     async def check(login: Login) -> None:
@@ -63,10 +45,10 @@ def test_user(webhook: Webhook, tmp_path: Path) -> None:
         assert review["spec"] == {"token": "t", "audiences": ["api", "other"]}
         assert await login.status("/version", "t") == 200
 
-    run(tmp_path, None, check, **settings(tmp_path, webhook))
+    run(tmp_path, None, check, **settings(webhook))
 
 
-def test_audiences(webhook: Webhook, tmp_path: Path) -> None:
+def test_audiences(webhook: StatusWebhook, tmp_path: Path) -> None:
     """The token is valid for the audiences that were requested and that the webhook returns."""
     webhook.status = {"authenticated": True, "user": JANE, "audiences": ["api", "x"]}
 
@@ -78,10 +60,10 @@ def test_audiences(webhook: Webhook, tmp_path: Path) -> None:
         assert await login.refused("u") == "invalid bearer token"
 
     version = {"authentication_token_webhook_version": "v1"}
-    run(tmp_path, None, check, **settings(tmp_path, webhook, **version))
+    run(tmp_path, None, check, **settings(webhook, **version))
 
 
-def test_cache(webhook: Webhook, tmp_path: Path) -> None:
+def test_cache(webhook: StatusWebhook, tmp_path: Path) -> None:
     """A verdict is kept for the TTL, whether it accepts or refuses; concurrent requests with the
     same token share a call; a failed call is not kept."""
 
@@ -101,7 +83,7 @@ def test_cache(webhook: Webhook, tmp_path: Path) -> None:
         assert len(webhook.reviews) == 5
 
     ttl = {"authentication_token_webhook_cache_ttl": 60.0}
-    run(tmp_path, None, check, **settings(tmp_path, webhook, **ttl))
+    run(tmp_path, None, check, **settings(webhook, **ttl))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +99,7 @@ def test_cache(webhook: Webhook, tmp_path: Path) -> None:
         ({"authenticated": True, "user": JANE}, {"kind": "SubjectAccessReview"}),
     ],
 )
-def test_bad_responses(webhook: Webhook, tmp_path: Path, status: Any, parts: Any) -> None:
+def test_bad_responses(webhook: StatusWebhook, tmp_path: Path, status: Any, parts: Any) -> None:
     """A response that is no valid TokenReview authenticates nobody, and is a 401."""
     webhook.status, webhook.parts = status, parts
 
@@ -125,10 +107,12 @@ def test_bad_responses(webhook: Webhook, tmp_path: Path, status: Any, parts: Any
         assert await login.status("/version", "t") == 401
         assert await login.status("/version", "x" * (1 << 17)) == 401
 
-    run(tmp_path, None, check, **settings(tmp_path, webhook))
+    run(tmp_path, None, check, **settings(webhook))
 
 
-def test_too_many_calls(webhook: Webhook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_calls(
+    webhook: StatusWebhook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tokens beyond the limit of calls in progress are refused without a call."""
     monkeypatch.setattr(token_webhook, "MAX_CALLS", 1)
 
@@ -139,7 +123,7 @@ def test_too_many_calls(webhook: Webhook, tmp_path: Path, monkeypatch: pytest.Mo
         assert (await first).name == "jane"
         assert (await login.user("u")).name == "jane"
 
-    run(tmp_path, None, check, **settings(tmp_path, webhook))
+    run(tmp_path, None, check, **settings(webhook))
 
 
 def test_token_cache() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
@@ -11,27 +12,82 @@ from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.target import Target
 
-Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE"]
+Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attributes:
-    """The attributes of one write; `name` is empty if the server has yet to generate it.
-    `annotations` are those of the audit event."""
+_OPTIONS_KINDS = {
+    "CREATE": "CreateOptions",
+    "UPDATE": "UpdateOptions",
+    "DELETE": "DeleteOptions",
+}
+
+
+class Reinvocation(Struct):
+    """Whether the mutating plugins run a second time, because a webhook or a policy changed the
+    object after others had seen it. Mirrors ReinvocationContext of k8s.io/apiserver/pkg/admission.
+
+    is_running   the plugins run for the second time
+    is_required  set by a plugin that changed the object in the first run
+    states       what a plugin remembers from the first run, by the plugin's name
+    """
+
+    is_running: bool = False
+    is_required: bool = False
+    states: dict[str, Any] = field(default_factory=dict)
+
+
+class Attributes(Struct, frozen=True, kw_only=True):
+    """The attributes of one write.
+
+    name         empty if the server has yet to generate it, with `generate_name` as its start
+    annotations  of the audit event, which has the body of the request if `audits_bodies`
+    options      the CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of the request,
+                 without kind
+    """
 
     operation: Operation
     target: Target
     user: User
     warnings: Warnings
     annotations: dict[str, str]
+    audits_bodies: bool = False
     name: str
+    generate_name: str = ""
+    options: Tree = field(default_factory=dict)
     dry_run: bool = False
+    reinvocation: Reinvocation = field(default_factory=Reinvocation)
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the request, which is the namespace itself for a write of one."""
+        return self.name if self.target.is_namespace else self.target.key.namespace
+
+    @property
+    def operation_options(self) -> Tree | None:
+        """The options with the kind that admission sees, UpdateOptions for a patch; None for
+        CONNECT."""
+        kind = _OPTIONS_KINDS.get(self.operation)
+        if kind is None:
+            return None
+        fields = {name: value for name, value in self.options.items() if name != "force"}
+        return {**fields, "kind": kind, "apiVersion": "meta.k8s.io/v1"}
+
+    @property
+    def requested_name(self) -> str:
+        """The name in the request; empty for the objects of a collection that is deleted."""
+        return self.name if self.operation == "CREATE" else self.target.key.name
+
+    @property
+    def name_in_errors(self) -> str:
+        """The name, or its start if the server has yet to generate it; "Unknown" without both."""
+        return self.name or self.generate_name or "Unknown"
 
     def forbidden(self, reason: str) -> Forbidden:
         """Return the error with which a plugin refuses the write."""
         resource = self.target.resource
-        name = self.name or "Unknown"
-        return Forbidden(reason, resource=resource.name, group=resource.group, name=name)
+        return Forbidden(
+            reason, resource=resource.name, group=resource.group, name=self.name_in_errors
+        )
 
 
 _COST_OF_CONTAINER = 10

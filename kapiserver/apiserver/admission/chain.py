@@ -9,22 +9,36 @@ k8s.io/apiserver/pkg/admission.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import metadata_of, name_of
+from kapiserver.api.errors import BadObject
+from kapiserver.api.managed_fields_entries import decode_managers, managed_fields_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, Operation
 from kapiserver.apiserver.admission.plugins import dra_admin_access
 from kapiserver.apiserver.caller import Caller
-from kapiserver.apiserver.context import Hook, Server
-from kapiserver.apiserver.metrics import AdmissionLabels
+from kapiserver.apiserver.context import AdmissionStep, PluginChain, Server
+from kapiserver.apiserver.metrics import add_latency
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Admit, Validate
 
 
-def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool = False) -> Admit:
-    """Return the chain as a function of (new, old); the operation is CREATE without an old object,
-    DELETE without a new one, else UPDATE."""
+def admission(
+    server: Server,
+    caller: Caller,
+    target: Target,
+    options: Tree,
+    *,
+    dry_run: bool = False,
+    connect: bool = False,
+) -> Admit:
+    """Return the chain as a function of (new, old). The operation is CONNECT with `connect`, else
+    CREATE without an old object, DELETE without a new one, else UPDATE. `options` are those of the
+    request."""
     suffix = f"/{target.subresource}" if target.subresource else ""
     resource = target.resource.qualified_name + suffix
     run = server.stores.offloader.run
@@ -32,20 +46,23 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
     async def admit(new: Tree | None, old: Tree | None) -> Validate | None:
         operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"
         attributes = Attributes(
-            operation=operation,
+            operation="CONNECT" if connect else operation,
             target=target,
             user=caller.user,
             warnings=caller.warnings,
             annotations=caller.annotations,
+            audits_bodies=caller.audits_bodies,
             name=name_of(new or old or {}) or target.key.name,
+            generate_name=metadata_of(new or {}).get("generateName") or "",
+            options=options,
             dry_run=dry_run,
         )
-        if new is not None:
-            owners = metadata_of(new).get("ownerReferences") or ()
-            await run(len(owners), _drop_duplicate_owners, attributes, new)
-        plugins = await run(0, server.plugin_chain, resource, operation)
-        for name, hook in plugins.admit:
-            await _run(server, "admit", name, hook, attributes, new, old)
+        if new is not None and not connect:
+            owners = metadata_of(new).get("ownerReferences")
+            if owners:
+                await run(len(owners), _drop_duplicate_owners, attributes, new, "")
+        plugins = await run(0, server.plugin_chain, resource, attributes.operation)
+        await _mutate(server, plugins, attributes, new, old)
         if new is not None and resource in _WITH_REQUEST_DEFAULTS:
             _apply_request_defaults(server, attributes, resource, new, old)
         if new is not None and resource in _DEVICE_CLAIMS:
@@ -56,32 +73,90 @@ def admission(server: Server, caller: Caller, target: Target, *, dry_run: bool =
             return None
 
         async def validate() -> None:
-            for name, hook in plugins.validate:
-                await _run(server, "validate", name, hook, attributes, new, old)
+            if new is not None and resource in _WITH_PARAMS:
+                await _check_params(server, attributes, new, old)
+            final = attributes
+            if not attributes.name:  # the store has generated it
+                final = replace(attributes, name=name_of(new or {}))
+            await _run(server, plugins.validate, final, new, old)
 
         return validate
 
     return admit
 
 
-async def _run(
+_POLICIES = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
+_BINDINGS = ("validatingadmissionpolicybindings", "mutatingadmissionpolicybindings")
+_WITH_PARAMS = frozenset(
+    f"{name}.admissionregistration.k8s.io" for name in (*_POLICIES, *_BINDINGS)
+)
+
+
+async def _check_params(
+    server: Server, attributes: Attributes, new: Tree, old: Tree | None
+) -> None:
+    from kapiserver.apiserver.admission import param_access  # not needed without policies
+
+    await param_access.check(server, attributes, new, old)
+
+
+async def _mutate(
     server: Server,
-    type_: str,
-    name: str,
-    hook: Hook,
+    plugins: PluginChain,
     attributes: Attributes,
     new: Tree | None,
     old: Tree | None,
 ) -> None:
-    """Run one plugin and record its duration."""
-    started = time.perf_counter()
-    rejected = "true"
+    """Run the mutating plugins; once more if a webhook or policy changed the object. Mirrors
+    reinvocationHandler of k8s.io/apiserver."""
+    reinvocation = attributes.reinvocation
+    fields_before = managed_fields_of(new) if new is not None else []
+    await _run(server, plugins.admit, attributes, new, old)
+    if reinvocation.is_required:
+        reinvocation.is_running = True
+        await _run(server, plugins.admit, attributes, new, old)
+        if new is not None:
+            _drop_duplicate_owners(attributes, new, _AFTER_MUTATION)
+            _check_managed_fields(attributes, new, fields_before)
+
+
+def _check_managed_fields(attributes: Attributes, new: Tree, before: list[Tree]) -> None:
+    """Restore the managedFields that a mutation made invalid, with a warning. Mirrors
+    managedFieldsValidatingAdmissionController of k8s.io/apiserver."""
     try:
-        await hook(server, attributes, new, old)
-        rejected = "false"
+        decode_managers(managed_fields_of(new))
+    except BadObject as error:
+        metadata_of(new)["managedFields"] = before
+        attributes.warnings.add(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused "
+            "by an outdated mutating admission controller; please fix your requests: "
+            f"{error}"
+        )
+
+
+async def _run(
+    server: Server,
+    steps: Sequence[AdmissionStep],
+    attributes: Attributes,
+    new: Tree | None,
+    old: Tree | None,
+) -> None:
+    """Run hooks in order and record the duration of each; a hook with nothing to do counts as run,
+    but is not called."""
+    observe = server.metrics.admission_seconds.observe
+    begin = started = time.perf_counter()
+    try:
+        for step in steps:
+            if step.is_idle is None or not step.is_idle(server, attributes):
+                await step.hook(server, attributes, new, old)
+            ended = time.perf_counter()
+            observe(step.labels, ended - started)
+            started = ended
+    except BaseException:
+        observe(step.labels._replace(rejected="true"), time.perf_counter() - started)
+        raise
     finally:
-        labels = AdmissionLabels(name, type_, attributes.operation, rejected)
-        server.metrics.observe_admission(labels, time.perf_counter() - started)
+        add_latency("admission", time.perf_counter() - begin)
 
 
 _DEVICE_CLAIMS = (
@@ -125,7 +200,10 @@ def _apply_request_defaults(
     REQUEST_DEFAULTS[resource](new, old, attributes.user, timestamp(server.clock.now()))
 
 
-def _drop_duplicate_owners(attributes: Attributes, new: Tree) -> None:
+_AFTER_MUTATION = " after mutating admission happens"
+
+
+def _drop_duplicate_owners(attributes: Attributes, new: Tree, phase: str) -> None:
     owners = metadata_of(new).get("ownerReferences")
     if not owners:
         return
@@ -141,7 +219,7 @@ def _drop_duplicate_owners(attributes: Attributes, new: Tree) -> None:
     if duplicate_uids:
         metadata_of(new)["ownerReferences"] = unique
         attributes.warnings.add(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+            f".metadata.ownerReferences contains duplicate entries{phase}; API server dedups owner "
             "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
             f"requests; duplicate UID(s) observed: {', '.join(duplicate_uids)}"
         )

@@ -1,58 +1,33 @@
 """Reads the AdmissionConfiguration of `--admission-control-config-file`.
 
-It lists plugins; the configuration of each is inline or in a file of its own. Only that of
-PodSecurity is read; those of other plugins are ignored. Mirrors
-apiserver/pkg/admission/config.go and pod-security-admission/admission/api.
+It lists plugins; the configuration of each is inline or in a file of its own. Each plugin declares
+the kinds of its configuration and decodes it when it is loaded (`plugin.py`). For example:
+
+    configurations = read_admission_configuration(file)
+    tree = configurations["PodSecurity"].decode(kinds)
+
+Mirrors pkg/admission/config.go of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from dataclasses import field as field_
-from pathlib import Path as FilePath
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from kapiserver.api import names
-from kapiserver.api.core.pod_security_policy import (
-    MODES,
-    Policy,
-    Standard,
-    parse_level,
-    parse_minor,
-)
-from kapiserver.api.errors import FieldError, Path, duplicate, invalid
+from msgspec import Struct
+
+from kapiserver.api.errors import FieldError
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field
+from kapiserver.apiserver.configuration_files import read_small_file
 from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.yaml import YAMLSerializer
-
-MAX_BYTES = 1 << 20
-"""The largest file that is read."""
-_GROUP = "pod-security.admission.config.k8s.io"
 
 
 class BadAdmissionConfiguration(ValueError):
-    """The file cannot be read or is invalid."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodSecurity:
-    """The policy for namespaces without labels, and the exemptions."""
-
-    defaults: Policy = field_(default_factory=Policy)
-    usernames: frozenset[str] = frozenset()
-    namespaces: frozenset[str] = frozenset()
-    runtime_classes: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionSettings:
-    """The settings of all plugins."""
-
-    pod_security: PodSecurity = field_(default_factory=PodSecurity)
+    """The file cannot be read, or the configuration of a plugin is invalid."""
 
 
 class AdmissionPluginConfiguration(Type):
@@ -69,142 +44,125 @@ class AdmissionConfiguration(Kind):
     plugins: list[AdmissionPluginConfiguration] = field(1)
 
 
-class PodSecurityDefaults(Type):
-    """Levels and versions, as in the labels of a namespace."""
-
-    enforce: str = field(1)
-    enforce_version: str = field(2, json="enforce-version")
-    audit: str = field(3)
-    audit_version: str = field(4, json="audit-version")
-    warn: str = field(5)
-    warn_version: str = field(6, json="warn-version")
-
-
-class PodSecurityExemptions(Type):
-    """Users, namespaces and runtime classes whose pods are not checked."""
-
-    usernames: list[str] = field(1)
-    namespaces: list[str] = field(2)
-    runtimeClasses: list[str] = field(3)
-
-
-class PodSecurityConfiguration(Kind):
-    """The configuration of PodSecurity."""
-
-    defaults: PodSecurityDefaults = field(1)
-    exemptions: PodSecurityExemptions = field(2)
-
-
 _KINDS: dict[GroupVersionKind, type[Kind]] = {
-    GroupVersionKind("apiserver.config.k8s.io", "v1", "AdmissionConfiguration"): (
-        AdmissionConfiguration
-    ),
-    GroupVersionKind("apiserver.k8s.io", "v1alpha1", "AdmissionConfiguration"): (
-        AdmissionConfiguration
-    ),
-    **{
-        GroupVersionKind(_GROUP, version, "PodSecurityConfiguration"): PodSecurityConfiguration
-        for version in ("v1", "v1beta1", "v1alpha1")
-    },
+    GroupVersionKind(group, version, "AdmissionConfiguration"): AdmissionConfiguration
+    for group, version in (("apiserver.config.k8s.io", "v1"), ("apiserver.k8s.io", "v1alpha1"))
 }
+_LEGACY_PLUGINS = {
+    "imagePolicy": "ImagePolicyWebhook",
+    "podNodeSelectorPluginConfig": "PodNodeSelector",
+}
+"""Plugins whose configuration may be the whole file, by its field."""
 
 
-def read_admission_settings(file: FilePath) -> AdmissionSettings:
-    """Return the settings of a file. Raises BadAdmissionConfiguration."""
-    configuration = _decode(_read_file(file), AdmissionConfiguration, file.name)
-    for plugin in configuration.get("plugins") or ():
-        if plugin.get("name") == "PodSecurity":
-            return AdmissionSettings(pod_security=_pod_security(plugin, file))
-    return AdmissionSettings()
+class PluginConfiguration(Struct, frozen=True, kw_only=True):
+    """The configuration of the plugin `name` as YAML or JSON; `data` is empty if there is none.
+    Relative paths in it begin at `folder`."""
+
+    name: str
+    data: bytes = b""
+    folder: Path = Path()
+
+    def decode(
+        self,
+        kinds: Mapping[GroupVersionKind, type[Kind]],
+        validate: Callable[[Tree], Iterable[FieldError]] = lambda _tree: (),
+        *,
+        strict: bool = False,
+    ) -> Tree:
+        """Return the object of one of the kinds, valid; an empty one without a configuration.
+        Unknown and repeated fields are ignored unless `strict`. Raises
+        BadAdmissionConfiguration."""
+        tree = _decode(self.data, kinds, self.name, strict=strict) if self.data.strip() else {}
+        problems = [str(error) for error in validate(tree)]
+        if problems:
+            raise self.error(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        return tree
+
+    def decode_unversioned(self) -> Tree:
+        """Return the object of a configuration without a kind; empty without a configuration.
+        Raises BadAdmissionConfiguration."""
+        try:
+            return _load_yaml(self.data)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+
+    def error(self, reason: str) -> BadAdmissionConfiguration:
+        """Return the error for an invalid configuration."""
+        return BadAdmissionConfiguration(f'couldn\'t init admission plugin "{self.name}": {reason}')
 
 
-def _read_file(file: FilePath) -> bytes:
+def read_admission_configuration(file: Path) -> Mapping[str, PluginConfiguration]:
+    """Return the configurations of a file, by the names of their plugins; the first one if several
+    have the same name. Raises BadAdmissionConfiguration."""
+    data = _read_file(file)
+    legacy = _read_legacy(data, file)
+    if legacy:
+        return legacy
+    configurations: dict[str, PluginConfiguration] = {}
+    for plugin in _decode(data, _KINDS, file.name).get("plugins") or ():
+        name = plugin.get("name") or ""
+        if name not in configurations:
+            configurations[name] = PluginConfiguration(
+                name=name, data=_data_of(plugin, file.parent), folder=file.parent
+            )
+    return configurations
+
+
+def _data_of(plugin: Tree, folder: Path) -> bytes:
+    if plugin.get("configuration") is not None:
+        return json.dumps(plugin["configuration"]).encode()
+    if plugin.get("path"):
+        return _read_file(folder / plugin["path"])
+    return b""
+
+
+def _read_file(file: Path) -> bytes:
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        return read_small_file(file)
     except OSError as error:
         raise BadAdmissionConfiguration(
             f'unable to read admission control configuration from "{file}" [{error}]'
         ) from error
-    if len(data) > MAX_BYTES:
-        raise BadAdmissionConfiguration(f'admission control configuration "{file}" is too large')
-    return data
 
 
-def _decode(data: bytes, type_: type[Kind], name: str) -> Tree:
+def _read_legacy(data: bytes, file: Path) -> Mapping[str, PluginConfiguration]:
+    """Return the configurations in a file that has no kind and is itself that of a plugin."""
     try:
-        decoded = YAMLSerializer(ConfigurationScheme(_KINDS)).decode(data)
+        tree = _load_yaml(data)
+    except ValueError:
+        return {}
+    if tree.get("apiVersion") or tree.get("kind") or not tree.keys() & _LEGACY_PLUGINS.keys():
+        return {}
+    return {
+        name: PluginConfiguration(name=name, data=data, folder=file.parent)
+        for name in _LEGACY_PLUGINS.values()
+    }
+
+
+def _load_yaml(data: bytes) -> Tree:
+    """Return the mapping in a YAML document, empty for an empty one. Raises ValueError."""
+    from kapiserver.codecs.yaml import decode_value  # most servers have no such file
+
+    try:
+        tree = decode_value(data)
+    except CodecError as error:
+        raise ValueError(str(error)) from None
+    if tree is not None and not isinstance(tree, dict):
+        raise ValueError("must be an object")
+    return tree or {}
+
+
+def _decode(
+    data: bytes, kinds: Mapping[GroupVersionKind, type[Kind]], name: str, *, strict: bool = False
+) -> Tree:
+    from kapiserver.codecs.yaml import YAMLSerializer  # most servers have no such file
+
+    try:
+        decoded = YAMLSerializer(ConfigurationScheme(kinds)).decode(data)
     except CodecError as error:
         raise BadAdmissionConfiguration(f"{name}: {error}") from error
-    if decoded.strict_errors:
+    if strict and decoded.strict_errors:
         strict_errors = ", ".join(decoded.strict_errors)
         raise BadAdmissionConfiguration(f"{name}: strict decoding error: {strict_errors}")
-    if _KINDS[decoded.kind] is not type_:
-        raise BadAdmissionConfiguration(f"{name}: expected {type_.__name__}, got {decoded.kind}")
     return decoded.object
-
-
-def _pod_security(plugin: Tree, file: FilePath) -> PodSecurity:
-    data = b""
-    if plugin.get("path"):
-        data = _read_file(file.parent / plugin["path"])
-    elif plugin.get("configuration") is not None:
-        data = json.dumps(plugin["configuration"]).encode()
-    if not data.strip():
-        return PodSecurity()
-    name = "PodSecurity"
-    tree = _decode(data, PodSecurityConfiguration, name)
-    problems = [str(error) for error in _validate(tree)]
-    if problems:
-        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-        raise BadAdmissionConfiguration(f'couldn\'t init admission plugin "{name}": {text}')
-    defaults, exemptions = tree.get("defaults") or {}, tree.get("exemptions") or {}
-    return PodSecurity(
-        defaults=Policy(**{mode: _parse_standard(defaults, mode) for mode in MODES}),
-        usernames=frozenset(exemptions.get("usernames") or ()),
-        namespaces=frozenset(exemptions.get("namespaces") or ()),
-        runtime_classes=frozenset(exemptions.get("runtimeClasses") or ()),
-    )
-
-
-def _parse_standard(defaults: Tree, mode: str) -> Standard:
-    level, version = defaults.get(mode), defaults.get(f"{mode}-version")
-    return Standard(parse_level(level or "privileged"), parse_minor(version or "latest"))
-
-
-def _validate(tree: Tree) -> Iterator[FieldError]:
-    defaults, exemptions = tree.get("defaults") or {}, tree.get("exemptions") or {}
-    for mode in ("enforce", "warn", "audit"):
-        for name, parse in ((mode, parse_level), (f"{mode}-version", parse_minor)):
-            try:
-                parse(
-                    defaults.get(name) or {parse_level: "privileged", parse_minor: "latest"}[parse]
-                )
-            except ValueError as error:
-                yield invalid(Path("defaults") / name, defaults[name], str(error))
-    for name, check in _EXEMPTION_CHECKS:
-        yield from _exemption_errors(exemptions.get(name) or (), check, Path("exemptions") / name)
-
-
-def _username(name: str) -> list[str]:
-    return [] if name else ["username must not be empty"]
-
-
-_EXEMPTION_CHECKS: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
-    ("namespaces", names.dns1123_label),
-    ("runtimeClasses", names.dns1123_subdomain),
-    ("usernames", _username),
-)
-
-
-def _exemption_errors(
-    exempt_names: Sequence[str], check: Callable[[str], list[str]], path: Path
-) -> Iterator[FieldError]:
-    seen: set[str] = set()
-    for index, name in enumerate(exempt_names):
-        messages = check(name)
-        if messages:
-            yield invalid(path[index], name, ", ".join(messages))
-        elif name in seen:
-            yield duplicate(path[index], name)
-        seen.add(name)

@@ -16,6 +16,7 @@ from kapiserver.api.go_format import quote
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.admission.gc_fields import changes_only_gc_fields
 from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.authorization.rbac import RbacAuthorizer, not_found_error
 from kapiserver.apiserver.authorization.rbac_index import RBAC, RoleKey
@@ -30,8 +31,6 @@ _EVERYTHING: Sequence[Tree] = (
 )
 _FIELDS = ("apiGroups", "resources", "nonResourceURLs", "resourceNames", "verbs")
 _RESOURCES = {"Role": "roles", "ClusterRole": "clusterroles"}
-_COLLECTED = ("ownerReferences", "finalizers", "managedFields")
-"""The metadata that a garbage collector changes."""
 
 
 async def check(server: Server, attributes: Attributes, new: Tree, old: Tree | None) -> None:
@@ -39,7 +38,7 @@ async def check(server: Server, attributes: Attributes, new: Tree, old: Tree | N
     binding refers to a role that does not exist."""
     rbac = server.rbac
     user = attributes.user
-    if rbac is None or MASTERS in user.groups or _changes_nothing(new, old):
+    if rbac is None or MASTERS in user.groups or changes_only_gc_fields(new, old):
         return
     if "roleRef" in new:
         await _check_binding(server, rbac, attributes, _referenced_role(new))
@@ -49,8 +48,8 @@ async def check(server: Server, attributes: Attributes, new: Tree, old: Tree | N
         return
     _confirm(rbac, attributes, new.get("rules") or ())
     if _aggregates(new) or (old is not None and _aggregates(old)):
-        held, _ = rbac.policy_rules(user, "")
-        if missing_rules(held, _EVERYTHING):
+        user_rules, _ = rbac.policy_rules(user, "")
+        if missing_rules(user_rules, _EVERYTHING):
             raise attributes.forbidden(
                 "must have cluster-admin privileges to use the aggregationRule"
             )
@@ -72,15 +71,15 @@ async def _check_binding(
     _confirm(rbac, attributes, rules.trees)
 
 
-def missing_rules(held: Iterable[Tree], requested: Iterable[Tree]) -> list[Tree]:
+def missing_rules(user_rules: Iterable[Tree], requested: Iterable[Tree]) -> list[Tree]:
     """Return the parts of the requested PolicyRules that no held rule covers, each for one verb on
     one resource, object or path."""
-    held = list(held)
+    user_rules = list(user_rules)
     return [
         part
         for rule in requested
         for part in _parts(rule)
-        if not any(_covers(owned, part) for owned in held)
+        if not any(_covers(owned, part) for owned in user_rules)
     ]
 
 
@@ -88,19 +87,19 @@ def describe(rules: Iterable[Tree]) -> list[str]:
     """Describe rules in Kubernetes' form, sorted; rules that differ only in verbs are joined."""
     joined: dict[bytes, Tree] = {}
     for rule in rules:
-        rest = {field: rule[field] for field in _FIELDS[:-1] if rule.get(field)}
-        key = orjson.dumps(rest)
-        if "nonResourceURLs" in rest:
+        other_fields = {field: rule[field] for field in _FIELDS[:-1] if rule.get(field)}
+        key = orjson.dumps(other_fields)
+        if "nonResourceURLs" in other_fields:
             key += orjson.dumps(rule["verbs"])
-        present = joined.setdefault(key, {**rest, "verbs": []})
+        present = joined.setdefault(key, {**other_fields, "verbs": []})
         present["verbs"] = [*present["verbs"], *rule["verbs"]]
     return sorted({_description(rule) for rule in joined.values()})
 
 
 def _confirm(rbac: RbacAuthorizer, attributes: Attributes, rules: Iterable[Tree]) -> None:
     user = attributes.user
-    held, unresolved = rbac.policy_rules(user, attributes.target.key.namespace)
-    missing = missing_rules(held, rules)
+    user_rules, unresolved = rbac.policy_rules(user, attributes.target.key.namespace)
+    missing = missing_rules(user_rules, rules)
     if not missing:
         return
     groups = " ".join(quote(group) for group in user.groups)
@@ -112,16 +111,6 @@ def _confirm(rbac: RbacAuthorizer, attributes: Attributes, rules: Iterable[Tree]
         errors = " ".join(not_found_error(role) for role in unresolved)
         message += f"; resolution errors: [{errors}]"
     raise attributes.forbidden(message)
-
-
-def _changes_nothing(new: Tree, old: Tree | None) -> bool:
-    """Whether an update changes only owners, finalizers and managedFields."""
-    return old is not None and _without_collected(new) == _without_collected(old)
-
-
-def _without_collected(tree: Tree) -> Tree:
-    metadata = {name: value for name, value in metadata_of(tree).items() if name not in _COLLECTED}
-    return {**tree, "metadata": metadata}
 
 
 def _aggregates(role: Tree) -> bool:

@@ -1,188 +1,77 @@
 """The admission plugins in the order in which they run, and the writes that each handles.
 
-A plugin is a module with `admit`, `validate` or both (see Hooks). It is imported with the first
-write that it handles (see `media_types.py` on late loading). The order is that of kube-apiserver's
-AllOrderedPlugins.
+A plugin is a module with `admit`, `validate` or both; `loaders.py` makes its Hooks. The order is
+that of kube-apiserver's AllOrderedPlugins.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from kapiserver.apiserver.context import Hook, PluginChain
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hooks:
-    """The hooks of one plugin.
-
-    admit       may change the object, before it is prepared
-    validate    checks the object after the strategy has prepared and validated it
-    """
-
-    admit: Hook | None = None
-    validate: Hook | None = None
-
-
-def _load_always_pull_images() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import always_pull_images
-
-    return Hooks(admit=always_pull_images.admit)
-
-
-def _load_cluster_trust_bundle_attest() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import cluster_trust_bundle_attest
-
-    return Hooks(validate=cluster_trust_bundle_attest.validate)
-
-
-def _load_certificate_approval() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import certificate_approval
-
-    return Hooks(validate=certificate_approval.validate)
-
-
-def _load_certificate_signing() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import certificate_signing
-
-    return Hooks(validate=certificate_signing.validate)
-
-
-def _load_certificate_subject_restriction() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import certificate_subject_restriction
-
-    return Hooks(validate=certificate_subject_restriction.validate)
-
-
-def _load_default_class() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import default_class
-
-    return Hooks(admit=default_class.admit)
-
-
-def _load_default_toleration_seconds() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import default_toleration_seconds
-
-    return Hooks(admit=default_toleration_seconds.admit)
-
-
-def _load_deny_service_external_ips() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import deny_service_external_ips
-
-    return Hooks(validate=deny_service_external_ips.validate)
-
-
-def _load_limit_ranger() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import limit_ranger
-
-    return Hooks(admit=limit_ranger.admit, validate=limit_ranger.validate)
-
-
-def _load_namespace_lifecycle() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import namespace_lifecycle
-
-    return Hooks(admit=namespace_lifecycle.admit)
-
-
-def _load_node_restriction() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import node_restriction
-
-    return Hooks(admit=node_restriction.admit)
-
-
-def _load_persistent_volume_claim_resize() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import persistent_volume_claim_resize
-
-    return Hooks(validate=persistent_volume_claim_resize.validate)
-
-
-def _load_pod_security() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import pod_security
-
-    return Hooks(validate=pod_security.validate)
-
-
-def _load_priority() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import priority
-
-    return Hooks(admit=priority.admit, validate=priority.validate)
-
-
-def _load_resource_quota() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import resource_quota
-
-    return Hooks(validate=resource_quota.validate)
-
-
-def _load_runtime_class() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import runtime_class
-
-    return Hooks(admit=runtime_class.admit, validate=runtime_class.validate)
-
-
-def _load_service_account() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import service_account
-
-    return Hooks(admit=service_account.admit, validate=service_account.validate)
-
-
-def _load_storage_object_in_use_protection() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import storage_object_in_use_protection
-
-    return Hooks(admit=storage_object_in_use_protection.admit)
-
-
-def _load_taint_nodes_by_condition() -> Hooks:
-    from kapiserver.apiserver.admission.plugins import taint_nodes_by_condition
-
-    return Hooks(admit=taint_nodes_by_condition.admit)
-
-
-CREATE = ("CREATE",)
-UPDATE = ("UPDATE",)
-WRITE = ("CREATE", "UPDATE")
-ANY = ("CREATE", "UPDATE", "DELETE")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
-    """One plugin.
-
-    resources           qualified names such as `ingresses.networking.k8s.io` or
-                        `pods/ephemeralcontainers`; empty for all resources
-    enabled_by_default  whether it runs unless --disable-admission-plugins names it
-    """
-
-    name: str
-    load: Callable[[], Hooks]
-    resources: tuple[str, ...] = ()
-    operations: tuple[str, ...] = ANY
-    enabled_by_default: bool = True
-
+import threading
+from collections.abc import Mapping, Sequence
+
+from kapiserver.api.lazy_loading import before_loading
+from kapiserver.apiserver.admission.configuration import PluginConfiguration
+from kapiserver.apiserver.admission.plugin import (
+    ANY_OR_CONNECT,
+    CREATE,
+    UPDATE,
+    WRITE,
+    Hooks,
+    Plugin,
+    PluginContext,
+)
+from kapiserver.apiserver.admission.plugins import loaders
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import AdmissionStep, PluginChain
+from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
+from kapiserver.storage.clock import Clock
 
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 
 PLUGINS = (
-    # First: a write into a terminating namespace needs no other plugin.
-    Plugin(name="NamespaceLifecycle", load=_load_namespace_lifecycle),
+    Plugin(
+        name="AlwaysAdmit",
+        load=loaders.always_admit,
+        operations=ANY_OR_CONNECT,
+        enabled_by_default=False,
+    ),
+    Plugin(
+        name="NamespaceAutoProvision",
+        load=loaders.namespace_auto_provision,
+        operations=CREATE,
+        enabled_by_default=False,
+    ),
+    # Before the others: a write into a terminating namespace needs no other plugin.
+    Plugin(name="NamespaceLifecycle", load=loaders.namespace_lifecycle),
+    Plugin(
+        name="NamespaceExists",
+        load=loaders.namespace_exists,
+        enabled_by_default=False,
+    ),
+    Plugin(
+        name="LimitPodHardAntiAffinityTopology",
+        load=loaders.limit_pod_hard_anti_affinity_topology,
+        resources=("pods",),
+        operations=WRITE,
+        enabled_by_default=False,
+    ),
     # Before ResourceQuota: it sets the requests and limits that are counted.
     Plugin(
         name="LimitRanger",
-        load=_load_limit_ranger,
+        load=loaders.limit_ranger,
         resources=("pods", "pods/resize", "persistentvolumeclaims"),
         operations=WRITE,
     ),
     Plugin(
         name="ServiceAccount",
-        load=_load_service_account,
+        load=loaders.service_account,
         resources=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
     ),
     Plugin(
         name="NodeRestriction",
-        load=_load_node_restriction,
+        load=loaders.node_restriction,
         resources=(
             "csinodes.storage.k8s.io",
             "leases.coordination.k8s.io",
@@ -205,20 +94,27 @@ PLUGINS = (
     ),
     Plugin(
         name="TaintNodesByCondition",
-        load=_load_taint_nodes_by_condition,
+        load=loaders.taint_nodes_by_condition,
         resources=("nodes",),
         operations=CREATE,
     ),
     Plugin(
         name="AlwaysPullImages",
-        load=_load_always_pull_images,
+        load=loaders.always_pull_images,
+        resources=("pods", "pods/ephemeralcontainers"),
+        operations=WRITE,
+        enabled_by_default=False,
+    ),
+    Plugin(
+        name="ImagePolicyWebhook",
+        load=loaders.image_policy_webhook,
         resources=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
         enabled_by_default=False,
     ),
     Plugin(
         name="PodSecurity",
-        load=_load_pod_security,
+        load=loaders.pod_security,
         resources=(
             "cronjobs.batch",
             "daemonsets.apps",
@@ -235,26 +131,54 @@ PLUGINS = (
         operations=WRITE,
     ),
     Plugin(
+        name="PodNodeSelector",
+        load=loaders.pod_node_selector,
+        resources=("pods",),
+        operations=CREATE,
+        enabled_by_default=False,
+    ),
+    Plugin(
         name="Priority",
-        load=_load_priority,
+        load=loaders.priority,
         resources=("pods", "priorityclasses.scheduling.k8s.io"),
         operations=WRITE,
     ),
     Plugin(
         name="DefaultTolerationSeconds",
-        load=_load_default_toleration_seconds,
+        load=loaders.default_toleration_seconds,
         resources=("pods",),
         operations=WRITE,
     ),
     Plugin(
+        name="PodTolerationRestriction",
+        load=loaders.pod_toleration_restriction,
+        resources=("pods",),
+        operations=WRITE,
+        enabled_by_default=False,
+    ),
+    Plugin(
+        name="EventRateLimit",
+        load=loaders.event_rate_limit,
+        resources=("events",),
+        operations=WRITE,
+        enabled_by_default=False,
+    ),
+    Plugin(
+        name="ExtendedResourceToleration",
+        load=loaders.extended_resource_toleration,
+        resources=("pods",),
+        operations=WRITE,
+        enabled_by_default=False,
+    ),
+    Plugin(
         name="DefaultStorageClass",
-        load=_load_default_class,
+        load=loaders.default_class,
         resources=("persistentvolumeclaims",),
         operations=CREATE,
     ),
     Plugin(
         name="StorageObjectInUseProtection",
-        load=_load_storage_object_in_use_protection,
+        load=loaders.storage_object_in_use_protection,
         resources=(
             "persistentvolumeclaims",
             "persistentvolumes",
@@ -262,56 +186,122 @@ PLUGINS = (
         ),
         operations=CREATE,
     ),
+    # GenericWorkload is off in Kubernetes 1.37.
+    Plugin(
+        name="PodGroupProtection",
+        load=loaders.inactive,
+        resources=("podgroups.scheduling.k8s.io",),
+        operations=CREATE,
+    ),
+    Plugin(
+        name="OwnerReferencesPermissionEnforcement",
+        load=loaders.owner_references_permission_enforcement,
+        operations=WRITE,
+        enabled_by_default=False,
+    ),
     Plugin(
         name="PersistentVolumeClaimResize",
-        load=_load_persistent_volume_claim_resize,
+        load=loaders.persistent_volume_claim_resize,
         resources=("persistentvolumeclaims",),
         operations=UPDATE,
     ),
     # After plugins that may set the class, before ResourceQuota, which counts the overhead.
-    Plugin(name="RuntimeClass", load=_load_runtime_class, resources=("pods",), operations=CREATE),
+    Plugin(name="RuntimeClass", load=loaders.runtime_class, resources=("pods",), operations=CREATE),
     Plugin(
         name="CertificateApproval",
-        load=_load_certificate_approval,
+        load=loaders.certificate_approval,
         resources=(f"{_CSR}/approval",),
         operations=UPDATE,
     ),
     Plugin(
         name="CertificateSigning",
-        load=_load_certificate_signing,
+        load=loaders.certificate_signing,
         resources=(f"{_CSR}/status",),
         operations=UPDATE,
     ),
     Plugin(
         name="ClusterTrustBundleAttest",
-        load=_load_cluster_trust_bundle_attest,
+        load=loaders.cluster_trust_bundle_attest,
         resources=("clustertrustbundles.certificates.k8s.io",),
         operations=WRITE,
     ),
     Plugin(
         name="CertificateSubjectRestriction",
-        load=_load_certificate_subject_restriction,
+        load=loaders.certificate_subject_restriction,
         resources=(_CSR,),
         operations=CREATE,
     ),
     Plugin(
         name="DefaultIngressClass",
-        load=_load_default_class,
+        load=loaders.default_class,
         resources=("ingresses.networking.k8s.io",),
         operations=CREATE,
     ),
     Plugin(
         name="DenyServiceExternalIPs",
-        load=_load_deny_service_external_ips,
+        load=loaders.deny_service_external_ips,
         resources=("services",),
         operations=WRITE,
         enabled_by_default=False,
     ),
+    Plugin(
+        name="PodTopologyLabels",
+        load=loaders.pod_topology_labels,
+        resources=(
+            "pods",
+            "pods/binding",
+        ),
+        operations=CREATE,
+    ),
+    Plugin(
+        name="PodGroupWorkloadExists",
+        load=loaders.inactive,
+        resources=("podgroups.scheduling.k8s.io",),
+        operations=CREATE,
+    ),
+    Plugin(
+        name="NodeDeclaredFeatureValidator",
+        load=loaders.node_declared_feature_validator,
+        resources=("pods", "pods/resize"),
+        operations=UPDATE,
+    ),
+    Plugin(
+        name="JobValidation",
+        load=loaders.inactive,
+        resources=("jobs.batch",),
+        operations=UPDATE,
+    ),
+    Plugin(
+        name="PodResizeValidator",
+        load=loaders.pod_resize_validator,
+        resources=("pods/resize",),
+        operations=UPDATE,
+    ),
+    Plugin(
+        name="MutatingAdmissionPolicy",
+        load=loaders.mutating_admission_policy,
+        operations=ANY_OR_CONNECT,
+    ),
+    Plugin(
+        name="MutatingAdmissionWebhook",
+        load=loaders.mutating_admission_webhook,
+        operations=ANY_OR_CONNECT,
+    ),
+    Plugin(
+        name="ValidatingAdmissionPolicy",
+        load=loaders.validating_admission_policy,
+        operations=ANY_OR_CONNECT,
+    ),
+    Plugin(
+        name="ValidatingAdmissionWebhook",
+        load=loaders.validating_admission_webhook,
+        operations=ANY_OR_CONNECT,
+    ),
     # Last: a write that another plugin refuses is not counted.
-    Plugin(name="ResourceQuota", load=_load_resource_quota, operations=CREATE),
+    Plugin(name="ResourceQuota", load=loaders.resource_quota, operations=CREATE),
     Plugin(
         name="ResourceQuota",
-        load=_load_resource_quota,
+        load=loaders.resource_quota,
         resources=(
             "persistentvolumeclaims",
             "pods/resize",
@@ -320,62 +310,110 @@ PLUGINS = (
         ),
         operations=UPDATE,
     ),
+    Plugin(
+        name="AlwaysDeny",
+        load=loaders.always_deny,
+        operations=ANY_OR_CONNECT,
+        enabled_by_default=False,
+    ),
 )
 
 
+def enabled_plugins(
+    plugins: Sequence[Plugin] = PLUGINS,
+    *,
+    enable: Sequence[str] = (),
+    disable: Sequence[str] = (),
+) -> tuple[Plugin, ...]:
+    """Return the plugins that run, in order: those in `enable`, and those enabled by default that
+    `disable` does not have. Raises ValueError for an unknown name."""
+    names = {plugin.name for plugin in plugins}
+    unknown = [name for name in (*enable, *disable) if name not in names]
+    if unknown:
+        raise ValueError(f"unknown admission plugins: {', '.join(unknown)}")
+    return tuple(
+        plugin
+        for plugin in plugins
+        if plugin.name in enable or (plugin.enabled_by_default and plugin.name not in disable)
+    )
+
+
 class AdmissionPlugins:
-    """The enabled plugins of one server, in order.
+    """The hooks of the enabled plugins of one server.
 
-    plugins     all plugins, in order
-    enable      names of plugins to run beside those enabled by default
-    disable     names of plugins not to run, unless `enable` has them
+    plugins             all plugins, in order
+    configurations      those of --admission-control-config-file, by the names of the plugins
 
-    Raises ValueError for an unknown name.
+    Raises ValueError for the name of an unknown plugin, BadAdmissionConfiguration.
     """
 
     def __init__(
         self,
-        plugins: Sequence[Plugin] = PLUGINS,
-        *,
-        enable: Sequence[str] = (),
-        disable: Sequence[str] = (),
+        plugins: Sequence[Plugin],
+        config: Config,
+        clock: Clock,
+        metrics: Metrics,
+        configurations: Mapping[str, PluginConfiguration],
     ) -> None:
-        names = {plugin.name for plugin in plugins}
-        unknown = [name for name in (*enable, *disable) if name not in names | _NOT_IMPLEMENTED]
-        if unknown:
-            raise ValueError(f"unknown admission plugins: {', '.join(unknown)}")
-        self.enabled = tuple(
-            plugin
-            for plugin in plugins
-            if plugin.name in enable or (plugin.enabled_by_default and plugin.name not in disable)
+        self._config = config
+        self._clock = clock
+        self._metrics = metrics
+        self._configurations = configurations
+        self._hooks: dict[str, Hooks] = {}
+        self._lock = threading.Lock()
+        """Held while a plugin is loaded: first requests load plugins in threads."""
+        names = config.enable_admission_plugins
+        self._enabled = enabled_plugins(
+            plugins, enable=names, disable=config.disable_admission_plugins
         )
+        for plugin in self._enabled:
+            if plugin.name in configurations or plugin.name in names:
+                self._load(plugin)
         self.chain = functools.lru_cache(maxsize=1024)(self._chain)
         """Returns the plugins for a qualified resource (with its subresource) and an operation."""
 
+    async def close(self) -> None:
+        """Free what the plugins hold."""
+        for hooks in self._hooks.values():
+            if hooks.close is not None:
+                await hooks.close()
+
     def _chain(self, resource: str, operation: str) -> PluginChain:
         hooks = [
-            (plugin.name, plugin.load())
-            for plugin in self.enabled
+            (plugin.name, self._load(plugin))
+            for plugin in self._enabled
             if operation in plugin.operations
             and (not plugin.resources or resource in plugin.resources)
         ]
-        return PluginChain(
-            admit=tuple((name, each.admit) for name, each in hooks if each.admit is not None),
-            validate=tuple(
-                (name, each.validate) for name, each in hooks if each.validate is not None
-            ),
-        )
+        admit, validate = [], []
+        for name, each in hooks:
+            if each.admit is not None:
+                labels = AdmissionLabels(name, "admit", operation, "false")
+                admit.append(AdmissionStep(hook=each.admit, is_idle=each.is_idle, labels=labels))
+            if each.validate is not None:
+                labels = AdmissionLabels(name, "validate", operation, "false")
+                step = AdmissionStep(hook=each.validate, is_idle=each.is_idle, labels=labels)
+                validate.append(step)
+        return PluginChain(admit=tuple(admit), validate=tuple(validate))
+
+    def _load(self, plugin: Plugin) -> Hooks:
+        """Return the hooks of a plugin; all records of one name have the same."""
+        name = plugin.name
+        if name in self._hooks:
+            return self._hooks[name]
+        before_loading()  # the event loop must not wait for the lock
+        with self._lock:
+            if name not in self._hooks:
+                configuration = self._configurations.get(name) or PluginConfiguration(name=name)
+                context = PluginContext(
+                    configuration=configuration,
+                    config=self._config,
+                    clock=self._clock,
+                    metrics=self._metrics,
+                )
+                self._hooks[name] = plugin.load(context)
+            return self._hooks[name]
 
 
-_NOT_IMPLEMENTED = frozenset(
-    (
-        "AlwaysAdmit", "AlwaysDeny", "EventRateLimit",
-        "ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology",
-        "MutatingAdmissionPolicy", "MutatingAdmissionWebhook", "NamespaceAutoProvision",
-        "NamespaceExists", "NodeDeclaredFeatureValidator",
-        "OwnerReferencesPermissionEnforcement", "PodNodeSelector",
-        "PodTolerationRestriction", "PodTopologyLabels",
-        "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
-    )
-)  # fmt: skip
-"""Plugins of kube-apiserver that are not implemented; flags may name them, without effect."""
+ADMISSION_PLUGIN_NAMES = frozenset(plugin.name for plugin in PLUGINS)
+"""The names of kube-apiserver's admission plugins."""

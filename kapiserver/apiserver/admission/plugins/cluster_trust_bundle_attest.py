@@ -9,14 +9,17 @@ from __future__ import annotations
 from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.admission.gc_fields import changes_only_gc_fields
 from kapiserver.apiserver.admission.plugins.signers import is_allowed
 from kapiserver.apiserver.context import Server
 
 
 async def validate(
-    server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
+    server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
     """Raise Forbidden if the user may not attest for the signer of the bundle."""
-    signer = value_at(new or {}, "spec", "signerName") or ""
+    if new is None or changes_only_gc_fields(new, old):
+        return
+    signer = value_at(new, "spec", "signerName") or ""
     if signer and not await is_allowed(server, attributes, "attest", signer):
         raise attributes.forbidden(f'user not permitted to attest for signerName "{signer}"')

@@ -7,7 +7,7 @@ plugin/pkg/admission/network/defaultingressclass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kapiserver.api.accessors import annotations_of, name_of
 from kapiserver.api.core.v1 import PersistentVolumeClaimSpec
@@ -17,11 +17,9 @@ from kapiserver.api.networking.v1 import IngressSpec
 from kapiserver.api.types import Tree, Type
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.query import ListQuery
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClassField:
+class _ClassField(Struct, frozen=True, kw_only=True):
     """The field of a resource that names a class, and the resource of the classes.
 
     spec                 the type that has the field
@@ -80,7 +78,7 @@ async def admit(
 async def _default_class(server: Server, class_field: _ClassField) -> str:
     """Return the name of the newest class that is a default, or ""."""
     store = server.stores.by_name(class_field.version, class_field.classes)
-    entries = (await store.list(ListQuery(resource_version="0"))).entries
+    entries = await store.cached_entries()
     marked = [
         tree
         for tree in (entry.tree() for entry in entries)

@@ -1,22 +1,35 @@
-"""DefaultTolerationSeconds: lets pods tolerate an unreachable or not ready node for five minutes.
+"""DefaultTolerationSeconds: lets pods tolerate an unreachable or not ready node for some time, five
+minutes by default.
 
 Mirrors plugin/pkg/admission/defaulttolerationseconds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kapiserver.api.core import v1
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 
-SECONDS = 300
-_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+def seconds_by_taint(config: Config) -> Mapping[str, int]:
+    """Return the tolerated seconds of the flags, by the key of the taint."""
+    return {
+        "node.kubernetes.io/not-ready": config.default_not_ready_toleration_seconds,
+        "node.kubernetes.io/unreachable": config.default_unreachable_toleration_seconds,
+    }
 
 
 async def admit(
-    _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
+    seconds: Mapping[str, int],
+    _server: Server,
+    attributes: Attributes,
+    new: Tree | None,
+    _old: Tree | None,
 ) -> None:
     """Add the tolerations that the pod does not have."""
     if new is None or attributes.target.subresource:
@@ -24,11 +37,16 @@ async def admit(
     spec = new.setdefault("spec", {})
     tolerations = spec.get("tolerations") or []
     missing = [
-        key for key in _TAINTS if not any(_tolerates(toleration, key) for toleration in tolerations)
+        key for key in seconds if not any(_tolerates(toleration, key) for toleration in tolerations)
     ]
     if missing:
         added = [
-            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS}
+            {
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": seconds[key],
+            }
             for key in missing
         ]
         spec["tolerations"] = [*tolerations, *added]

@@ -19,7 +19,6 @@ from kapiserver.api.quantity import Amount, add, parse
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.query import ListQuery
 
 _MILLI_MAX = (2**63 - 1) // 1000
 ANNOTATION = "kubernetes.io/limit-ranger"
@@ -65,8 +64,8 @@ def _messages(obj: Tree, limits: Sequence[Tree], is_pod: bool) -> list[str]:
 
 async def _limit_ranges(server: Server, attributes: Attributes) -> list[Tree]:
     store = server.stores.by_name(CORE, "limitranges")
-    query = ListQuery(namespace=attributes.target.key.namespace, resource_version="0")
-    return [entry.tree() for entry in (await store.list(query)).entries]
+    entries = await store.cached_entries(attributes.target.key.namespace)
+    return [entry.tree() for entry in entries]
 
 
 # Defaults.

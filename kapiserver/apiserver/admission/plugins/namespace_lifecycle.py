@@ -7,14 +7,12 @@ Mirrors pkg/admission/plugin/namespace/lifecycle of k8s.io/apiserver.
 from __future__ import annotations
 
 from kapiserver.api.accessors import is_terminating
-from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.admission.namespaces import namespace_object
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.status import cause
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import NotFound
 
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _REVIEW = "localsubjectaccessreviews"
@@ -34,7 +32,7 @@ async def admit(
     name = target.key.namespace
     if attributes.operation != "CREATE" or not name or target.resource.name == _REVIEW:
         return
-    if is_terminating(await _namespace(server, name)):
+    if is_terminating(await namespace_object(server, name)):
         raise Forbidden(
             f"unable to create new content in namespace {name} because it is being terminated",
             resource=target.resource.name,
@@ -48,13 +46,3 @@ async def admit(
                 )
             ],
         )
-
-
-async def _namespace(server: Server, name: str) -> Tree:
-    namespaces = server.stores.by_name(CORE, "namespaces")
-    key = ObjectKey("", name)
-    try:
-        return (await namespaces.get(key, resource_version="0")).tree()
-    except NotFound:
-        # The watch cache may be behind: read the store.
-        return (await namespaces.get(key)).tree()

@@ -105,8 +105,8 @@ def _check_mirror(attributes: Attributes, node: str, pod: Tree) -> None:
 
 
 async def _check_owner(server: Server, attributes: Attributes, node: str, pod: Tree) -> None:
-    def refuse(what: str) -> Exception:
-        return attributes.forbidden(f"node {quote(node)} {what}")
+    def refuse(restriction: str) -> Exception:
+        return attributes.forbidden(f"node {quote(node)} {restriction}")
 
     owners = metadata_of(pod).get("ownerReferences") or ()
     if len(owners) > 1:
@@ -143,10 +143,10 @@ def _check_references(attributes: Attributes, node: str, pod: Tree) -> None:
             volume.get("persistentVolumeClaim") is not None for volume in volumes
         ),
     }
-    for what, is_named in references.items():
+    for reference, is_named in references.items():
         if is_named:
             raise attributes.forbidden(
-                f"node {quote(node)} can not create pods that reference {what}"
+                f"node {quote(node)} can not create pods that reference {reference}"
             )
 
 
@@ -359,11 +359,11 @@ async def _pod_certificate(
             spec.get("serviceAccountName"),
         ),
     }
-    for what, (present, requested) in expected.items():
+    for field, (present, requested) in expected.items():
         if present != requested:
             raise attributes.forbidden(
-                f"PodCertificateRequest for pod {quote(name_of(pod))} contains another {what} than "
-                "the pod"
+                f"PodCertificateRequest for pod {quote(name_of(pod))} contains another {field} "
+                "than the pod"
             )
     if is_mirror(pod):
         raise attributes.forbidden(f"pod {quote(name_of(pod))} is a mirror pod")

@@ -16,16 +16,15 @@ from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
-from kapiserver.apiserver.admission.configuration import AdmissionSettings, PodSecurity
+from kapiserver.apiserver.admission.plugins.pod_security_configuration import Settings
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.query import ListQuery
 
 _PREFIX = "pod-security.kubernetes.io/"
 """Of the annotations of audit events."""
 MAX_PODS = 3000
-"""The most existing pods that are checked when a namespace gets a stricter policy."""
+"""The maximum number of existing pods that are checked when a namespace gets a stricter policy."""
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "podtemplates": ("template",),
@@ -40,16 +39,16 @@ _TEMPLATES: Mapping[str, tuple[str, ...]] = {
 
 
 async def validate(
-    server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
+    settings: Settings, server: Server, attributes: Attributes, new: Tree | None, old: Tree | None
 ) -> None:
     """Raise Forbidden for a pod that violates the enforced policy, InvalidObject for bad labels of
     a namespace; add warnings."""
-    target, settings = attributes.target, _settings(server)
+    target = attributes.target
     if new is None:
         return
     if target.is_namespace:
         if not target.subresource:
-            await _check_namespace(server, attributes, new, old)
+            await _check_namespace(server, attributes, settings, new, old)
         return
     path = _TEMPLATES.get(target.resource.qualified_name)
     for reason, names, name in (
@@ -77,11 +76,7 @@ async def validate(
             await run(cost, _check_template, attributes, template, policy, settings)
 
 
-def _settings(server: Server) -> PodSecurity:
-    return (server.admission or AdmissionSettings()).pod_security
-
-
-def _is_exempt(pod: Tree, settings: PodSecurity) -> bool:
+def _is_exempt(pod: Tree, settings: Settings) -> bool:
     return value_at(pod, "spec", "runtimeClassName") in settings.runtime_classes
 
 
@@ -110,7 +105,7 @@ def _containers(spec: Tree) -> Iterator[Tree]:
         yield from spec.get(kind) or ()
 
 
-def _check_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: PodSecurity) -> None:
+def _check_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: Settings) -> None:
     if _is_exempt(pod, settings):
         attributes.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
         return
@@ -128,7 +123,7 @@ def _check_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: PodS
 
 
 def _check_template(
-    attributes: Attributes, template: Tree, policy: Policy, settings: PodSecurity
+    attributes: Attributes, template: Tree, policy: Policy, settings: Settings
 ) -> None:
     if _is_exempt(template, settings):
         attributes.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
@@ -158,9 +153,8 @@ def _reasons_text(violations: Sequence[Violation]) -> str:
 
 
 async def _check_namespace(
-    server: Server, attributes: Attributes, new: Tree, old: Tree | None
+    server: Server, attributes: Attributes, settings: Settings, new: Tree, old: Tree | None
 ) -> None:
-    settings = _settings(server)
     new_policy = policy_of(labels_of(new), settings.defaults)
     old_policy = policy_of(labels_of(old or {}), settings.defaults)
     if new_policy.errors and (old is None or new_policy.errors != old_policy.errors):
@@ -178,15 +172,17 @@ async def _check_namespace(
                 f"({describe_policy(new_policy.policy, labels_of(new))}) will be ignored"
             )
     elif old is not None:
-        for warning in await _existing_violations(server, name_of(new), enforce):
+        for warning in await _existing_violations(server, settings, name_of(new), enforce):
             attributes.warnings.add(warning)
 
 
-async def _existing_violations(server: Server, namespace: str, standard: Standard) -> list[str]:
+async def _existing_violations(
+    server: Server, settings: Settings, namespace: str, standard: Standard
+) -> list[str]:
     """Return warnings about the pods of a namespace that violate a new standard."""
     store = server.stores.by_name(CORE, "pods")
-    entries = (await store.list(ListQuery(namespace=namespace, resource_version="0"))).entries
-    pods = _prioritized([entry.tree() for entry in entries], _settings(server))
+    entries = await store.cached_entries(namespace)
+    pods = _prioritized([entry.tree() for entry in entries], settings)
     names_by_reason: dict[str, list[str]] = {}
     for pod in pods[:MAX_PODS]:
         reasons = ", ".join(violation.reason for violation in standard.violations_of(pod))
@@ -209,7 +205,7 @@ async def _existing_violations(server: Server, namespace: str, standard: Standar
     ]
 
 
-def _prioritized(pods: Sequence[Tree], settings: PodSecurity) -> list[Tree]:
+def _prioritized(pods: Sequence[Tree], settings: Settings) -> list[Tree]:
     """Return the pods that are not exempt, one of each controller first."""
     first: list[Tree] = []
     other_pods: list[Tree] = []

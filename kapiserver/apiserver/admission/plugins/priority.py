@@ -17,7 +17,6 @@ from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.query import ListQuery
 
 _SCHEDULING = GroupVersion("scheduling.k8s.io", "v1")
 _DEFAULT_POLICY = "PreemptLowerPriority"
@@ -47,11 +46,11 @@ async def validate(
         return
     if not new.get("globalDefault"):
         return
-    for other in await _priority_classes(server):
-        if other.get("globalDefault") and name_of(other) != name_of(new):
+    for priority_class in await _priority_classes(server):
+        if priority_class.get("globalDefault") and name_of(priority_class) != name_of(new):
             raise attributes.forbidden(
-                f"PriorityClass {name_of(other)} is already marked as default. Only one default "
-                "can exist"
+                f"PriorityClass {name_of(priority_class)} is already marked as default. "
+                "Only one default can exist"
             )
 
 
@@ -96,4 +95,4 @@ async def _priority_class(server: Server, attributes: Attributes, name: str) -> 
 
 async def _priority_classes(server: Server) -> Sequence[Tree]:
     store = server.stores.by_name(_SCHEDULING, "priorityclasses")
-    return [entry.tree() for entry in (await store.list(ListQuery(resource_version="0"))).entries]
+    return [entry.tree() for entry in await store.cached_entries()]

@@ -6,8 +6,7 @@ Mirrors plugin/pkg/admission/serviceaccount.
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from kapiserver.api.accessors import annotations_of
 from kapiserver.api.core import v1
@@ -19,7 +18,6 @@ from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.lifecycle import NAME_LETTERS, NAME_SUFFIX
 
 DEFAULT = "default"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -45,7 +43,8 @@ async def admit(
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     account = await _service_account(server, attributes, name)
     if _wants_token(account, spec):
-        await server.stores.offloader.run(pod_cost(spec), _mount_token, spec)
+        new_suffix = server.stores.identifiers.suffix
+        await server.stores.offloader.run(pod_cost(spec), _mount_token, spec, new_suffix)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
     reorder_keys(spec, v1.PodSpec)
@@ -109,11 +108,11 @@ def _wants_token(account: Tree, spec: Tree) -> bool:
     return True
 
 
-def _mount_token(spec: Tree) -> None:
+def _mount_token(spec: Tree, new_suffix: Callable[[], str]) -> None:
     """Mount the token in all containers without another mount at its path."""
     volumes = spec.get("volumes") or []
     volume_name = next((v["name"] for v in volumes if v["name"].startswith(VOLUME_PREFIX)), "")
-    name = volume_name or VOLUME_PREFIX + "".join(random.choices(NAME_LETTERS, k=NAME_SUFFIX))
+    name = volume_name or VOLUME_PREFIX + new_suffix()
     is_mounted = False
     for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
         mounts = container.get("volumeMounts") or []

@@ -22,9 +22,10 @@ async def admit(
         return
     spec = new.setdefault("spec", {})
     taints = spec.get("taints") or []
-    same = ("key", "effect")
+    identity_fields = ("key", "effect")
     if all(
-        tuple(taint.get(n) for n in same) != tuple(NOT_READY[n] for n in same) for taint in taints
+        tuple(taint.get(n) for n in identity_fields) != tuple(NOT_READY[n] for n in identity_fields)
+        for taint in taints
     ):
         spec["taints"] = [*taints, dict(NOT_READY)]
         reorder_keys(spec, v1.NodeSpec)

@@ -1,0 +1,66 @@
+"""The record of an admission plugin: its name, its hooks, and the writes that it handles.
+
+A plugin is loaded with the first write that it handles. One with a configuration, or that a flag
+enables, is loaded when the server starts, so that errors are reported then. Mirrors
+pkg/admission/plugins.go of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from kapiserver.apiserver.admission.configuration import PluginConfiguration
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Hook, IsIdle
+from kapiserver.apiserver.metrics import Metrics
+from kapiserver.storage.clock import Clock
+
+CREATE = ("CREATE",)
+UPDATE = ("UPDATE",)
+WRITE = ("CREATE", "UPDATE")
+ANY = ("CREATE", "UPDATE", "DELETE")
+ANY_OR_CONNECT = (*ANY, "CONNECT")
+
+
+class Hooks(Struct, frozen=True, kw_only=True):
+    """The hooks of one plugin.
+
+    admit       may change the object, before it is prepared
+    validate    checks the object after the strategy has prepared and validated it
+    is_idle     reports that both have nothing to do for a write, as far as that is known without
+                waiting: they are not called then
+    close       frees what the plugin holds, when the server stops
+    """
+
+    admit: Hook | None = None
+    validate: Hook | None = None
+    is_idle: IsIdle | None = None
+    close: Callable[[], Awaitable[None]] | None = None
+
+
+class PluginContext(Struct, frozen=True, kw_only=True):
+    """The parameter of a plugin's loader: the server's flags, its clock and metrics, and the
+    plugin's configuration from the file of `--admission-control-config-file`."""
+
+    configuration: PluginConfiguration
+    config: Config
+    clock: Clock
+    metrics: Metrics
+
+
+class Plugin(Struct, frozen=True, kw_only=True):
+    """One plugin.
+
+    load                returns its hooks; raises BadAdmissionConfiguration
+    resources           qualified names such as `ingresses.networking.k8s.io` or
+                        `pods/ephemeralcontainers`; empty for all resources
+    enabled_by_default  whether it runs unless --disable-admission-plugins names it
+    """
+
+    name: str
+    load: Callable[[PluginContext], Hooks]
+    resources: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ANY
+    enabled_by_default: bool = True

@@ -1,0 +1,1 @@
+"""Admission policies: ValidatingAdmissionPolicy and MutatingAdmissionPolicy with their bindings."""

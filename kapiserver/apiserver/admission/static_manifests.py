@@ -1,0 +1,231 @@
+"""Webhook configurations and policies in files: the `staticManifestsDir` of an admission plugin.
+
+The objects are in force from the start of the server on, the API does not show them, and they see
+writes of admission configuration too. Changed files are read again. Mirrors
+pkg/admission/plugin/manifest, and the manifest packages of webhooks and policies, in
+k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
+
+from kapiserver.api import names
+from kapiserver.api.accessors import kind_of, name_of
+from kapiserver.api.admissionregistration.strategies import STATIC_SUFFIX, STRATEGIES
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid
+from kapiserver.api.go_format import quote
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.metadata_validation import validate_new
+from kapiserver.api.scheme import ConfigurationScheme, Scheme
+from kapiserver.api.strategy import ValidationTakesLong
+from kapiserver.api.types import Tree, Value
+from kapiserver.apiserver.configuration_files import read_small_file
+from kapiserver.apiserver.metrics import Metrics
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.object_decoder import decode_object
+from kapiserver.storage.clock import Clock, Timer
+
+RELOAD_SECONDS = 10.0
+"""Between two looks at the directory."""
+
+_GROUP_VERSION = GroupVersion("admissionregistration.k8s.io", "v1")
+_EXTENSIONS = (".yaml", ".yml", ".json")
+_SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
+_FileState = tuple[FilePath, int, int, int]
+"""Path, modification time, size and inode."""
+_log = logging.getLogger(__name__)
+
+
+class BadManifest(ValueError):
+    """The directory cannot be read, or a file in it is invalid."""
+
+
+class StaticManifests:
+    """The objects in the directory of one plugin.
+
+    plugin      its name, for the log
+    kinds       plural names of the resources that the directory may have, by kind
+    objects     the objects of each resource, sorted by name; shared: never change them
+    """
+
+    def __init__(
+        self,
+        folder: FilePath,
+        plugin: str,
+        kinds: Mapping[str, str],
+        clock: Clock,
+        metrics: Metrics,
+    ) -> None:
+        """Read the directory. Raises BadManifest."""
+        self._folder = folder
+        self._plugin = plugin
+        self._kinds = kinds
+        self._clock = clock
+        self._metrics = metrics
+        self._states = self._file_states()
+        self.objects = self._read()
+        self._count("success")
+        self._on_change: Callable[[], None] = lambda: None
+        self._timer: Timer | None = None
+        self._reloading: asyncio.Task[None] | None = None
+
+    def start(self, on_change: Callable[[], None]) -> None:
+        """Look for changed files every RELOAD_SECONDS; call `on_change` when `objects` changed."""
+        self._on_change = on_change
+        self._schedule()
+
+    def stop(self) -> None:
+        """Look no longer. Idempotent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._reloading is not None:
+            self._reloading.cancel()
+
+    async def reload(self) -> None:
+        """Read the directory again if a file changed. Objects that are invalid then are logged, and
+        the previous ones stay."""
+        try:
+            states = self._file_states()
+            if states == self._states:
+                return
+            self._states = states
+            objects = await asyncio.to_thread(self._read)
+        except BadManifest as error:
+            self._count("failure")
+            _log.error("changed manifests of %s are not used: %s", self._plugin, error)
+            return
+        self._count("success")
+        if objects != self.objects:
+            self.objects = objects
+            self._on_change()
+            _log.info("reloaded the manifests of %s from %s", self._plugin, self._folder)
+
+    def _count(self, status: str) -> None:
+        labels = status, self._plugin
+        self._metrics.manifest_reloads.add(labels)
+        self._metrics.manifest_reload_times.set(labels, self._clock.now())
+
+    def _schedule(self) -> None:
+        self._timer = self._clock.call_later(RELOAD_SECONDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        if self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.get_running_loop().create_task(self.reload())
+        self._schedule()
+
+    # Reading.
+
+    def _file_states(self) -> Sequence[_FileState]:
+        """Return the states of the files that are read, in order. Raises BadManifest."""
+        try:
+            files = sorted(
+                file for file in self._folder.iterdir() if file.suffix.lower() in _EXTENSIONS
+            )
+            states = [(file, file.stat()) for file in files if not file.is_dir()]
+        except OSError as error:
+            raise BadManifest(
+                f'failed to read manifest directory "{self._folder}": {error.strerror}'
+            ) from None
+        return [(file, stat.st_mtime_ns, stat.st_size, stat.st_ino) for file, stat in states]
+
+    def _read(self) -> Mapping[str, Sequence[Tree]]:
+        """Return the objects of the directory, valid and with defaults. Raises BadManifest."""
+        objects: dict[str, dict[str, Tree]] = {resource: {} for resource in self._kinds.values()}
+        for file, *_ in self._states:
+            try:
+                for obj in self._objects_of(file):
+                    self._accept(obj, objects[self._kinds[obj["kind"]]])
+            except OSError as error:
+                raise BadManifest(f"failed to read file {file}: {error.strerror}") from None
+            except (BadManifest, CodecError) as error:
+                raise BadManifest(f"error loading {file}: {error}") from None
+        for resource, by_name in objects.items():
+            if resource.endswith("bindings"):
+                policies = objects[resource.removesuffix("ybindings") + "ies"]
+                for name, binding in by_name.items():
+                    _check_policy_name(name, binding, policies)
+        return {
+            resource: [obj for _, obj in sorted(by_name.items())]
+            for resource, by_name in objects.items()
+        }
+
+    def _objects_of(self, file: FilePath) -> Iterator[Tree]:
+        """Yield the objects of a file: documents, and items of lists. Raises BadManifest,
+        CodecError and OSError."""
+        from kapiserver.codecs.yaml import decode_first_document  # loads a YAML parser
+
+        builtin = Scheme()
+        kinds = [_GROUP_VERSION.with_kind(kind) for kind in self._kinds]
+        scheme = ConfigurationScheme({kind: builtin.type_of(kind) for kind in kinds})
+        for data in _SEPARATOR.split(read_small_file(file)):
+            if not data.strip():
+                continue
+            document = decode_first_document(data)
+            if document.duplicates:
+                raise BadManifest(f"strict decoding error: {', '.join(document.duplicates)}")
+            for value in _items(document.value):
+                decoded = decode_object(scheme, value, defaults=None, source=data)
+                if decoded.strict_errors:
+                    errors = ", ".join(decoded.strict_errors)
+                    raise BadManifest(f"strict decoding error: {errors}")
+                builtin.default(decoded.object)
+                yield decoded.object
+
+    def _accept(self, obj: Tree, objects: dict[str, Tree]) -> None:
+        """Add a valid object to those of its resource, by name. Raises BadManifest."""
+        kind, name = obj["kind"], name_of(obj)
+        if name in objects:
+            raise BadManifest(f"duplicate name {quote(name)}")
+        resource = self._kinds[kind]
+        strategy = STRATEGIES[resource]
+        check, finalizers = names.dns1123_subdomain, strategy.check_finalizers
+        errors = validate_new(obj, namespaced=False, check=check, finalizers=finalizers)
+        try:
+            errors += strategy.validate(obj)
+        except ValidationTakesLong as error:
+            errors += error.slow_strategy.validate(obj)
+        errors += strategy.declarative_rules.errors(obj)
+        errors += _static_errors(obj)
+        if errors:
+            raise BadManifest(f"{kind_of(obj).kind} {quote(name)}: {', '.join(map(str, errors))}")
+        objects[name] = obj
+
+
+def _items(value: Value) -> Sequence[Value]:
+    """Return the items of a v1 List, or the value itself."""
+    if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == ("v1", "List"):
+        items = value.get("items")
+        return items if isinstance(items, list) else ()
+    return (value,)
+
+
+def _static_errors(obj: Tree) -> Iterator[FieldError]:
+    """Yield the errors of what only objects of the API may have."""
+    name, spec = name_of(obj), obj.get("spec") or {}
+    if not name.endswith(STATIC_SUFFIX):
+        path = Path("metadata") / "name"
+        yield invalid(path, name, f"must end with {quote(STATIC_SUFFIX)}")
+    for field in ("paramKind", "paramRef"):
+        if spec.get(field) is not None:
+            yield forbidden(Path("spec") / field, "not supported for static manifests")
+    for index, webhook in enumerate(obj.get("webhooks") or ()):
+        if "service" in (webhook.get("clientConfig") or {}):
+            path = Path("webhooks")[index] / "clientConfig" / "service"
+            yield forbidden(
+                path, "not supported for static manifests; use clientConfig.url instead"
+            )
+
+
+def _check_policy_name(name: str, binding: Tree, policies: Mapping[str, Tree]) -> None:
+    policy = binding["spec"].get("policyName") or ""
+    if policy not in policies:
+        raise BadManifest(
+            f"binding {quote(name)} references policy {quote(policy)} which does not exist in the "
+            "manifest directory"
+        )

@@ -1,0 +1,1 @@
+"""Admission webhooks: their configurations, followed live; reviews; calls; dispatch."""

@@ -15,13 +15,12 @@ import pytest
 import yaml
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.audit.backend import MAX_QUEUED_BYTES, Losses, Mode
+from kapiserver.apiserver.audit.backend import MAX_QUEUED_BYTES, Mode
 from kapiserver.apiserver.audit.event import AuditEvent, RecordedBody, encode_event, legacy_line
 from kapiserver.apiserver.audit.log import make_audit_log
 from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, read_policy
 from kapiserver.apiserver.audit.truncation import EventTooLarge, truncating
-from kapiserver.apiserver.audit.writer import AuditWriter
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
@@ -34,6 +33,7 @@ from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.app import serve
 from kapiserver.codecs.codec_factory import CodecFactory
+from tests.apiserver.auditkit import counted, encode, event, new_writer
 from tests.apiserver.conftest import Api
 from tests.clock import ManualClock
 
@@ -215,16 +215,8 @@ def test_events(mode: str, make_server: Any, tmp_path: Path) -> None:
     assert log.stat().st_mode & 0o077 == 0
 
 
-def event(number: int) -> AuditEvent:
-    return AuditEvent({"level": "Metadata", "number": number})
-
-
-def encode(audit_event: AuditEvent) -> bytes:
-    return b"%d\n" % audit_event.fields["number"]
-
-
 def test_full_queue(tmp_path: Path) -> None:
-    """Events that find the queue full are dropped and counted; nobody waits for a slow disk."""
+    """The log drops and counts events while its queue is full; no request waits for a slow disk."""
     writing, go_on = threading.Event(), threading.Event()
 
     class SlowFile(LogFile):
@@ -235,9 +227,7 @@ def test_full_queue(tmp_path: Path) -> None:
 
     file = SlowFile(str(tmp_path / "log"), now=lambda: 0.0)
     metrics = Metrics()
-    writer = AuditWriter(
-        file, encode, mode=Mode.BATCH, buffer_size=2, losses=Losses("log", metrics)
-    )
+    writer = new_writer(file, metrics, Mode.BATCH, buffer_size=2)
     writer.start()
     writer.submit(event(0))
     assert writing.wait(60)
@@ -260,7 +250,7 @@ def test_large_bodies(tmp_path: Path) -> None:
 
     metrics = Metrics()
     file = LogFile(str(tmp_path / "log"), now=lambda: 0.0)
-    writer = AuditWriter(file, slow, mode=Mode.BATCH, buffer_size=10, losses=Losses("log", metrics))
+    writer = new_writer(file, metrics, Mode.BATCH, slow)
     writer.start()
     writer.submit(event(0))
     assert writing.wait(60)
@@ -274,18 +264,11 @@ def test_large_bodies(tmp_path: Path) -> None:
     assert counted(metrics) == (4, 1)
 
 
-def counted(metrics: Metrics, plugin: str = "log") -> tuple[float, float]:
-    """The events that a backend got, and those that it lost."""
-    return metrics.audit_events.values[plugin], metrics.audit_errors.values.get(plugin, 0)
-
-
 def test_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An event that cannot be written is counted, and the loss is logged once."""
     metrics = Metrics()
     file = LogFile("/dev/full", now=lambda: 0.0)
-    writer = AuditWriter(
-        file, encode, mode=Mode.BLOCKING, buffer_size=1, losses=Losses("log", metrics)
-    )
+    writer = new_writer(file, metrics)
     writer.start()
     assert [writer.submit(event(number)) for number in range(3)] == [None] * 3
     asyncio.run(writer.stop())
@@ -330,7 +313,7 @@ def test_two_writers(tmp_path: Path) -> None:
 def test_slow_compression(tmp_path: Path) -> None:
     """Nobody who writes waits for the compression of old files, even if it takes for ever."""
     stuck = tmp_path / "audit-2026-01-01T00-00-00.000.log"
-    os.mkfifo(stuck)  # who reads it waits until somebody writes
+    os.mkfifo(stuck)  # a reader of the pipe waits for a writer
     file = LogFile(str(tmp_path / "audit.log"), now=lambda: 0.0, max_bytes=10, compress=True)
     for number in range(3):
         file.write(b"line %d..\n" % number)
@@ -399,13 +382,7 @@ def test_too_large(tmp_path: Path) -> None:
     """An event that is too large is counted for the truncation, and the next one is written."""
     metrics = Metrics()
     file = LogFile(str(tmp_path / "log"), now=lambda: 0.0)
-    writer = AuditWriter(
-        file,
-        truncating(encode, 3),
-        mode=Mode.BLOCKING,
-        buffer_size=1,
-        losses=Losses("log", metrics),
-    )
+    writer = new_writer(file, metrics, encode=truncating(encode, 3))
     for number in (1, 1234, 2):
         writer.submit(event(number))
     file.close()

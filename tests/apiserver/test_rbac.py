@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kapiserver.apiserver.authentication.user import (
     ANONYMOUS,
@@ -296,3 +296,13 @@ def test_very_many_groups() -> None:
         assert not (await decide(server, stranger, f"GET {POD}")).allowed
 
     run(test)
+
+
+@pytest.mark.parametrize("mode", ["RBAC", "AlwaysAllow"])
+def test_ready(mode: str, make_server: Any) -> None:
+    """The server is ready when the bootstrap roles exist; without RBAC there is no such check."""
+    api = make_server(authorization_mode=(mode,), controllers=("-*",)).api
+    hook = "[+]poststarthook/rbac/bootstrap-roles ok"
+    assert (hook in api.get("/readyz?verbose").body.decode()) is (mode == "RBAC")
+    role = api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/cluster-admin")
+    assert role.status == (200 if mode == "RBAC" else 404)

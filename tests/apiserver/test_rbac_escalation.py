@@ -165,8 +165,8 @@ def test_escalation_is_about_rules() -> None:
         wrong = binding("c", "Other", "b", subject("User", "bob"))
         refusal = await _refusal(create(server, "clusterrolebindings", wrong, user=JANE))
         assert 'roleRef.kind: Unsupported value: "Other"' in refusal
-        lost = binding("lost", "ClusterRole", "nothing", subject("User", "jane"))
-        await create(server, "clusterrolebindings", lost)
+        unresolved_binding = binding("lost", "ClusterRole", "nothing", subject("User", "jane"))
+        await create(server, "clusterrolebindings", unresolved_binding)
         refusal = await _refusal(
             create(server, "clusterroles", {**secrets, "metadata": {"name": "d"}}, user=JANE)
         )

@@ -37,7 +37,7 @@ def rule(
     }
 
 
-def asked(verb: str, group: str, resource: str, name: str = "") -> RequestInfo:
+def resource_request(verb: str, group: str, resource: str, name: str = "") -> RequestInfo:
     """A request for `resource` or `resource/subresource`."""
     plural, _, subresource = resource.partition("/")
     return RequestInfo(
@@ -75,7 +75,7 @@ def test_rule_matches(tree: Any, allows: Any) -> None:
     """A rule allows a request if its verb, group and resource are all in the rule, or `*` is."""
     rules = CompiledRules([tree])
     for words in EVERY:
-        assert rules.allows(asked(*words)) is allows(*words), words
+        assert rules.allows(resource_request(*words)) is allows(*words), words
 
 
 SUBRESOURCES = [
@@ -98,7 +98,7 @@ def test_subresources(pattern: str, resource: str, allowed: bool) -> None:
     """A rule for a resource does not allow its subresources; `*/sub` allows those of every
     resource, `*` everything, and `res/*` nothing."""
     rules = CompiledRules([rule("*", "*", pattern)])
-    assert rules.allows(asked("verb1", "group1", resource)) is allowed
+    assert rules.allows(resource_request("verb1", "group1", resource)) is allowed
 
 
 NAMES = [
@@ -115,7 +115,7 @@ NAMES = [
 def test_names(names: str, name: str, allowed: bool) -> None:
     """A rule with resourceNames allows these objects only, and no collection; `*` is no pattern."""
     rules = CompiledRules([rule("verb1", "group1", "res1", names)])
-    assert rules.allows(asked("verb1", "group1", "res1", name)) is allowed
+    assert rules.allows(resource_request("verb1", "group1", "res1", name)) is allowed
 
 
 URLS = ("/foo", "/foo/bar", "/foo/baz", "/foo/bar/one", "/foo/baz/one")
@@ -139,7 +139,7 @@ def test_paths(pattern: str, allowed: tuple[str, ...]) -> None:
         assert rules.allows(path("verb1", url)) is (url in allowed), url
         assert not rules.allows(path("verb2", url))
         assert any_verb.allows(path("verb2", url)) is (url in allowed), url
-        assert not rules.allows(asked("verb1", "", "foo"))
+        assert not rules.allows(resource_request("verb1", "", "foo"))
 
 
 COVERS = [
@@ -161,7 +161,6 @@ def test_path_covers(owner: str, requested: str, covered: bool) -> None:
     assert matches_path(owner, requested) is covered
 
 
-GET_ROLES = rule("get", "v1", "roles")
 ESCALATIONS = [
     # owner's rules, servant's rules, what the owner lacks
     ([rule("get", "v1", "builds")], [rule("get", "v1", "builds")], []),
@@ -326,7 +325,9 @@ UNIONS = [
 def test_union(says: Any, verdict: Verdict, reason: str, asked_count: int) -> None:
     """The first authorizer with an opinion decides; without one, all reasons are given."""
     parts = [Says(*each) for each in says]
-    decision = answer(UnionAuthorizer(parts).authorize(User(name="u"), asked("get", "", "pods")))
+    decision = answer(
+        UnionAuthorizer(parts).authorize(User(name="u"), resource_request("get", "", "pods"))
+    )
     assert (decision.verdict, decision.reason) == (verdict, reason)
     assert decision.allowed is (verdict is ALLOW)
     assert sum(part.count for part in parts) == asked_count
@@ -340,7 +341,9 @@ def test_union_of_errors(errors: tuple[str, ...], error: str) -> None:
     parts = [Says(NONE) for _ in errors]
     for part, text in zip(parts, errors, strict=True):
         part.decision = Decision(verdict=NONE, error=text)
-    decision = answer(UnionAuthorizer(parts).authorize(User(name="u"), asked("get", "", "pods")))
+    decision = answer(
+        UnionAuthorizer(parts).authorize(User(name="u"), resource_request("get", "", "pods"))
+    )
     assert decision == Decision(verdict=NONE, error=error)
 
 
@@ -370,7 +373,7 @@ def test_privileged_group() -> None:
     """Members of system:masters are allowed everything; nobody else is."""
     group = PrivilegedGroup()
     root = User(name="root", groups=("x", "system:masters"))
-    assert answer(group.authorize(root, asked("get", "", "pods"))).verdict is ALLOW
+    assert answer(group.authorize(root, resource_request("get", "", "pods"))).verdict is ALLOW
     for user in (User(name="system:masters"), User(name="u", groups=("masters",))):
-        assert answer(group.authorize(user, asked("get", "", "pods"))).verdict is NONE
+        assert answer(group.authorize(user, resource_request("get", "", "pods"))).verdict is NONE
     assert answer(group.rules_for(root, "x")) == Rules()

@@ -1,5 +1,5 @@
-"""Who gets in: every route of discovery and OpenAPI, as anonymous, as a user without rights, with
-wrong credentials, and as an administrator.
+"""Access to every route of discovery and OpenAPI: anonymous, as a user without rights, with wrong
+credentials, and as an administrator.
 
 The whole response of a refused request is predicted from the request alone, so no refusal shows
 what the server stores.
@@ -20,6 +20,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
+from tests.apiserver.test_client_certificates import Authority
 
 NAMESPACE, NAME = "default", "kubernetes"
 """The default namespace has a Service and EndpointSlice of this name."""
@@ -178,16 +179,16 @@ def forbidden(user: str, route: Route) -> Any:
         scope = (
             f'in the namespace "{route.namespace}"' if route.namespace else "at the cluster scope"
         )
-        asked = f'resource "{route.resource}" in API group "{route.group}" {scope}'
+        action = f'resource "{route.resource}" in API group "{route.group}" {scope}'
     else:
-        subject, asked = "", f'path "{route.path}"'
+        subject, action = "", f'path "{route.path}"'
     start = f"{subject} is forbidden" if subject else "forbidden"
     return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": f'{start}: User "{user}" cannot {route.verb} {asked}',
+        "message": f'{start}: User "{user}" cannot {route.verb} {action}',
         "reason": "Forbidden",
         "details": details,
         "code": 403,
@@ -217,9 +218,14 @@ def is_for_authenticated(route: Route) -> bool:
     return route.verb == "get" and begins and path != "/healthz/etcd"
 
 
-def serving(test: Callable[[Callable[..., Send]], Awaitable[None]], folder: Path) -> None:
+def serving(
+    test: Callable[[Callable[..., Send]], Awaitable[None]],
+    folder: Path,
+    certificate: Path | None = None,
+) -> None:
     """Run a test with a server with every API version; the test gets a function that makes
-    clients with headers."""
+    clients with headers. A client with `shows_certificate` shows the certificate of that file."""
+    folder.mkdir(exist_ok=True)
     (folder / "tokens").write_text('admin-token,admin,1,"system:masters"\njane-token,jane,2\n')
 
     async def run() -> None:
@@ -234,14 +240,20 @@ def serving(test: Callable[[Callable[..., Send]], Awaitable[None]], folder: Path
         async with serve(config) as running:
             context = ssl.create_default_context(cafile=str(running.ca_file))
             connector = aiohttp.TCPConnector(ssl=context, limit=8)
+            context_of_client = ssl.create_default_context(cafile=str(running.ca_file))
+            if certificate is not None:
+                context_of_client.load_cert_chain(certificate)
             async with aiohttp.ClientSession(running.url, connector=connector) as session:
 
-                def client(**headers: str) -> Send:
+                def client(*, shows_certificate: bool = False, **headers: str) -> Send:
                     sent = {"Content-Type": "application/json", **headers}
+                    used = context_of_client if shows_certificate else context
 
                     async def send(method: str, url: str) -> tuple[int, Any]:
                         body = None if method in ("get", "head", "options") else b"{}"
-                        async with session.request(method, url, data=body, headers=sent) as answer:
+                        async with session.request(
+                            method, url, data=body, headers=sent, ssl=used
+                        ) as answer:
                             text = await answer.read()
                             is_json = "json" in answer.headers.get("Content-Type", "")
                             return answer.status, json.loads(text) if text and is_json else text
@@ -307,22 +319,44 @@ def test_wrong_credentials(tmp_path: Path) -> None:
     impersonation by a user who may not."""
 
     async def test(client: Callable[..., Send]) -> None:
-        senders = {what: client(**headers) for what, headers in WRONG_CREDENTIALS.items()}
+        senders = {
+            credentials: client(**headers) for credentials, headers in WRONG_CREDENTIALS.items()
+        }
         as_admin = client(**bearer("jane-token"), **{"Impersonate-User": "system:admin"})
         words = (
             'User "jane" cannot impersonate resource "users" in API group "" at the cluster scope'
         )
         for route in await all_routes(client(**bearer("admin-token"))):
-            for what, send in senders.items():
+            for credentials, send in senders.items():
                 status, body = await send(route.method, route.url())
-                assert status == 401, (route, what, body)
-                assert body == (b"" if route.method == "head" else UNAUTHORIZED), (route, what)
+                assert status == 401, (route, credentials, body)
+                assert body == (b"" if route.method == "head" else UNAUTHORIZED), (
+                    route,
+                    credentials,
+                )
             status, body = await as_admin(route.method, route.url())
             assert status == 403, (route, body)
             if route.method != "head":
                 assert body["message"] == f'users "system:admin" is forbidden: {words}', route
 
     serving(test, tmp_path)
+
+
+@pytest.mark.parametrize("groups", [(), ("system:masters",)])
+def test_foreign_certificate(groups: tuple[str, ...], tmp_path: Path) -> None:
+    """A client certificate of a CA that the server does not know ends the TLS handshake, whatever
+    the certificate says and the route is. The same client gets in without it."""
+    certificate = Authority(tmp_path, "foreign").issue("admin", groups)
+
+    async def test(client: Callable[..., Send]) -> None:
+        routes = await all_routes(client(**bearer("admin-token")))
+        send = client(shows_certificate=True, **bearer("admin-token"))
+        for route in (*routes[:: len(routes) // 50], Route("get", "/livez", "get")):
+            with pytest.raises(aiohttp.ClientError, match=r"(?i)unknown.ca|reset|disconnected"):
+                await send(route.method, route.url())
+        assert (await client()("get", "/livez"))[0] == 200
+
+    serving(test, tmp_path / "server", certificate)
 
 
 def test_administrator(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a backend of audit is: a destination of events.
+"""The interface of an audit backend, a destination of events.
 
 Mirrors audit.Backend of k8s.io/apiserver and its modes.
 """
@@ -56,15 +56,15 @@ class Losses:
         self._metrics = metrics
         self._failing = False
 
-    def received(self) -> None:
+    def add_event(self) -> None:
         """Count an event."""
         self._metrics.audit_events.add(self._plugin)
 
-    def written(self) -> None:
+    def reset(self) -> None:
         """Log the next loss again."""
         self._failing = False
 
-    def lost(self, count: int, reason: str, *, plugin: str = "") -> None:
+    def add_loss(self, count: int, reason: str, *, plugin: str = "") -> None:
         """Count events that were dropped or not written, under another plugin if one is given."""
         self._metrics.audit_errors.add(plugin or self._plugin, count)
         if not self._failing:

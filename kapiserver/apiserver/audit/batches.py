@@ -10,7 +10,8 @@ import asyncio
 import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.apiserver.audit.backend import MAX_QUEUED_BYTES
 from kapiserver.apiserver.audit.event import AuditEvent
@@ -20,8 +21,7 @@ MAX_CONCURRENT = 10
 """Batches that are sent at a time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSettings:
+class BatchSettings(Struct, frozen=True, kw_only=True):
     """How events are collected and sent.
 
     buffer_size     events that may wait
@@ -136,18 +136,23 @@ class TokenBucket:
         self._tokens = float(burst)
         self._time = clock.now()
 
-    async def take(self) -> None:
-        """Wait for a token; those who wait get theirs in order."""
+    def reserve(self) -> float:
+        """Take a token; return the seconds until it exists, 0 if it does."""
         if self._qps <= 0:
-            return
+            return 0.0
         now = self._clock.now()
         elapsed = max(0.0, now - self._time)
         self._tokens = min(self._burst, self._tokens + elapsed * self._qps) - 1
         self._time = now
-        if self._tokens >= 0:
+        return max(0.0, -self._tokens / self._qps)
+
+    async def take(self) -> None:
+        """Wait for a token; callers get tokens in the order of their calls."""
+        seconds = self.reserve()
+        if seconds <= 0:
             return
         over = asyncio.Event()
-        timer = self._clock.call_later(-self._tokens / self._qps, over.set)
+        timer = self._clock.call_later(seconds, over.set)
         try:
             await over.wait()
         finally:

@@ -4,13 +4,14 @@ k8s.io/apiserver."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from kapiserver.api.group import find_deprecation
+from kapiserver.api.scalar_types import format_duration
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditDecision, Level
 from kapiserver.apiserver.authentication.user import user_info
@@ -21,6 +22,18 @@ from kapiserver.codecs.errors import CodecError
 
 _DEPRECATED, _REMOVED_RELEASE = "k8s.io/deprecated", "k8s.io/removed-release"
 _DECISION, _REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reason"
+_LATENCY = "apiserver.latency.k8s.io"
+_SLOW_SECONDS = 0.5
+"""The completion of a slower request has annotations with its latency."""
+_LATENCY_PARTS = {
+    "authentication": "authentication",
+    "authorization": "authorization",
+    "mutating-webhook": "mutating-webhook",
+    "queue": "apf-queue-wait",
+    "storage": "etcd",
+    "validating-webhook": "validating-webhook",
+}
+"""The names of annotations, by the part of the latency."""
 
 
 class RecordedBody(NamedTuple):
@@ -30,8 +43,7 @@ class RecordedBody(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEvent:
+class AuditEvent(Struct, frozen=True):
     """One event: its fields, and the bodies that `encode_event` adds to them."""
 
     fields: Tree
@@ -52,7 +64,7 @@ class AuditEvent:
 
 
 class RequestRecord:
-    """What is recorded of one request while it is handled.
+    """The parts of one request that audit records while it is handled.
 
     status          the Status of the error that the handler raised, or None
     request_body    bytes of the request, from level Request on
@@ -97,11 +109,16 @@ class RequestRecord:
         fields["requestReceivedTimestamp"] = _micro_time(self._received)
         fields["stageTimestamp"] = _micro_time(now)
         annotations = dict(request.annotations)
-        if request.decision is not None:
-            annotations[_DECISION] = "allow" if request.decision.allowed else "forbid"
-            annotations[_REASON] = request.decision.reason
+        decision = request.decision
+        if decision is not None and decision.error and not decision.allowed:
+            annotations[_REASON] = "internal error"
+        elif decision is not None:
+            annotations[_DECISION] = "allow" if decision.allowed else "forbid"
+            annotations[_REASON] = decision.reason
         if request.target is not None and request.target.deprecation:
             annotations |= _deprecation_annotations(request.target)
+        if stage == "ResponseComplete" and now - self._received > _SLOW_SECONDS:
+            annotations |= _latency_annotations(request, now - self._received)
         if annotations:
             fields["annotations"] = annotations
         return AuditEvent(
@@ -183,6 +200,18 @@ def _deprecation_annotations(target: Target) -> Mapping[str, str]:
     if deprecation is None or not deprecation.removed_in:
         return {_DEPRECATED: "true"}
     return {_DEPRECATED: "true", _REMOVED_RELEASE: f"1.{deprecation.removed_in}"}
+
+
+def _latency_annotations(request: Request, seconds: float) -> Mapping[str, str]:
+    parts = {
+        name: request.latency[part]
+        for part, name in _LATENCY_PARTS.items()
+        if part in request.latency
+    }
+    return {
+        f"{_LATENCY}/{name}": format_duration(round(spent * 1e9))
+        for name, spent in {**parts, "total": seconds}.items()
+    }
 
 
 def _error_fields(status: Tree | None) -> Tree:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kapiserver.apiserver.audit.backend import AuditBackend, Encoder, Losses, Mode
 from kapiserver.apiserver.audit.batches import BatchSettings
@@ -23,9 +25,10 @@ from kapiserver.storage.clock import Clock
 
 _MEGABYTE = 1 << 20
 
+_log = logging.getLogger(__name__)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditLog:
+
+class AuditLog(Struct, frozen=True, kw_only=True):
     """Decides what is recorded, and hands it to the backends."""
 
     policy: AuditPolicy
@@ -63,9 +66,13 @@ class AuditLog:
 def make_audit_log(
     config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics
 ) -> AuditLog | None:
-    """Return the audit log of a configuration; None without policy or backend. Raises
-    BadConfiguration."""
+    """Return the audit log of a configuration; None without policy or backend, which is logged if
+    the other one is set. Raises BadConfiguration."""
     if config.audit_policy_file is None:
+        _log.warning(
+            "no audit policy file (--audit-policy-file), no events will be recorded for %s",
+            " and ".join(_configured_backends(config)),
+        )
         return None
     encode = functools.partial(encode_event, codecs=codecs)
     backends: list[AuditBackend] = []
@@ -74,10 +81,22 @@ def make_audit_log(
     if config.audit_webhook_config_file is not None:
         file = config.audit_webhook_config_file
         backends.append(_webhook_backend(config, file, encode, clock, metrics))
-    if not backends:
-        return None
     policy = read_policy(config.audit_policy_file)
+    if not backends:
+        _log.warning(
+            "no audit backend (--audit-log-path, --audit-webhook-config-file), no events will be "
+            "recorded"
+        )
+        return None
     return AuditLog(policy=policy, backends=backends, clock=clock, metrics=metrics)
+
+
+def _configured_backends(config: Config) -> list[str]:
+    backends = {
+        "the log backend": config.audit_log_path,
+        "the webhook backend": config.audit_webhook_config_file,
+    }
+    return [name for name, setting in backends.items() if setting]
 
 
 def _log_backend(config: Config, encode: Encoder, clock: Clock, metrics: Metrics) -> AuditBackend:
@@ -99,7 +118,16 @@ def _log_backend(config: Config, encode: Encoder, clock: Clock, metrics: Metrics
         file,
         line,
         mode=Mode(config.audit_log_mode),
-        buffer_size=config.audit_log_batch_buffer_size,
+        batch=BatchSettings(
+            buffer_size=config.audit_log_batch_buffer_size,
+            max_size=config.audit_log_batch_max_size,
+            max_wait=config.audit_log_batch_max_wait,
+            qps=config.audit_log_batch_throttle_qps
+            if config.audit_log_batch_throttle_enable
+            else 0,
+            burst=config.audit_log_batch_throttle_burst,
+        ),
+        clock=clock,
         losses=Losses("log", metrics),
     )
 
@@ -117,7 +145,7 @@ def _webhook_backend(
         encode = _truncating(encode, "webhook", max_event, max_batch)
     throttle = config.audit_webhook_batch_throttle_enable
     return AuditWebhook(
-        read_kubeconfig(file, clock, what="audit webhook"),
+        read_kubeconfig(file, clock, purpose="audit webhook"),
         encode,
         mode=Mode(config.audit_webhook_mode),
         batch=BatchSettings(

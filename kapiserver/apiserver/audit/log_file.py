@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from kapiserver.apiserver.private_files import open_private
+
 CLOSE_SECONDS = 5.0
 """How long the end of a server waits until old files are compressed."""
 _DAY_SECONDS = 24 * 60 * 60
@@ -62,8 +64,7 @@ class LogFile:
             self._file = sys.stdout.buffer
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        self._file = open(descriptor, "ab", buffering=0)  # noqa: SIM115
+        self._file = open_private(self._path, "ab", buffering=0)
         self._size = self._path.stat().st_size
 
     def write(self, data: bytes) -> None:
@@ -184,10 +185,9 @@ def _compress_file(file: Path) -> None:
     """Replace a file by a compressed one that only its owner can read. Raises OSError."""
     temporary = file.with_name(f"{file.name}{_COMPRESSED}.new")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with (
             file.open("rb") as source,
-            os.fdopen(descriptor, "wb") as raw,
+            open_private(temporary, "wb") as raw,
             gzip.open(raw, "wb") as target,
         ):
             shutil.copyfileobj(source, target)

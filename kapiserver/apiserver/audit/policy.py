@@ -6,9 +6,11 @@ Mirrors pkg/audit/policy and pkg/apis/audit/validation of k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path as FilePath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.audit.v1 import Policy
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported
@@ -53,16 +55,15 @@ everything. kube-apiserver records them at the level of any rule that matches.""
 _KINDS = {GroupVersionKind("audit.k8s.io", "v1", "Policy"): Policy}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditDecision:
-    """What is recorded of one request; no event is written at the stages in `omit_stages`."""
+class AuditDecision(Struct, frozen=True, kw_only=True):
+    """The audit level of one request; no event is written at the stages in `omit_stages`."""
 
     level: Level
     omit_stages: frozenset[str] = frozenset()
     omit_managed_fields: bool = False
 
 
-_NOTHING = AuditDecision(level=Level.NONE)
+_NO_AUDIT = AuditDecision(level=Level.NONE)
 
 
 class AuditPolicy:
@@ -79,12 +80,12 @@ class AuditPolicy:
                 if decision.level > Level.METADATA and not rule.may_record_bodies(info):
                     return replace(decision, level=Level.METADATA)
                 return decision
-        return _NOTHING
+        return _NO_AUDIT
 
 
 def read_policy(file: FilePath) -> AuditPolicy:
     """Return the policy of a file. Raises BadConfiguration."""
-    tree = read_configuration(file, _KINDS, what="audit policy", validate=policy_errors)
+    tree = read_configuration(file, _KINDS, purpose="audit policy", validate=policy_errors)
     if not tree.get("rules"):
         raise BadConfiguration(f"loaded illegal policy with 0 rules from file {file}")
     return AuditPolicy(tree)

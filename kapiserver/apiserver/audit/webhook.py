@@ -65,19 +65,19 @@ class AuditWebhook:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._batches:
-            self._losses.lost(len(self._batches), "the server ends")
+            self._losses.add_loss(len(self._batches), "the server ends")
         await self._webhook.close()
 
     def submit(self, event: AuditEvent) -> asyncio.Future[bool] | None:
         """Queue an event, or begin to send it. An event that finds the queue full is dropped and
         counted."""
-        self._losses.received()
+        self._losses.add_event()
         if self._mode is Mode.BATCH:
             if not self._batches.add(event):
-                self._losses.lost(1, "its queue is full")
+                self._losses.add_loss(1, "its queue is full")
             return None
         if len(self._tasks) >= self._buffer_size:
-            self._losses.lost(1, "too many events are being sent")
+            self._losses.add_loss(1, "too many events are being sent")
             return None
         task = asyncio.get_running_loop().create_task(
             self._send_now(event), name="audit webhook", context=contextvars.Context()
@@ -101,22 +101,22 @@ class AuditWebhook:
             lines = [result for result in results if isinstance(result, bytes)]
             for error in results:
                 if isinstance(error, Exception):
-                    self._losses.lost(1, str(error), plugin=_plugin(error))
+                    self._losses.add_loss(1, str(error), plugin=_plugin(error))
             unsent = len(lines)
             for part in _parts(lines, self._max_bytes or None):
                 await self._webhook.post(
                     _HEAD + b",".join(part) + _TAIL,
                     initial_backoff=self._initial_backoff,
-                    should_retry=_always,
+                    should_retry=_retry_any_error,
                 )
                 unsent -= len(part)
         except WebhookFailed as error:
-            self._losses.lost(unsent, str(error))
+            self._losses.add_loss(unsent, str(error))
             return False
         except asyncio.CancelledError:
-            self._losses.lost(unsent, "the server ends")
+            self._losses.add_loss(unsent, "the server ends")
             raise
-        self._losses.written()
+        self._losses.reset()
         return len(lines) == len(events)
 
     def _encoded(self, events: Sequence[AuditEvent]) -> list[bytes | Exception]:
@@ -134,7 +134,7 @@ def _plugin(error: Exception) -> str:
     return TRUNCATE if isinstance(error, EventTooLarge) else ""
 
 
-def _always(_error: WebhookFailed) -> bool:
+def _retry_any_error(_error: WebhookFailed) -> bool:
     return True
 
 

@@ -16,10 +16,12 @@ from kapiserver.apiserver.audit.backend import (
     Losses,
     Mode,
 )
+from kapiserver.apiserver.audit.batches import BatchSettings, TokenBucket
 from kapiserver.apiserver.audit.event import AuditEvent
 from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.truncation import PLUGIN as TRUNCATE
 from kapiserver.apiserver.audit.truncation import EventTooLarge
+from kapiserver.storage.clock import Clock
 
 
 class AuditWriter:
@@ -27,7 +29,7 @@ class AuditWriter:
 
     encode      returns the line of an event
     mode        in batch mode a thread writes; else the caller waits for the file
-    buffer_size events that may wait for the thread; more are dropped
+    batch       how the thread collects events, and how many may wait for it; more are dropped
     losses      counts the events, and those that were dropped or not written
     """
 
@@ -37,14 +39,20 @@ class AuditWriter:
         encode: Encoder,
         *,
         mode: Mode,
-        buffer_size: int,
+        batch: BatchSettings,
+        clock: Clock,
         losses: Losses,
     ) -> None:
         self._file = file
         self._encode = encode
         self._mode = mode
         self._losses = losses
-        self._queue: queue.Queue[AuditEvent | None] = queue.Queue(buffer_size)
+        self._batch = batch
+        self._clock = clock
+        self._bucket = TokenBucket(batch.qps, batch.burst, clock)
+        self._ending = threading.Event()
+        self._is_last = False
+        self._queue: queue.Queue[AuditEvent | None] = queue.Queue(batch.buffer_size)
         self._bytes_queued = self._bytes_taken = 0  # one writer each: the loop, and the thread
         self._thread: threading.Thread | None = None
         if mode is Mode.BATCH:
@@ -61,6 +69,7 @@ class AuditWriter:
         await asyncio.to_thread(self._stop)
 
     def _stop(self) -> None:
+        self._ending.set()
         if self._thread is not None:
             try:
                 self._queue.put(None, timeout=CLOSE_SECONDS)
@@ -72,16 +81,16 @@ class AuditWriter:
     def submit(self, event: AuditEvent) -> asyncio.Future[bool] | None:
         """Write an event, or queue it. An event that finds the queue full is dropped and
         counted."""
-        self._losses.received()
+        self._losses.add_event()
         if self._thread is None:
             return self._write_now(event)
         if self._bytes_queued - self._bytes_taken + event.body_bytes > MAX_QUEUED_BYTES:
-            self._losses.lost(1, "the bodies in its queue are too large")
+            self._losses.add_loss(1, "the bodies in its queue are too large")
             return None
         try:
             self._queue.put_nowait(event)
         except queue.Full:
-            self._losses.lost(1, "its queue is full")
+            self._losses.add_loss(1, "its queue is full")
         else:
             self._bytes_queued += event.body_bytes
         return None
@@ -94,18 +103,40 @@ class AuditWriter:
         return failed
 
     def _run(self) -> None:
-        while (event := self._queue.get()) is not None:
-            self._bytes_taken += event.body_bytes
-            self._write(event)
+        while events := self._next_batch():
+            self._ending.wait(self._bucket.reserve())
+            for event in events:
+                self._bytes_taken += event.body_bytes
+                self._write(event)
+
+    def _next_batch(self) -> list[AuditEvent]:
+        """Return the next events; none at the end. Waits for the first one, and then for more until
+        the batch is full or `max_wait` is over."""
+        event = None if self._is_last else self._queue.get()
+        events: list[AuditEvent] = []
+        end = self._clock.now() + self._batch.max_wait
+        while event is not None:
+            events.append(event)
+            if len(events) >= self._batch.max_size:
+                return events
+            try:
+                event = self._queue.get(timeout=self._seconds_until(end))
+            except queue.Empty:
+                return events
+        self._is_last = True
+        return events
+
+    def _seconds_until(self, end: float) -> float:
+        return 0.0 if self._ending.is_set() else max(0.0, end - self._clock.now())
 
     def _write(self, event: AuditEvent) -> bool:
         try:
             self._file.write(self._encode(event))
         except EventTooLarge as error:
-            self._losses.lost(1, str(error), plugin=TRUNCATE)
+            self._losses.add_loss(1, str(error), plugin=TRUNCATE)
         except Exception as error:  # an event that cannot be written must not end the thread
-            self._losses.lost(1, str(error))
+            self._losses.add_loss(1, str(error))
         else:
-            self._losses.written()
+            self._losses.reset()
             return True
         return False

@@ -9,8 +9,9 @@ k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request import Request
@@ -30,8 +31,7 @@ class Authenticator(Protocol):
         InvalidCredentials."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenIdentity:
+class TokenIdentity(Struct, frozen=True, kw_only=True):
     """The user of a valid token.
 
     audiences       the requested audiences for which the token is valid
@@ -67,9 +67,9 @@ class ManagedAuthenticator:
         """End background work and close connections. Idempotent."""
 
 
-def shared_audiences(requested: Iterable[str], known: Collection[str]) -> list[str]:
+def shared_audiences(requested: Iterable[str], valid: Collection[str]) -> list[str]:
     """Return the requested audiences that are known, each once, in their order."""
-    return [audience for audience in dict.fromkeys(requested) if audience in known]
+    return [audience for audience in dict.fromkeys(requested) if audience in valid]
 
 
 def bearer_token(request: Request) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.resource_client import Client
 from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
@@ -41,9 +42,8 @@ RELOAD_SECONDS = 60.0
 """Between two looks at the files of authenticators."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What authenticators are made of.
+class Parts(Struct, frozen=True, kw_only=True):
+    """The parts of the server that authenticators use.
 
     tokens  signs and verifies service account tokens
     client  returns a client of the server itself, which is not authorized
@@ -90,7 +90,7 @@ def _webhook(parts: Parts) -> TokenAuthenticator | None:
     from kapiserver.apiserver.webhooks.kubeconfig import read_kubeconfig
 
     return WebhookTokenAuthenticator(
-        read_kubeconfig(file, parts.clock, what="authentication webhook"),
+        read_kubeconfig(file, parts.clock, purpose="authentication webhook"),
         parts.clock,
         version=config.authentication_token_webhook_version,
         audiences=parts.tokens.audiences,

@@ -10,7 +10,9 @@ k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api import names
 from kapiserver.api.core.validation.common import validate_domain_prefixed_path
@@ -31,8 +33,7 @@ _NODE_NAME = "authentication.kubernetes.io/node-name"
 _ASSOCIATED_KEYS = "authentication.kubernetes.io/associated-node-keys"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """One way in which a caller may impersonate a user.
 
     caller      as the authorizer sees it
@@ -46,7 +47,7 @@ class Attempt:
     checks: Sequence[RequestInfo]
     user: User
     constraint: str = ""
-    refused: tuple[RequestInfo, str] | None = None
+    forbidden_check: tuple[RequestInfo, str] | None = None
 
 
 def attempts(
@@ -80,7 +81,7 @@ def _constrained(
         checks=(replace(info, verb=f"impersonate-on:{mode}:{info.verb}"), *identity),
         user=impersonation.impersonated_user(),
         constraint=verb,
-        refused=_refused(verb, impersonation) if mode == "user-info" else None,
+        forbidden_check=_forbidden_check(verb, impersonation) if mode == "user-info" else None,
     )
 
 
@@ -100,7 +101,7 @@ def _identity_checks(mode: str, verb: str, impersonation: Impersonation) -> Iter
         yield replace(check, verb=verb, version=AUTHENTICATION, prefix="apis")
 
 
-def _refused(verb: str, impersonation: Impersonation) -> tuple[RequestInfo, str] | None:
+def _forbidden_check(verb: str, impersonation: Impersonation) -> tuple[RequestInfo, str] | None:
     """Return the check and the reason if nobody may impersonate these groups or extra fields."""
     groups = impersonation.groups
     if "" in groups:

@@ -6,8 +6,9 @@ Knows no authorizer. Mirrors filters/impersonation of k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.apiserver.authentication.user import (
@@ -26,8 +27,7 @@ _EXTRA = "impersonate-extra-"
 AUTHENTICATION = GroupVersion("authentication.k8s.io", "v1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impersonation:
+class Impersonation(Struct, frozen=True, kw_only=True):
     """The values of a request's Impersonate-* headers."""
 
     user: str

@@ -13,8 +13,9 @@ import binascii
 import contextlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 
@@ -40,8 +41,7 @@ class VerifyingKey(Protocol):
     def public(self) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnverifiedToken:
+class UnverifiedToken(Struct, frozen=True, kw_only=True):
     """A well-formed token; its claims are not to be trusted before `verify` returns."""
 
     text: str
@@ -108,12 +108,12 @@ def parse_token(text: str) -> UnverifiedToken | None:
 
 def audiences_of(claims: Mapping[str, Any]) -> frozenset[str]:
     """Return the audiences of a token."""
-    held = claims.get("aud") or ()
-    if isinstance(held, str):
-        return frozenset((held,))
-    if not isinstance(held, list | tuple):
+    audience = claims.get("aud") or ()
+    if isinstance(audience, str):
+        return frozenset((audience,))
+    if not isinstance(audience, list | tuple):
         return frozenset()
-    return frozenset(each for each in held if isinstance(each, str))
+    return frozenset(each for each in audience if isinstance(each, str))
 
 
 def _parse(segment: str) -> dict[str, Any] | None:

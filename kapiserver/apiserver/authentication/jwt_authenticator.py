@@ -28,6 +28,7 @@ from kapiserver.apiserver.authentication.json_web_token import (
     parse_token,
 )
 from kapiserver.apiserver.authentication.jwt_claims import ClaimMapper
+from kapiserver.apiserver.authentication.jwt_distributed_claims import DistributedClaims
 from kapiserver.apiserver.authentication.jwt_keys import IssuerKeys
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
@@ -58,7 +59,14 @@ class JwtIssuer:
         self._clock = clock
         self._audiences = frozenset(tree["issuer"]["audiences"])
         self._mapper = ClaimMapper(tree)
+        self._distributed = _distributed_claims(tree, clock, algorithms)
         self._cache: TokenCache[User] = TokenCache(clock)
+
+    async def stop(self) -> None:
+        """End fetches and close connections. Idempotent."""
+        await self.keys.stop()
+        if self._distributed is not None:
+            await self._distributed.stop()
 
     async def user(self, token: UnverifiedToken) -> User:
         """Return the user of a token of this issuer. Raises InvalidCredentials."""
@@ -80,9 +88,20 @@ class JwtIssuer:
             raise InvalidCredentials("oidc: verify token: oidc: expected audience not found")
         now = self._clock.now()
         token.check_time(now, expiry_leeway=0)
-        user = self._mapper.user(token.claims)
+        claims = token.claims
+        if self._distributed is not None:
+            claims = await self._distributed.expand(claims)
+        user = self._mapper.user(claims)
         self._cache.put(token.text, user, until=min(token.claims["exp"], now + CACHE_SECONDS))
         return user
+
+
+def _distributed_claims(
+    tree: Tree, clock: Clock, algorithms: Sequence[str]
+) -> DistributedClaims | None:
+    """Return what resolves the groups of an issuer; None if they are not a claim."""
+    claim = ((tree.get("claimMappings") or {}).get("groups") or {}).get("claim")
+    return DistributedClaims(tree["issuer"], claim, clock, algorithms) if claim else None
 
 
 class JwtAuthenticator(ManagedAuthenticator):
@@ -131,7 +150,7 @@ class JwtAuthenticator(ManagedAuthenticator):
             self._apply()
             self.start()
             for issuer in replaced.values():
-                task = asyncio.get_running_loop().create_task(issuer.keys.stop())
+                task = asyncio.get_running_loop().create_task(issuer.stop())
                 self._stopping.add(task)
                 task.add_done_callback(self._stopping.discard)
             _log.info("the changed authentication configuration is used")
@@ -140,7 +159,7 @@ class JwtAuthenticator(ManagedAuthenticator):
     async def stop(self) -> None:
         """End fetches and close connections. Idempotent."""
         for issuer in self._issuers.values():
-            await issuer.keys.stop()
+            await issuer.stop()
         await asyncio.gather(*self._stopping)
 
     def _apply(self) -> None:

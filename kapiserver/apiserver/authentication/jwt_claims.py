@@ -101,12 +101,12 @@ class ClaimMapper:
     def _check_claims(self, claims: Tree) -> None:
         for rule in self._claim_rules:
             if rule.get("claim"):
-                claim, wanted = rule["claim"], rule.get("requiredValue") or ""
+                claim, required_value = rule["claim"], rule.get("requiredValue") or ""
                 if claim not in claims:
                     raise InvalidCredentials(
                         f"oidc: required claim {claim} not present in ID token"
                     )
-                if claims[claim] != wanted:
+                if claims[claim] != required_value:
                     raise InvalidCredentials(f"oidc: required claim {claim} value does not match")
             else:
                 _check_rule(rule, evaluate(rule["expression"], CLAIMS, claims))
@@ -125,13 +125,13 @@ def _check_rule(rule: Tree, value: Any) -> None:
         raise InvalidCredentials(f"oidc: validation expression '{expression}' failed{reason}")
 
 
-def _texts(value: Any, what: str) -> tuple[str, ...]:
+def _texts(value: Any, expression: str) -> tuple[str, ...]:
     """Return the strings that an expression yields: those of a list, one, or none for null. Empty
     strings are left out."""
     values = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(values, list | tuple) or not all(isinstance(each, str) for each in values):
         text = "expression must return a string or a list of strings"
-        raise InvalidCredentials(f"oidc: error evaluating {what}: {text}")
+        raise InvalidCredentials(f"oidc: error evaluating {expression}: {text}")
     return tuple(filter(None, values))
 
 

@@ -6,7 +6,6 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -77,6 +76,4 @@ def _selects(node: Any, variable: str, name: str) -> bool:
         operand = node.operand
         if isinstance(operand, syntax.Ident) and operand.name == variable:
             return True
-    return any(
-        _selects(getattr(node, part.name), variable, name) for part in dataclasses.fields(node)
-    )
+    return any(_selects(getattr(node, part), variable, name) for part in node.__struct_fields__)

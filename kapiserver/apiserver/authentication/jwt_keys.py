@@ -11,8 +11,9 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
@@ -50,8 +51,7 @@ _TYPES = {
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssuerKey:
+class IssuerKey(Struct, frozen=True, kw_only=True):
     """A public key of an issuer."""
 
     id: str

@@ -19,7 +19,7 @@ def read_authentication_configuration(file: Path, config: Config) -> Tree:
     tree = read_configuration(
         file,
         KINDS,
-        what="authentication configuration",
+        purpose="authentication configuration",
         validate=lambda tree: configuration_errors(tree, config.service_account_issuer),
     )
     if tree.get("anonymous") is not None and not config.anonymous_auth:

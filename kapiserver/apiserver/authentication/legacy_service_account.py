@@ -76,8 +76,8 @@ class LegacyServiceAccountAuthenticator:
         verified = self._tokens.verify(token)
         if verified is None or verified.issuer != LEGACY_ISSUER or verified.claims.get("aud"):
             return None
-        held = self._tokens.audiences
-        valid = shared_audiences(audiences or held, held)
+        api_audiences = self._tokens.audiences
+        valid = shared_audiences(audiences or api_audiences, api_audiences)
         if not valid:
             raise InvalidCredentials("token audiences are invalid for this server")
         user = await self._user(verified)

@@ -1,4 +1,4 @@
-"""What authenticators count, with the names and buckets of kube-apiserver."""
+"""Metrics of authenticators, with the names and buckets of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CERTIFICATE_SECONDS = (
 
 
 class AuthenticationMetrics:
-    """What authenticators count."""
+    """Counters and histograms of the authenticators."""
 
     def __init__(self) -> None:
         self.certificate_seconds: Histogram[str] = Histogram(CERTIFICATE_SECONDS)

@@ -41,12 +41,12 @@ class RequestHeaderAuthenticator:
             raise InvalidCredentials(
                 f"x509: subject with cn={certificate.common_name} is not in the allowed list"
             )
-        name = _first(request, self._username_headers)
+        name = _first_value(request, self._username_headers)
         if not name:
             return None
         return User(
             name=name,
-            uid=_first(request, self._uid_headers),
+            uid=_first_value(request, self._uid_headers),
             groups=with_authenticated(name, tuple(self._groups(request))),
             extra=self._extra(request),
         )
@@ -67,5 +67,5 @@ class RequestHeaderAuthenticator:
         return {key: tuple(values) for key, values in extra.items()}
 
 
-def _first(request: Request, headers: Sequence[str]) -> str:
+def _first_value(request: Request, headers: Sequence[str]) -> str:
     return next(filter(None, map(request.header, headers)), "")

@@ -9,13 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+
+class Key(Struct, frozen=True, kw_only=True):
     """A key of the issuer.
 
     id          the `kid` of tokens and of the JSON Web Key Set
@@ -79,7 +79,6 @@ def read_keys(path: Path) -> list[Key]:
 
 def parse_key(data: bytes) -> Key:
     """Return the key in a PEM text: private, public or of a certificate. Raises ValueError."""
-    from cryptography import x509
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
@@ -89,6 +88,8 @@ def parse_key(data: bytes) -> Key:
         private = serialization.load_pem_private_key(data, None)
         public = private.public_key()
     elif b"CERTIFICATE" in data:
+        from cryptography import x509  # takes 15 ms, and few keys are in certificates
+
         public = x509.load_pem_x509_certificate(data).public_key()
     else:
         public = serialization.load_pem_public_key(data)

@@ -9,8 +9,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextvars import Context
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import (
@@ -34,9 +35,8 @@ _ERROR_CHARACTERS = 1024
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Verdict:
-    """What the webhook says of a token: its identity, or why it is refused ("" for no reason)."""
+class _Verdict(Struct, frozen=True, kw_only=True):
+    """The webhook's response for a token: its identity, or the error ("" if it names none)."""
 
     identity: TokenIdentity | None = None
     error: str = ""
@@ -122,8 +122,8 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
             raise WebhookFailed(f"the response is not of version {self._api_version}")
         status = response.get("status")
         status = status if isinstance(status, dict) else {}
-        known = _strings(status.get("audiences")) or self._audiences
-        valid = shared_audiences(audiences, known)
+        token_audiences = _strings(status.get("audiences")) or self._audiences
+        valid = shared_audiences(audiences, token_audiences)
         if not valid:
             return _Verdict()
         if status.get("authenticated") is not True:

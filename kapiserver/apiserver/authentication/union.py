@@ -16,6 +16,7 @@ from kapiserver.apiserver.authentication.authenticator import (
 )
 from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
+from kapiserver.apiserver.authentication.websocket_token import websocket_token
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import Request
 
@@ -63,13 +64,13 @@ class UnionAuthenticator:
             else:
                 if user is not None:
                     return user
-        token = bearer_token(request)
-        if token:
-            try:
-                identity = await self.authenticate_token(token)
-            except InvalidCredentials as error:
-                errors.append(str(error))
-            else:
+        try:
+            token = bearer_token(request) or websocket_token(request)
+            identity = await self.authenticate_token(token) if token else None
+        except InvalidCredentials as error:
+            errors.append(str(error))
+        else:
+            if identity is not None:
                 request.annotations.update(identity.annotations)
                 return identity.user
         if not errors and self._anonymous is not None:

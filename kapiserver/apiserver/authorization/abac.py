@@ -14,7 +14,7 @@ from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
-from kapiserver.apiserver.configuration_files import MAX_BYTES, BadConfiguration
+from kapiserver.apiserver.configuration_files import BadConfiguration, read_small_file
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import JSONSerializer
@@ -26,7 +26,7 @@ _NO_OPINION = Decision(verdict=Verdict.NO_OPINION, reason="No policy matched.")
 
 
 class PolicySpec(Type):
-    """What a user or group may do; `*` means everything, a field without a value nothing."""
+    """The permission of a user or group; `*` in a field matches everything, no value nothing."""
 
     user: str = field(1)
     group: str = field(2)
@@ -50,12 +50,9 @@ def read_policies(file: Path) -> Sequence[Tree]:
     """Return the specs of a file's policies. Empty lines and those that begin with # are comments.
     Raises BadConfiguration."""
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_small_file(file)
     except OSError as error:
         raise BadConfiguration(f"cannot read the ABAC policy {file}: {error.strerror}") from error
-    if len(data) > MAX_BYTES:
-        raise BadConfiguration(f"the ABAC policy {file} is larger than {MAX_BYTES} bytes")
     serializer = JSONSerializer(ConfigurationScheme(_KINDS))
     specs = []
     for number, line in enumerate(data.splitlines(), 1):

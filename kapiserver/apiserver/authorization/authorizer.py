@@ -7,9 +7,10 @@ row to the factories in `modes.py`. Mirrors pkg/authorization/authorizer of k8s.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request_info import RequestInfo
@@ -25,8 +26,7 @@ class Verdict(Enum):
     """The next authorizer decides; the request is forbidden when no authorizer allows it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """A verdict and its reason, which the client and the audit log may read; `error` says why an
     authorizer could not decide."""
 
@@ -40,8 +40,7 @@ class Decision:
         return self.verdict is Verdict.ALLOW
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(Struct, frozen=True, kw_only=True):
     """The rights of a user in a namespace, as far as authorizers can list them.
 
     resources   rules in the form of authorization.k8s.io/v1 ResourceRule

@@ -89,7 +89,7 @@ def read_authorization_configuration(file: FilePath, types: frozenset[str]) -> T
         return _errors(_defaulted(tree), types)
 
     return _defaulted(
-        read_configuration(file, _KINDS, what="authorization configuration", validate=validate)
+        read_configuration(file, _KINDS, purpose="authorization configuration", validate=validate)
     )
 
 

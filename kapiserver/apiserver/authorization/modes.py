@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
@@ -39,9 +40,8 @@ RELOAD_SECONDS = 60.0
 """Between two looks at the configuration file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What authorizers are made of."""
+class Parts(Struct, frozen=True, kw_only=True):
+    """The parts of the server that authorizers use."""
 
     config: Config
     stores: StoreRegistry
@@ -74,13 +74,13 @@ def _webhook(parts: Parts, settings: Tree) -> Authorizer:
     file = webhook["connectionInfo"].get("kubeConfigFile")
     if not file:
         raise BadConfiguration(
-            "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and "
-            "KUBERNETES_SERVICE_PORT must be defined"
+            f"the authorizer {settings['name']}: the connectionInfo type InClusterConfig is not "
+            "supported; use KubeConfigFile, which names the webhook in a kubeconfig"
         )
     client = read_kubeconfig(
         Path(file),
         parts.clock,
-        what="authorization webhook",
+        purpose="authorization webhook",
         timeout=parse_duration(webhook["timeout"]) or 0.0,
     )
     return WebhookAuthorizer(client, settings["name"], webhook, parts.clock)

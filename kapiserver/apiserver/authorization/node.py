@@ -52,7 +52,7 @@ class NodeAuthorizer(ManagedAuthorizer):
         if node is None:
             return _NO_OPINION
         if not node:
-            return _refused(f'unknown node for user "{user.name}"')
+            return _no_opinion(f'unknown node for user "{user.name}"')
         check = _CHECKS.get((info.version.group, info.resource))
         if check is not None:
             return check(self, node, info)
@@ -67,16 +67,16 @@ class NodeAuthorizer(ManagedAuthorizer):
     def authorize_related(self, node: str, info: RequestInfo) -> Decision:
         """Allow a request on one object that belongs to the node."""
         if not info.name:
-            return _refused("No Object name found")
+            return _no_opinion("No Object name found")
         if self._graph.belongs(Vertex(info.resource, info.namespace, info.name), node):
             return _ALLOW
-        return _refused(f"no relationship found between node '{node}' and this object")
+        return _no_opinion(f"no relationship found between node '{node}' and this object")
 
 
 _Check: TypeAlias = Callable[[NodeAuthorizer, str, RequestInfo], Decision]
 
 
-def _refused(reason: str) -> Decision:
+def _no_opinion(reason: str) -> Decision:
     return Decision(verdict=Verdict.NO_OPINION, reason=reason)
 
 
@@ -88,19 +88,19 @@ def _selects_node(info: RequestInfo, field: str, node: str) -> bool:
 def _read(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
     """Secrets and config maps: read one of them, also by a list that selects its name."""
     if info.verb not in _READS:
-        return _refused("can only read resources of this type")
+        return _no_opinion("can only read resources of this type")
     if info.subresource:
-        return _refused("cannot read subresource")
+        return _no_opinion("cannot read subresource")
     if not info.namespace:
-        return _refused("can only read namespaced object of this type")
+        return _no_opinion("can only read namespaced object of this type")
     return authorizer.authorize_related(node, info)
 
 
 def _get(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
     if info.verb != "get":
-        return _refused("can only get individual resources of this type")
+        return _no_opinion("can only get individual resources of this type")
     if info.subresource:
-        return _refused("cannot get subresource")
+        return _no_opinion("cannot get subresource")
     return authorizer.authorize_related(node, info)
 
 
@@ -108,7 +108,7 @@ def _claim(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision
     if info.subresource != "status":
         return _get(authorizer, node, info)
     if info.verb not in _WRITES:
-        return _refused("can only get/update/patch this type")
+        return _no_opinion("can only get/update/patch this type")
     return authorizer.authorize_related(node, info)
 
 
@@ -116,48 +116,48 @@ def _service_account(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -
     if info.verb == "get" and not info.subresource:
         return authorizer.authorize_related(node, info)
     if info.verb != "create" or not info.name:
-        return _refused("can only create tokens for individual service accounts")
+        return _no_opinion("can only create tokens for individual service accounts")
     if info.subresource != "token":
-        return _refused("can only create token subresource of serviceaccount")
+        return _no_opinion("can only create token subresource of serviceaccount")
     return authorizer.authorize_related(node, info)
 
 
 def _lease(_authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
     if info.verb not in _OWN_VERBS:
-        return _refused("can only get, create, update, patch, or delete a node lease")
+        return _no_opinion("can only get, create, update, patch, or delete a node lease")
     if info.namespace != _LEASES:
-        return _refused(f'can only access leases in the "{_LEASES}" system namespace')
+        return _no_opinion(f'can only access leases in the "{_LEASES}" system namespace')
     # The name of a new object is unknown here; NodeRestriction checks it.
     if info.verb != "create" and info.name != node:
-        return _refused("can only access node lease with the same name as the requesting node")
+        return _no_opinion("can only access node lease with the same name as the requesting node")
     return _ALLOW
 
 
 def _csi_node(_authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
     if info.verb not in _OWN_VERBS:
-        return _refused("can only get, create, update, patch, or delete a CSINode")
+        return _no_opinion("can only get, create, update, patch, or delete a CSINode")
     if info.subresource:
-        return _refused("cannot authorize CSINode subresources")
+        return _no_opinion("cannot authorize CSINode subresources")
     if info.verb != "create" and info.name != node:
-        return _refused("can only access CSINode with the same name as the requesting node")
+        return _no_opinion("can only access CSINode with the same name as the requesting node")
     return _ALLOW
 
 
 def _resource_slice(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
     if info.subresource:
-        return _refused("cannot authorize ResourceSlice subresources")
+        return _no_opinion("cannot authorize ResourceSlice subresources")
     if info.verb == "create":
         return _ALLOW  # NodeRestriction checks the node
     if info.verb in ("get", "update", "patch", "delete"):
         return authorizer.authorize_related(node, info)
     if info.verb not in ("watch", "list", "deletecollection"):
-        return _refused(
+        return _no_opinion(
             "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, "
             "update, patch, delete, deletecollection"
         )
     if _selects_node(info, "spec.nodeName", node):
         return _ALLOW
-    return _refused(
+    return _no_opinion(
         "can only list/watch/deletecollection resourceslices with nodeName field selector"
     )
 
@@ -170,8 +170,8 @@ def _node(_authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision
     if info.verb not in _READS or info.name == node:
         return _ALLOW
     if not info.name:
-        return _refused(f"node '{node}' cannot read all nodes, only its own Node object")
-    return _refused(f"node '{node}' cannot read '{info.name}', only its own Node object")
+        return _no_opinion(f"node '{node}' cannot read all nodes, only its own Node object")
+    return _no_opinion(f"node '{node}' cannot read '{info.name}', only its own Node object")
 
 
 def _pod(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
@@ -185,13 +185,13 @@ def _pod(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
             return _ALLOW
         if info.name:
             return authorizer.authorize_related(node, info)
-        return _refused("can only list/watch pods with spec.nodeName field selector")
+        return _no_opinion("can only list/watch pods with spec.nodeName field selector")
     return _ALLOW if info.verb in ("create", "delete") else _NO_OPINION
 
 
 def _certificate_request(authorizer: NodeAuthorizer, node: str, info: RequestInfo) -> Decision:
     if info.subresource:
-        return _refused("nodes may not access the subresources of a PodCertificateRequest")
+        return _no_opinion("nodes may not access the subresources of a PodCertificateRequest")
     if info.verb == "create":
         return _ALLOW  # NodeRestriction checks the node and the pod
     if info.verb == "get":
@@ -199,8 +199,10 @@ def _certificate_request(authorizer: NodeAuthorizer, node: str, info: RequestInf
     if info.verb in ("list", "watch"):
         if _selects_node(info, "spec.nodeName", node):
             return _ALLOW
-        return _refused("can only list/watch podcertificaterequests with nodeName field selector")
-    return _refused("can only create, get, list and watch podcertificaterequests")
+        return _no_opinion(
+            "can only list/watch podcertificaterequests with nodeName field selector"
+        )
+    return _no_opinion("can only create, get, list and watch podcertificaterequests")
 
 
 _CHECKS: Mapping[tuple[str, str], _Check] = {

@@ -36,7 +36,7 @@ class Vertex(NamedTuple):
 
 
 class _Owner(NamedTuple):
-    """What one object gives to a node."""
+    """The vertices that one object gives to a node."""
 
     node: str
     vertices: Sequence[Vertex]

@@ -1,6 +1,6 @@
-"""What every node may do: the rules of the cluster role system:node of Kubernetes 1.37.
+"""The rules of every node: the cluster role system:node of Kubernetes 1.37.
 
-The node authorizer narrows those on objects that belong to a node. Mirrors NodeRules in
+The node authorizer narrows the rules for objects that belong to a node. Mirrors NodeRules in
 plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
 """
 

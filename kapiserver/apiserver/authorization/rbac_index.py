@@ -14,6 +14,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import SERVICE_ACCOUNT_PREFIX, User
 from kapiserver.apiserver.authorization.authorizer import Decision, Verdict
 from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.storage.entry import Entry
 from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.store_registry import StoreRegistry
 
@@ -48,7 +49,9 @@ class RbacIndex:
 
     def __init__(self, stores: StoreRegistry) -> None:
         self._stores = stores
-        self._roles: dict[RoleKey, CompiledRules] = {}
+        self._roles: dict[RoleKey, Entry] = {}
+        self._compiled_rules: dict[RoleKey, CompiledRules] = {}
+        """The rules of decoded roles; a role is decoded when it is first needed."""
         self._grants: dict[_Subject, dict[str, Grant]] = {}
         """By subject and the path of the binding."""
         self._subjects: dict[str, Sequence[_Subject]] = {}
@@ -77,8 +80,12 @@ class RbacIndex:
         self._subscriptions.clear()
 
     def rules(self, role: RoleKey) -> CompiledRules | None:
-        """Return the rules of a role; None if there is no such role."""
-        return self._roles.get(role)
+        """Return the rules of a role; None if there is no such role. Raises Unreadable."""
+        rules = self._compiled_rules.get(role)
+        if rules is None and (entry := self._roles.get(role)) is not None:
+            rules = CompiledRules(entry.tree().get("rules") or ())
+            self._compiled_rules[role] = rules
+        return rules
 
     def grants(self, user: User, namespace: str) -> Sequence[Grant]:
         """Return the grants of cluster role bindings to a user and its groups, then those of the
@@ -98,14 +105,13 @@ class RbacIndex:
 
     def _on_roles(self, changes: Sequence[ObjectChange]) -> None:
         for change in changes:
-            tree = change.last.tree()
-            metadata = tree["metadata"]
-            namespace = metadata.get("namespace") or ""
-            key = RoleKey("Role" if namespace else "ClusterRole", namespace, metadata["name"])
+            namespace, name = change.last.key
+            role = RoleKey("Role" if namespace else "ClusterRole", namespace, name)
+            self._compiled_rules.pop(role, None)
             if change.new is None:
-                self._roles.pop(key, None)
+                self._roles.pop(role, None)
             else:
-                self._roles[key] = CompiledRules(tree.get("rules") or ())
+                self._roles[role] = change.new
 
     def _on_bindings(self, changes: Sequence[ObjectChange]) -> None:
         for change in changes:
@@ -143,8 +149,8 @@ def _grants_of(tree: Tree) -> Iterable[tuple[_Subject, Grant]]:
             described = f'{kind} "{name}/{namespace}"'
             kind, name = "User", f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
         reason = f'RBAC: allowed by {binding} of {role.kind} "{role.name}" to {described}'
-        yield (kind, scope, name), Grant(role, _allowed(reason))
+        yield (kind, scope, name), Grant(role, _allow(reason))
 
 
-def _allowed(reason: str) -> Decision:
+def _allow(reason: str) -> Decision:
     return Decision(verdict=Verdict.ALLOW, reason=reason)

@@ -6,8 +6,9 @@ Mirrors pkg/apis/rbac/v1/evaluation_helpers.go of Kubernetes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
@@ -16,8 +17,8 @@ ALL = "*"
 
 
 class ResourceRequest(NamedTuple):
-    """What rules see of a resource request; `patterns` are the forms in which a rule may name the
-    resource."""
+    """The attributes of a resource request that rules match; `patterns` are the forms in which a
+    rule may name the resource."""
 
     patterns: Sequence[str]
     verb: str
@@ -25,8 +26,7 @@ class ResourceRequest(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRule:
+class ResourceRule(Struct, frozen=True):
     """The verbs that a rule allows on resources; None means all verbs, groups or objects."""
 
     verbs: frozenset[str] | None
@@ -43,8 +43,7 @@ class ResourceRule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PathRule:
+class PathRule(Struct, frozen=True):
     """The verbs that a rule allows on non-resource paths; a path may end in `*`."""
 
     verbs: frozenset[str]

@@ -50,8 +50,10 @@ def _check_modes(config: Config, modes: tuple[str, ...]) -> None:
         (WEBHOOK, config.authorization_webhook_config_file, "--authorization-webhook-config-file"),
     ):
         if mode in modes and file is None:
-            what = "policy" if mode == ABAC else "config"
-            raise ValueError(f"authorization-mode {mode}'s authorization {what} file not passed")
+            file_kind = "policy" if mode == ABAC else "config"
+            raise ValueError(
+                f"authorization-mode {mode}'s authorization {file_kind} file not passed"
+            )
         if mode not in modes and file is not None:
             raise ValueError(f"cannot specify {flag} without mode {mode}")
 

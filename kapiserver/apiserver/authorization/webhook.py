@@ -68,7 +68,7 @@ class WebhookAuthorizer(ManagedAuthorizer):
             if not matches(self._conditions, spec):
                 return _UNMATCHED
         except ConditionFailed as error:
-            return self._failed(str(error))
+            return self._decide_failure(str(error))
         sent = without_empty(spec)
         key = orjson.dumps(sent, option=orjson.OPT_SORT_KEYS).decode()
         decision = self._cache.get(key)
@@ -77,7 +77,7 @@ class WebhookAuthorizer(ManagedAuthorizer):
         try:
             decision = await self._call(sent)
         except WebhookFailed as error:
-            return self._failed(str(error))
+            return self._decide_failure(str(error))
         if len(key) <= MAX_CACHED_BYTES:
             ttl = self._authorized_ttl if decision.allowed else self._unauthorized_ttl
             self._cache.put(key, decision, until=self._clock.now() + ttl)
@@ -89,7 +89,7 @@ class WebhookAuthorizer(ManagedAuthorizer):
             incomplete=True, error="webhook authorizer does not support user rule resolution"
         )
 
-    def _failed(self, text: str) -> Decision:
+    def _decide_failure(self, text: str) -> Decision:
         _log.error("the authorization webhook %s failed: %s", self._name, text)
         return Decision(verdict=self._on_failure, error=text)
 

@@ -5,7 +5,7 @@ Created from an HTTP request or by the internal client. Knows neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from kapiserver.apiserver.authentication.user import User
 
@@ -29,16 +29,17 @@ class Warnings:
                 self.texts.append(text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(Struct, frozen=True, kw_only=True):
     """The user of an operation.
 
     user_agent  names the program; its part before the slash is the default field manager
     warnings    for the client
     annotations of the audit event
+    audits_bodies   whether the audit event will have the body of the request
     """
 
     user: User
     user_agent: str = ""
     warnings: Warnings = field(default_factory=Warnings)
     annotations: dict[str, str] = field(default_factory=dict)
+    audits_bodies: bool = False

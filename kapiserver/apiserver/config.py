@@ -6,8 +6,9 @@ kube-apiserver's flags.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
 from kapiserver.storage.etcd.config import EtcdConfig, EtcdTransport
@@ -16,8 +17,7 @@ BODY_LIMIT = 3 * 1024 * 1024
 """The most bytes of a request body; kube-apiserver's MaxRequestBodyBytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """The settings of one server; the defaults suit a test.
 
     secure_port     None turns HTTPS off; 0 picks a free port
@@ -85,6 +85,7 @@ class Config:
     authorization_webhook_cache_unauthorized_ttl: float = 30.0
     kubeconfig_out: Path | None = None
     storage: str = "sqlite::memory:"
+    unsafe_no_fsync: bool = False
     etcd_prefix: str = "/registry"
     etcd_transport: EtcdTransport = "grpc"
     etcd_cafile: Path | None = None
@@ -110,11 +111,18 @@ class Config:
     api_audiences: tuple[str, ...] = ()
     enable_admission_plugins: tuple[str, ...] = ()
     disable_admission_plugins: tuple[str, ...] = ()
+    default_not_ready_toleration_seconds: int = 300
+    default_unreachable_toleration_seconds: int = 300
     audit_policy_file: Path | None = None
     audit_log_path: str = ""
     audit_log_format: str = "json"
     audit_log_mode: str = "blocking"
     audit_log_batch_buffer_size: int = 10000
+    audit_log_batch_max_size: int = 1
+    audit_log_batch_max_wait: float = 0.0
+    audit_log_batch_throttle_enable: bool = False
+    audit_log_batch_throttle_qps: float = 0.0
+    audit_log_batch_throttle_burst: int = 0
     audit_log_maxage: int = 0
     audit_log_maxbackup: int = 0
     audit_log_maxsize: int = 100

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from kapiserver.api.group import Group, GroupVersionKind
 from kapiserver.api.resource_client import Client
@@ -23,13 +24,12 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.memory_limit import MemoryLimit
-from kapiserver.apiserver.metrics import Metrics
+from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.storage.clock import Clock
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.admission.configuration import AdmissionSettings
     from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
     from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from kapiserver.storage.store_registry import StoreRegistry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Struct, frozen=True, kw_only=True):
     """One server's parts."""
 
     config: Config
@@ -65,8 +64,6 @@ class Server:
     """None without an audit policy."""
     faults: Faults | None = None
     """Faults that a test injects into requests."""
-    admission: AdmissionSettings | None = None
-    """Settings from --admission-control-config-file, if set."""
     calls: Mapping[str, CallHandler] = field(default_factory=dict)
     """The handlers of the groups of calls, by group."""
     plugin_chain: Callable[[str, str], PluginChain] = lambda _resource, _operation: PluginChain()
@@ -91,24 +88,37 @@ Hook: TypeAlias = Callable[[Server, Attributes, Tree | None, Tree | None], Await
 """One step of an admission plugin: (server, attributes, new object, old object). Changes the new
 object, or raises to reject the write."""
 
+IsIdle: TypeAlias = Callable[[Server, Attributes], bool]
+"""Reports, without waiting, that the hooks of an admission plugin need not run for a write."""
 
 CallHandler: TypeAlias = Callable[[Server, GroupVersionKind, Caller, Tree], Awaitable[Tree]]
 """Answers the create of a call, an object that is never stored: returns it with its status, in the
 version of the request. Raises an error that `errors.TABLE` has a row for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallGroup:
+class CallGroup(Struct, frozen=True, kw_only=True):
     """A group whose resources are calls: created, answered and never stored, as reviews are."""
 
     group: Group
     handle: CallHandler
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginChain:
-    """The admission plugins, by name, for one operation on one resource: first those that may
+class AdmissionStep(Struct, frozen=True, kw_only=True):
+    """One hook of an admission plugin, for one operation on one resource.
+
+    is_idle     reports that the hook has nothing to do for a write, so that it need not be called;
+                None if the hook must be called for each write
+    labels      of its runs that admit the write
+    """
+
+    hook: Hook
+    is_idle: IsIdle | None
+    labels: AdmissionLabels
+
+
+class PluginChain(Struct, frozen=True, kw_only=True):
+    """The hooks of the admission plugins for one operation on one resource: first those that may
     change the object, then those that validate it."""
 
-    admit: tuple[tuple[str, Hook], ...] = ()
-    validate: tuple[tuple[str, Hook], ...] = ()
+    admit: tuple[AdmissionStep, ...] = ()
+    validate: tuple[AdmissionStep, ...] = ()

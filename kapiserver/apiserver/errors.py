@@ -196,8 +196,8 @@ def _request_details(info: RequestInfo) -> Tree:
 def _invalid(error: Exception, info: RequestInfo) -> Tree:
     assert isinstance(error, api.InvalidObject)
     causes = [
-        cause(reason=field_error.reason, message=field_error.message, field=str(field_error.path))
-        for field_error in error.errors
+        cause(reason=field_error.reason, message=message, field=str(field_error.path))
+        for field_error, message in zip(error.errors, error.messages, strict=True)
     ]
     status_details = details(name=error.name, group=error.group, kind=error.kind, causes=causes)
     return status(code=422, reason="Invalid", message=str(error), details=status_details)

@@ -22,8 +22,9 @@ class Faults(Protocol):
     DropConnection.
     """
 
-    async def before(self, request: Request) -> None:
-        """Called before the handler, when nothing has been stored."""
+    async def before(self, request: Request) -> AnyResponse | None:
+        """Called before the handler, when nothing has been stored. Return a response to send it
+        instead of calling the handler, else None."""
 
     async def after(self, request: Request, response: AnyResponse) -> None:
         """Called after the handler: a write is stored, and the client has no response yet."""

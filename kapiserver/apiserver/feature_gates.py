@@ -7,12 +7,12 @@ no effect of a gate. Mirrors component-base/featuregate of Kubernetes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+
+class Gate(Struct, frozen=True):
     """One feature gate: its default, its maturity, and whether the default cannot be changed."""
 
     default: bool
@@ -45,22 +45,22 @@ _BOOLS = {
 }
 
 
-def parse_feature_gates(text: str, known: Mapping[str, Gate] = GATES) -> FeatureGates:
+def parse_feature_gates(text: str, gates: Mapping[str, Gate] = GATES) -> FeatureGates:
     """Return the gates that are on after `Name=true,Other=false`; a name may begin with `kube:`.
     Raises ValueError with kube-apiserver's message."""
     settings = _settings(text)
-    unknown = next((name for name in settings if name not in known), None)
+    unknown = next((name for name in settings if name not in gates), None)
     if unknown is not None:
         raise ValueError(f"unrecognized feature gate: {unknown}")
     problems = [
         f"cannot set feature gate {name} to {_go_bool(value)}, "
-        f"feature is locked to {_go_bool(known[name].default)}"
+        f"feature is locked to {_go_bool(gates[name].default)}"
         for name, value in settings.items()
-        if known[name].locked and value != known[name].default
+        if gates[name].locked and value != gates[name].default
     ]
     if problems:
         raise ValueError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
-    return frozenset(name for name, gate in known.items() if _is_on(name, gate, settings))
+    return frozenset(name for name, gate in gates.items() if _is_on(name, gate, settings))
 
 
 def _is_on(name: str, gate: Gate, settings: Mapping[str, bool]) -> bool:
@@ -83,11 +83,11 @@ def _settings(text: str) -> dict[str, bool]:
     return settings
 
 
-def feature_gates_help(known: Mapping[str, Gate] = GATES) -> str:
+def feature_gates_help(gates: Mapping[str, Gate] = GATES) -> str:
     """Return every gate with its stage and default, for the help text of the flag."""
     return "; ".join(
         f"{name}=true|false ({gate.stage} - default={_go_bool(gate.default)})"
-        for name, gate in sorted(known.items())
+        for name, gate in sorted(gates.items())
     )
 
 

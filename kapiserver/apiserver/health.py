@@ -7,6 +7,7 @@ to the client. Mirrors apiserver/pkg/server/healthz of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -47,7 +48,8 @@ async def _ping() -> None:
 async def check_log() -> None:
     """Return if the log can be written. Raises OSError."""
     for handler in logging.getLogger().handlers:
-        handler.flush()
+        with contextlib.suppress(ValueError):  # the stream is closed, for example by pytest
+            handler.flush()
 
 
 class Health:
@@ -106,10 +108,10 @@ class Health:
         self, segments: Sequence[str], query: Mapping[str, Sequence[str]]
     ) -> Response:
         """Return the response of a path such as `/readyz` or `/readyz/ping`, given as segments."""
-        path, *rest = segments
+        path, *check_names = segments
         checks = self.checks(path)
-        if rest:
-            check = checks.get("/".join(rest))
+        if check_names:
+            check = checks.get("/".join(check_names))
             return await _single_check_response(check) if check is not None else page_not_found()
         excluded = dict.fromkeys(query.get("exclude", ()))
         lines = [await _check_line(name, check, excluded) for name, check in checks.items()]

@@ -109,18 +109,18 @@ class InternalResource(ResourceClient):
         name: str,
         namespace: str,
         *,
-        own: Callable[[Tree], Tree] = copy_tree,
+        copy: Callable[[Tree], Tree] = copy_tree,
     ) -> None:
         super().__init__(version, name, namespace)
         self._client = client
         self._server = client.server
-        self._own = own
+        self._copy = copy
 
     @functools.cached_property
     def shared(self) -> InternalResource:
         """The same objects, returned without copying. Never change them."""
         return InternalResource(
-            self._client, self.version, self.name, self.namespace, own=lambda tree: tree
+            self._client, self.version, self.name, self.namespace, copy=lambda tree: tree
         )
 
     # Reading.
@@ -360,7 +360,7 @@ class InternalResource(ResourceClient):
         if target.view is not None:
             return target.view.read(obj)
         in_version_of_target = in_version(self._server.scheme, obj, target.version)
-        return await offloader.run_for_entry(entry, self._own, in_version_of_target)
+        return await offloader.run_for_entry(entry, self._copy, in_version_of_target)
 
     async def _event(self, target: Target, event: VisibleEvent | InitialEventsEnd) -> Event:
         if isinstance(event, VisibleEvent):
@@ -377,10 +377,10 @@ class InternalResource(ResourceClient):
         return {**list_head(target, listing), "items": items}
 
     async def _pause(self) -> None:
-        passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self._server.clock.call_later(RETRY_SECONDS, lambda: passed.set_result(None))
+        elapsed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self._server.clock.call_later(RETRY_SECONDS, lambda: elapsed.set_result(None))
         try:
-            await passed
+            await elapsed
         finally:
             timer.cancel()
 

@@ -24,13 +24,16 @@ MEASURE_SECONDS = 0.05
 FREE_SECONDS = 1.0
 """The shortest time between two calls of the functions that free memory."""
 
+_STATM_BYTES = 256
+
 _log = logging.getLogger(__name__)
 
 
 def process_memory() -> int:
     """Return the bytes of memory that this process has allocated and uses; 0 if unknown."""
     try:
-        resident, shared = Path("/proc/self/statm").read_bytes().split()[1:3]
+        with open("/proc/self/statm", "rb", buffering=0) as file:  # no Path: a request waits
+            resident, shared = file.read(_STATM_BYTES).split()[1:3]
     except OSError:
         return 0
     return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")

@@ -24,6 +24,8 @@ REQUEST_SECONDS = (
 SLI_SECONDS = REQUEST_SECONDS[2:]
 RESPONSE_BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
+WEBHOOK_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
+POLICY_SECONDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 STORAGE_SECONDS = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
     4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
@@ -50,6 +52,65 @@ class AdmissionLabels(NamedTuple):
     type: str
     operation: str
     rejected: str
+
+
+class WebhookLabels(NamedTuple):
+    """Labels of a call of an admission webhook; `type` is "admit" or "validating"."""
+
+    name: str
+    type: str
+    operation: str
+    rejected: str
+
+
+class MatchConditionLabels(NamedTuple):
+    """Labels of match conditions: name and kind of their owner, a webhook or
+    a policy."""
+
+    name: str
+    kind: str
+    type: str
+    operation: str
+
+
+class MatchConditionMetrics:
+    """The metrics of match conditions."""
+
+    def __init__(self) -> None:
+        self.errors: Counter[MatchConditionLabels] = Counter()
+        self.exclusions: Counter[MatchConditionLabels] = Counter()
+
+
+class WebhookMetrics:
+    """The metrics of admission webhooks."""
+
+    def __init__(self) -> None:
+        self.seconds: Histogram[WebhookLabels] = Histogram(WEBHOOK_SECONDS)
+        self.requests: Counter[tuple[WebhookLabels, int]] = Counter()
+        """By labels and status code."""
+        self.rejections: Counter[tuple[WebhookLabels, str, int]] = Counter()
+        """By labels, type of the error and status code."""
+        self.failed_open: Counter[tuple[str, str]] = Counter()
+        """Failed calls of webhooks with failurePolicy Ignore, by name and type."""
+
+
+class PolicyLabels(NamedTuple):
+    """Labels of the evaluation of an expression of an admission policy. `error_type` is "no_error",
+    "compile_error", "invalid_error" or "out_of_budget"; `enforcement_action` is "allow", "deny",
+    "audit" or "warn"."""
+
+    policy: str
+    policy_binding: str
+    error_type: str
+    enforcement_action: str
+
+
+class MutatingPolicyLabels(NamedTuple):
+    """Labels of the evaluation of a mutation of an admission policy."""
+
+    policy: str
+    policy_binding: str
+    error_type: str
 
 
 class StorageLabels(NamedTuple):
@@ -123,19 +184,33 @@ class Metrics:
         self.audit_rejections = 0
         """Requests that failed because their event was lost."""
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
+        self.webhooks = WebhookMetrics()
+        self.manifest_reloads: Counter[tuple[str, str]] = Counter()
+        """Reads of changed static manifests, by status ("success" or "failure") and plugin."""
+        self.manifest_reload_times: Gauge[tuple[str, str]] = Gauge()
+        """When the last of them was, in seconds since the epoch."""
+        self.match_conditions = MatchConditionMetrics()
+        self.validating_policy_seconds: Histogram[PolicyLabels] = Histogram(POLICY_SECONDS)
+        self.mutating_policy_seconds: Histogram[MutatingPolicyLabels] = Histogram(POLICY_SECONDS)
         self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
         self.workqueues = WorkQueueMetrics()
         self.rpc = RPCMetrics()
 
-    def observe_admission(self, labels: AdmissionLabels, seconds: float) -> None:
-        """Count one run of an admission plugin, and add it to the running request's latency."""
-        self.admission_seconds.observe(labels, seconds)
-        _spend("admission", seconds)
+    def observe_webhook(
+        self, labels: WebhookLabels, seconds: float, code: int, *, error_type: str
+    ) -> None:
+        """Count one call of a webhook, and add it to the running request's latency. `error_type`
+        says why the webhook rejected the request, "" if it did not."""
+        self.webhooks.seconds.observe(labels, seconds)
+        self.webhooks.requests.add((labels, code))
+        if error_type:
+            self.webhooks.rejections.add((labels, error_type, code))
+        add_latency("mutating-webhook" if labels.type == "admit" else "validating-webhook", seconds)
 
     def observe_storage(self, operation: str, resource: str, seconds: float) -> None:
         """Count one operation of the store, and add it to the running request's latency."""
         self.storage_seconds.observe(StorageLabels(operation, resource), seconds)
-        _spend("storage", seconds)
+        add_latency("storage", seconds)
 
 
 def username_label(name: str) -> str:
@@ -150,7 +225,8 @@ _WELL_KNOWN_USERS = frozenset(
 )
 
 
-def _spend(part: str, seconds: float) -> None:
+def add_latency(part: str, seconds: float) -> None:
+    """Add seconds to a part of the running request's latency."""
     latency = LATENCY.get()
     if latency is not None:
         latency[part] = latency.get(part, 0.0) + seconds

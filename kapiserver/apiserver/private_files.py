@@ -5,9 +5,11 @@ Knows no content.
 
 from __future__ import annotations
 
+import functools
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO, cast
 
 PRIVATE = 0o600
 PUBLIC = 0o644
@@ -23,13 +25,21 @@ def write_private(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
         return
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-        with os.fdopen(descriptor, "wb") as file:
+        with open_private(temporary, "wb", permissions=mode) as file:
             file.write(data)
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise OSError(error.errno, f"cannot write: {error.strerror}", str(path)) from error
+
+
+def open_private(
+    path: Path, mode: str, *, permissions: int = PRIVATE, buffering: int = -1
+) -> BinaryIO:
+    """Open a binary file in a mode of `open`; a new file has these permissions. Raises OSError."""
+    # An opener: `open` adds flags such as O_BINARY, without which Windows changes line ends.
+    opener = functools.partial(os.open, mode=permissions)
+    return cast(BinaryIO, open(path, mode, buffering, opener=opener))
 
 
 def _is_written(path: Path, data: bytes, mode: int) -> bool:

@@ -12,9 +12,10 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, unquote_plus
+
+from msgspec import Struct, field
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.authorization.authorizer import Decision
@@ -40,8 +41,7 @@ Reader: TypeAlias = Callable[[int], Awaitable[bytes]]
 """Reads the body, at most so many bytes; call it once. Raises errors.BodyTooLarge."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+class Certificate(Struct, frozen=True, kw_only=True):
     """A verified client certificate.
 
     uids        values of the subject's attribute for uids, 1.3.6.1.4.1.57683.2
@@ -59,8 +59,7 @@ class Certificate:
     chain: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """How a response ended.
 
     status      of the response that was sent
@@ -81,8 +80,7 @@ def _no_stream() -> WatchSink:
     raise RuntimeError("this request was not read from a connection: it takes no stream")
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Request:
+class Request(Struct, kw_only=True, eq=False):
     """One request.
 
     From the client (never assigned again):
@@ -106,9 +104,10 @@ class Request:
     decision    of the authorizer
     annotations of the audit event
     audited     whether the audit policy was asked about the request
+    audits_bodies   whether the audit event will have the body of the request
     warnings    for the client
-    latency     seconds by part: authentication, authorization, queue, body, admission, webhooks,
-                storage
+    latency     seconds by part: authentication, authorization, queue, body, admission,
+                mutating-webhook, validating-webhook, storage
     received    when it was received, in seconds of `time.perf_counter`
     outcome     None until the response or the stream has ended
     """
@@ -133,6 +132,7 @@ class Request:
     decision: Decision | None = None
     annotations: dict[str, str] = field(default_factory=dict)
     audited: bool = False
+    audits_bodies: bool = False
     warnings: Warnings = field(default_factory=Warnings)
     latency: dict[str, float] = field(default_factory=dict)
     received: float = field(default_factory=time.perf_counter)
@@ -155,6 +155,7 @@ class Request:
             user_agent=self.header("User-Agent"),
             warnings=self.warnings,
             annotations=self.annotations,
+            audits_bodies=self.audits_bodies,
         )
 
     def add_latency(self, part: str, started: float) -> None:

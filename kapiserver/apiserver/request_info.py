@@ -6,8 +6,10 @@ apiserver/pkg/endpoints/request/requestinfo.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion
 
@@ -29,8 +31,10 @@ _LONG_RUNNING = ("attach", "exec", "proxy", "log", "portforward")
 NO_VERSION = GroupVersion("", "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestInfo:
+_MAX_CACHED_PATH = 512
+
+
+class RequestInfo(Struct, frozen=True, kw_only=True):
     """The verb and the object of a request; parts that the path does not have are empty.
 
     verb        of a resource request: get list watch create update patch delete deletecollection
@@ -68,28 +72,39 @@ class RequestInfo:
 
 def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]]) -> RequestInfo:
     """Return the RequestInfo; `path` is unquoted and begins with a slash. Never raises."""
-    other = RequestInfo(path=path, verb=method.lower())
+    if query or len(path) > _MAX_CACHED_PATH:
+        return _parse(method, path, query)
+    return _parse_without_query(method, path)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parse_without_query(method: str, path: str) -> RequestInfo:
+    return _parse(method, path, {})
+
+
+def _parse(method: str, path: str, query: Mapping[str, Sequence[str]]) -> RequestInfo:
+    non_resource = RequestInfo(path=path, verb=method.lower())
     parts = [part for part in path.split("/") if part]
     if not parts or parts[0] not in ("api", "apis"):
-        return other
+        return non_resource
     prefix = parts[0]
     has_group = prefix == "apis"
     head = 3 if has_group else 2
     if len(parts) <= head:
-        return other
+        return non_resource
     version = GroupVersion(parts[1] if has_group else "", parts[head - 1])
-    rest = parts[head:]
+    segments = parts[head:]
     verb = _VERBS.get(method, "")
-    if rest[0] in _OLD_PREFIXES:
-        if len(rest) < 2:
-            return other
-        verb, rest = rest[0], rest[1:]
+    if segments[0] in _OLD_PREFIXES:
+        if len(segments) < 2:
+            return non_resource
+        verb, segments = segments[0], segments[1:]
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 1:
-        namespace = rest[1]
-        if len(rest) > 2 and rest[2] not in _OF_NAMESPACE_ITSELF:
-            rest = rest[2:]
-    name = rest[1] if len(rest) > 1 else ""
+    if segments[0] == "namespaces" and len(segments) > 1:
+        namespace = segments[1]
+        if len(segments) > 2 and segments[2] not in _OF_NAMESPACE_ITSELF:
+            segments = segments[2:]
+    name = segments[1] if len(segments) > 1 else ""
     field_selector = label_selector = ""
     if not name and verb in _OF_COLLECTIONS:
         verb = _OF_COLLECTIONS[verb]
@@ -104,11 +119,11 @@ def parse_request_info(method: str, path: str, query: Mapping[str, Sequence[str]
         prefix=prefix,
         version=version,
         namespace=namespace,
-        resource=rest[0],
+        resource=segments[0],
         name=name,
-        subresource=rest[2] if len(rest) > 2 else "",
-        trailing=tuple(rest[3:]),
-        is_item=len(rest) > 1,
+        subresource=segments[2] if len(segments) > 2 else "",
+        trailing=tuple(segments[3:]),
+        is_item=len(segments) > 1,
         field_selector=field_selector,
         label_selector=label_selector,
     )

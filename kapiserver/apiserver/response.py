@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from kapiserver.storage.query import WatchSink
 
 Headers: TypeAlias = list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class Response(Struct, frozen=True, kw_only=True):
     """A response with a body of bytes.
 
     body        the whole body, or slices of about 256 KB, each written when the client has
@@ -28,12 +28,12 @@ class Response:
     headers: Headers = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamResponse:
+class StreamResponse(Struct, frozen=True, kw_only=True):
     """A response that goes on, such as a watch. The handler has opened it: errors have been raised.
 
     sink        from `Request.open_sink`; buffers frames until the head is sent
     timeout     seconds until the stream ends; 0 means no limit
+    on_timeout  called before the stream ends because of its timeout; may write last frames
 
     The stream ends when the sink is closed, the client disconnects, the timeout expires or the
     server drains. The request's completion callbacks stop the writer of the sink.
@@ -42,6 +42,7 @@ class StreamResponse:
     media_type: str
     sink: WatchSink
     timeout: float = 0
+    on_timeout: Callable[[], None] = lambda: None
     status: int = 200
     headers: Headers = field(default_factory=list)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource, deprecation_of
 from kapiserver.api.kind_info import KindInfo
@@ -42,8 +43,7 @@ VIEWS: dict[str, View] = {"scale": Scale()}
 """Subresources that are views; the body of all others is the object itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """The resource, version, object and store that one request is about.
 
     version     of the URL: bodies are in this version

@@ -187,12 +187,17 @@ def make_server() -> Iterator[Callable[..., Server]]:
         server.end()
 
 
-@pytest.fixture(scope="session")
-def api() -> Iterator[Api]:
-    """The server that tests share."""
+def api_of_new_server() -> Iterator[Api]:
+    """The function of a fixture `api` for a module whose tests add many API groups."""
     server = Server()
     yield server.api
     server.end()
+
+
+@pytest.fixture(scope="session")
+def api() -> Iterator[Api]:
+    """The server that tests share."""
+    yield from api_of_new_server()
 
 
 _numbers = itertools.count(1)

@@ -52,7 +52,7 @@ class Webhook:
 
     def __init__(self, credentials: Credentials) -> None:
         self.behave: Behave = good
-        self.asked = 0
+        self.calls = 0
         self.hosts: set[tuple[str, str]] = set()
         self.over = threading.Event()
         webhook = self
@@ -61,7 +61,7 @@ class Webhook:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                webhook.asked += 1
+                webhook.calls += 1
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 webhook.hosts.add((self.headers["Host"], self.path))
                 raw = webhook.behave(review["request"], review)

@@ -5,9 +5,11 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from kapiserver.apiserver.serving.tls import Credentials
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,33 @@ class HttpsServer:
         self.over.set()
         self._server.shutdown()
         self._server.server_close()
+
+
+class StatusWebhook:
+    """A webhook that responds to each review with a status that the test sets.
+
+    parts   further members of the response
+    file    a kubeconfig file for the webhook
+    """
+
+    def __init__(self, folder: Path, status: Any) -> None:
+        self.status = status
+        self.code = 200
+        self.parts: Any = {}
+        self.server = HttpsServer(ensure_certificates(Config(), folder), self._respond)
+        self.file = folder / "kubeconfig"
+        self.file.write_text(kubeconfig(self.server))
+
+    def _respond(self, received: Received) -> Reply:
+        return Reply({**received.json, "status": self.status, **self.parts}, status=self.code)
+
+    @property
+    def reviews(self) -> list[Any]:
+        return [received.json for received in self.server.received]
+
+    @property
+    def specs(self) -> list[Any]:
+        return [review["spec"] for review in self.reviews]
 
 
 def kubeconfig(server: HttpsServer, user: dict[str, Any] | None = None, **cluster: Any) -> str:

@@ -252,9 +252,9 @@ def test_custom_objects_keep_invalid_utf8(api: Api) -> None:
     created = api.post(path, body, type=CBOR, accept=CBOR)
     assert created.status == 201, created.body
     assert read(created)["spec"] == NON_UTF8_SPEC
-    shown = json.loads(json.dumps(NON_UTF8_SPEC).replace("\\udcff", "\ufffd"))
-    assert api.get(f"{path}/x").json["spec"] == shown
-    assert api.get(path).json["items"][0]["spec"] == shown
+    json_spec = json.loads(json.dumps(NON_UTF8_SPEC).replace("\\udcff", "\ufffd"))
+    assert api.get(f"{path}/x").json["spec"] == json_spec
+    assert api.get(path).json["items"][0]["spec"] == json_spec
     text = api.get(f"{path}/x", accept="application/yaml").body.decode()
     assert "text: a\ufffd\n" in text
     table = api.get(path, accept="application/json;as=Table;v=v1;g=meta.k8s.io").json

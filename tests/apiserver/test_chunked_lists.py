@@ -148,7 +148,7 @@ def test_pages_stay_consistent_while_writers_run(backend: Backend) -> None:
             assert items == exact.json["items"], turn
     finally:
         stop.set()
-        writer.join(20)
+        writer.join()
 
 
 def test_selectors_with_a_limit(backend: Backend) -> None:
@@ -164,8 +164,8 @@ def test_selectors_with_a_limit(backend: Backend) -> None:
     assert names(only) == ["m03"]
     more = page(api, "limit=1&labelSelector=odd=true,third=true", token_of(only))
     assert names(more) == ["m09"]
-    none = page(api, "limit=3&labelSelector=third=maybe")
-    assert (names(none), token_of(none)) == ([], "")
+    empty_page = page(api, "limit=3&labelSelector=third=maybe")
+    assert (names(empty_page), token_of(empty_page)) == ([], "")
     of_one = api.get(f"{MAPS}?limit=1&fieldSelector=metadata.name=m03")
     assert (names(of_one), token_of(of_one)) == (["m03"], "")
 

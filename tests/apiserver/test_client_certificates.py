@@ -1,5 +1,7 @@
 """Client certificates of users and of front proxies, over real TLS connections."""
 
+from __future__ import annotations
+
 import asyncio
 import http.client
 import json
@@ -34,17 +36,18 @@ def subject(name: str, groups: Any = (), uids: Any = ()) -> x509.Name:
 
 
 class Authority:
-    """A CA; `file` has its certificate."""
+    """A CA; `file` has its certificate, which another CA may have signed."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, issuer: Authority | None = None) -> None:
         self.folder = folder
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.name = subject(name)
         self.file = folder / f"{name}.crt"
+        issuer = issuer or self
         certificate = (
-            self._builder(self.name, self.key, days=10)
+            issuer._builder(self.name, self.key, days=10)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .sign(self.key, hashes.SHA256())
+            .sign(issuer.key, hashes.SHA256())
         )
         self.file.write_bytes(certificate.public_bytes(Encoding.PEM))
 
@@ -146,6 +149,17 @@ def test_uid(tmp_path: Path) -> None:
     run(tmp_path, check, client_ca_file=users.file)
 
 
+def test_intermediate_authority(tmp_path: Path) -> None:
+    """An intermediate CA can be trusted without its root."""
+    users = Authority(tmp_path, "users", issuer=Authority(tmp_path, "root"))
+
+    async def check(_: RunningServer, connect: Connect) -> None:
+        jane = await connect(users.issue("jane")).user()
+        assert jane["username"] == "jane"
+
+    run(tmp_path, check, client_ca_file=users.file)
+
+
 HEADERS: dict[str, Any] = {
     "requestheader_username_headers": ("X-Remote-User", "X-Other-User"),
     "requestheader_uid_headers": ("X-Remote-Uid",),
@@ -174,7 +188,7 @@ def test_front_proxy(tmp_path: Path) -> None:
         }
         other = await proxy.user(("X-Other-User", "joe"))
         assert (other["username"], other["groups"]) == ("joe", ["system:authenticated"])
-        assert await proxy.user() is None  # a proxy without a name is nobody
+        assert await proxy.user() is None  # a proxy names no user
         user = await connect(users.issue("proxy")).user(*sent)
         assert (user["username"], user.get("uid")) == ("proxy", None)
         assert await connect(proxies.issue("stranger", ("system:masters",))).user(*sent) is None
@@ -205,22 +219,22 @@ def test_removed_authority(tmp_path: Path, unusable: bytes | None) -> None:
     """A client whose CA is removed gets 401 on its open connection; an unusable file changes
     nothing."""
     users, others = Authority(tmp_path, "users"), Authority(tmp_path, "others")
-    both = tmp_path / "both.crt"
-    both.write_bytes(users.file.read_bytes())
+    both_authorities = tmp_path / "both.crt"
+    both_authorities.write_bytes(users.file.read_bytes())
 
     async def check(_: RunningServer, connect: Connect) -> None:
         jane = connect(users.issue("jane"))
         assert (await jane.user())["username"] == "jane"
         if unusable is None:
-            both.unlink()
+            both_authorities.unlink()
         else:
-            both.write_bytes(unusable)
+            both_authorities.write_bytes(unusable)
         assert (await jane.user())["username"] == "jane"
-        both.write_bytes(others.file.read_bytes())
-        os.utime(both, (1, 1))
+        both_authorities.write_bytes(others.file.read_bytes())
+        os.utime(both_authorities, (1, 1))
         assert await jane.user() is None
 
-    run(tmp_path, check, client_ca_file=both)
+    run(tmp_path, check, client_ca_file=both_authorities)
 
 
 def test_expired_certificate(tmp_path: Path) -> None:

@@ -108,10 +108,10 @@ async def _longest_piece(body: bytes) -> float:
     """Return the CPU seconds of the piece that took longest."""
     response = await compress(Response(body=body))
     assert not isinstance(response.body, bytes)
-    longest, began = 0.0, time.thread_time()
+    longest, start = 0.0, time.thread_time()
     async for _ in response.body:
-        longest = max(longest, time.thread_time() - began)
-        began = time.thread_time()
+        longest = max(longest, time.thread_time() - start)
+        start = time.thread_time()
     return longest
 
 

@@ -116,8 +116,8 @@ class _Connections(UnauthenticatedConnections):
         super().discard(address, connection)
         self.discarded.set()
 
-    async def has(self, count: int) -> None:
-        async with asyncio.timeout(10):
+    async def wait_for_count(self, count: int) -> None:
+        async with asyncio.timeout(60):
             while self.count != count:
                 self.discarded.clear()
                 await self.discarded.wait()
@@ -150,7 +150,7 @@ async def _accepting(
     finally:
         acceptor.stop()
         await listener.drain(1)
-        acceptor.close()
+        await acceptor.close()
 
 
 async def _send(port: int, *pieces: bytes) -> bytes:
@@ -227,7 +227,7 @@ def test_header_timeout(monkeypatch: pytest.MonkeyPatch, begin: bytes) -> None:
     async def check() -> None:
         async with _accepting() as (port, unauthenticated, _):
             assert await _send(port, begin) == b""
-            await unauthenticated.has(0)
+            await unauthenticated.wait_for_count(0)
 
     asyncio.run(check())
 
@@ -299,7 +299,7 @@ def test_authenticated_connections_are_not_counted() -> None:
                 await reader.readuntil(b"/again")
             for _, writer in [*connections, *strangers]:
                 writer.close()
-            await unauthenticated.has(0)
+            await unauthenticated.wait_for_count(0)
 
     asyncio.run(check())
 
@@ -315,7 +315,7 @@ def test_incomplete_handshakes_count(tmp_path: Path) -> None:
             assert unauthenticated.count == 2
             strangers[1][1].write(b"GET / HTTP/1.1\r\n\r\n")  # no TLS
             await strangers[1][0].read()
-            await unauthenticated.has(1)
+            await unauthenticated.wait_for_count(1)
             client = ssl.create_default_context(cafile=tmp_path / "ca.crt")
             reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
             writer.write(_GET % b"a")
@@ -323,7 +323,7 @@ def test_incomplete_handshakes_count(tmp_path: Path) -> None:
             assert unauthenticated.count == 2
             for _, each in [*strangers, (reader, writer)]:
                 each.close()
-            await unauthenticated.has(0)
+            await unauthenticated.wait_for_count(0)
 
     asyncio.run(check())
 
@@ -399,7 +399,7 @@ def test_unread_stream_is_dropped(monkeypatch: pytest.MonkeyPatch, ended: str) -
         server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0)
         with socket.create_connection(server.sockets[0].getsockname()) as client:
             client.sendall(_GET % b"stream")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await listener.closed.wait()
         server.close()
         await listener.drain(1)

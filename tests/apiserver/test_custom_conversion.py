@@ -1,5 +1,6 @@
 """Conversion of custom objects by a webhook, which is a real HTTPS server."""
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,17 +11,11 @@ import pytest
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.webhooks import client_config, http_client
-from tests.apiserver.conftest import Api, Server
+from tests.apiserver.conftest import Api, api_of_new_server
 from tests.apiserver.conversion_webhook import FREE, Behave, Raw, Webhook, good
 from tests.apiserver.customkit import apply, definition, establish, path_of, version, widget
 
-
-@pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
-    """A server for this module alone, because its tests add many API groups."""
-    server = Server()
-    yield server.api
-    server.end()
+api = pytest.fixture(scope="module")(api_of_new_server)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +42,7 @@ def test_conversion_between_versions(api: Api, webhook: Webhook) -> None:
     crd = people(webhook)
     path, beta = establish(api, crd), path_of(crd, "v1beta1")
     api.post(path, widget(crd, "ada", spec={"first": "Ada", "last": "Lovelace"}))
-    assert webhook.asked == 0
+    assert webhook.calls == 0
     assert api.get(f"{beta}/ada").json["spec"] == {"name": "Ada Lovelace"}
     with api.watch(f"{beta}?watch=1") as stream:
         assert stream.event()["object"]["spec"] == {"name": "Ada Lovelace"}
@@ -232,6 +227,22 @@ def test_untrusted_webhook(api: Api, webhook: Webhook) -> None:
         response = api.get(path_of(crd, "v1beta1"))
         assert response.status == 500
         assert response.message.endswith(words)
+
+
+def test_certificate_as_ca_bundle(api: Api, webhook: Webhook, credentials: Credentials) -> None:
+    """The CA bundle may be the webhook's own certificate, as envtest's is."""
+    bundle = base64.b64encode(credentials.serving.certificate.read_bytes()).decode()
+    crd = people(webhook, caBundle=bundle)
+    api.post(establish(api, crd), widget(crd, "a", spec={"first": "A", "last": "B"}))
+    assert api.get(f"{path_of(crd, 'v1beta1')}/a").status == 200
+
+
+def test_path_of_url(api: Api, webhook: Webhook) -> None:
+    """Empty parts of the path, and a slash at its end, are not requested, as by client-go."""
+    crd = people(webhook, url=webhook.url.replace("/convert", "//a//convert/"))
+    api.post(establish(api, crd), widget(crd, "a", spec={"first": "A", "last": "B"}))
+    assert api.get(f"{path_of(crd, 'v1beta1')}/a").status == 200
+    assert {path.partition("?")[0] for _, path in webhook.hosts} == {"/a/convert"}
 
 
 def test_converted_object_without_kind(api: Api, webhook: Webhook) -> None:

@@ -3,13 +3,12 @@
 import itertools
 import json
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.apiserver.conftest import JSON, Api, Server
+from tests.apiserver.conftest import JSON, Api, api_of_new_server
 from tests.apiserver.customkit import (
     CRDS,
     SCHEMA,
@@ -28,12 +27,7 @@ MERGE = "application/merge-patch+json"
 SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
-@pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
-    """A server for this module alone, because its tests add many API groups."""
-    server = Server()
-    yield server.api
-    server.end()
+api = pytest.fixture(scope="module")(api_of_new_server)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +142,7 @@ def test_definition_deletion(api: Api) -> None:
             "customresourcecleanup.apiextensions.k8s.io"
         ]
         assert conditions(response.json)["Terminating"] == ("True", "InstanceDeletionPending")
-        for _ in "ab":  # whoever asks again changes nothing that counts
+        for _ in "ab":  # another DELETE does not change the generation
             metadata = api.delete(f"{CRDS}/{name}").json["metadata"]
             assert metadata["generation"] == response.json["metadata"]["generation"] == 1
         event_types = {stream.event()["type"] for _ in "ab"}

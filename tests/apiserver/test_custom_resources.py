@@ -1,13 +1,12 @@
 """Custom objects over HTTP."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kapiserver.codecs import cbor, yaml
-from tests.apiserver.conftest import Api, Server
+from tests.apiserver.conftest import Api, api_of_new_server
 from tests.apiserver.customkit import (
     CRDS,
     apply,
@@ -24,12 +23,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
-@pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
-    """A server for this module alone, because its tests add many API groups."""
-    server = Server()
-    yield server.api
-    server.end()
+api = pytest.fixture(scope="module")(api_of_new_server)
 
 
 def test_established_definition(api: Api) -> None:

@@ -1,21 +1,14 @@
 """CEL validation rules of custom kinds over HTTP."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kapiserver.codecs import yaml
-from tests.apiserver.conftest import Api, Server
+from tests.apiserver.conftest import Api, api_of_new_server
 from tests.apiserver.customkit import CRDS, definition, establish, version, widget
 
-
-@pytest.fixture(scope="module")
-def api() -> Iterator[Api]:
-    """A server for this module alone, because its tests add many API groups."""
-    server = Server()
-    yield server.api
-    server.end()
+api = pytest.fixture(scope="module")(api_of_new_server)
 
 
 def schema(*rules: dict[str, Any], **properties: Any) -> dict[str, Any]:

@@ -189,3 +189,16 @@ def test_no_collection_of_all(api):
     """Namespaced objects cannot be deleted across namespaces."""
     assert api.delete("/api/v1/configmaps").status == 405
     assert api.delete("/api/v1/namespaces").status == 405
+
+
+def test_the_largest_generation(api):
+    """Deleting an object of the largest generation wraps it, as in Go. A larger one fits no CBOR
+    and no Protobuf, and ended watches."""
+    meta = {"name": "largest", "generation": 2**63 - 1, "finalizers": ["example.com/stay"]}
+    path = "/apis/storage.k8s.io/v1/volumeattributesclasses"
+    obj = {"apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttributesClass", "metadata": meta}
+    assert api.post(path, obj | {"driverName": "d", "parameters": {"a": "b"}}).status == 201
+    assert api.delete(f"{path}/largest").status == 200
+    assert api.get(f"{path}/largest").json["metadata"]["generation"] == -(2**63)
+    assert api.get(f"{path}/largest", accept="application/cbor").status == 200
+    api.patch(f"{path}/largest", {"metadata": {"finalizers": None}})

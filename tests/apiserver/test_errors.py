@@ -10,6 +10,7 @@ import kapiserver
 from kapiserver.api import errors as api
 from kapiserver.api.apiextensions.cel_evaluation import OutOfTime
 from kapiserver.api.apiextensions.cel_paths import InvalidFieldPath
+from kapiserver.api.cel.library_authorization import DecisionRequired
 from kapiserver.api.cel.program import CompileError
 from kapiserver.api.cel.syntax import CelSyntaxError
 from kapiserver.api.cel.values import CostExceeded, EvaluationError
@@ -20,6 +21,13 @@ from kapiserver.api.resource_client import StatusError
 from kapiserver.api.strategy import ValidationTakesLong
 from kapiserver.apiserver import errors as server
 from kapiserver.apiserver.admission.configuration import BadAdmissionConfiguration
+from kapiserver.apiserver.admission.expressions import ExpressionFailed, OutOfBudget
+from kapiserver.apiserver.admission.policies.matches import MisconfiguredPolicy
+from kapiserver.apiserver.admission.policies.mutations import MutationFailed
+from kapiserver.apiserver.admission.policies.params import ConfigurationError
+from kapiserver.apiserver.admission.static_manifests import BadManifest
+from kapiserver.apiserver.admission.webhooks.calls import CallFailed
+from kapiserver.apiserver.admission.webhooks.reviews import BadReview
 from kapiserver.apiserver.allocation.addresses import NotAllocated
 from kapiserver.apiserver.allocation.ports import PortNotAllocated
 from kapiserver.apiserver.audit.truncation import EventTooLarge
@@ -34,6 +42,11 @@ from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
+from kapiserver.apiserver.webhooks.http_connection import (
+    Disconnected,
+    ResponseTooLarge,
+    UnknownHost,
+)
 from kapiserver.codecs import errors as codecs
 from kapiserver.controllers.csr_approving import NotAuthorized
 from kapiserver.rpc.errors import OutOfRange
@@ -56,39 +69,50 @@ BASES = {
 }  # fmt: skip
 """Base classes, never raised themselves."""
 STARTUP_ERRORS = {
-    BadAdmissionConfiguration, BadConfiguration, BadGroups, BadTokenFile, ForeignKubeconfig,
-    InvalidEncryptionConfig, MissingExtra, SocketInUse, WorkerFailed,
+    BadAdmissionConfiguration, BadConfiguration, BadGroups, BadManifest, BadTokenFile,
+    ForeignKubeconfig, InvalidEncryptionConfig, MissingExtra, SocketInUse, WorkerFailed,
 }  # fmt: skip
 """Errors that end the start of a server."""
 CAUGHT = {
+    BadReview,  # the caller of the webhook raises CallFailed
     BadToken,  # the store raises BadQuery
+    CallFailed,  # the request fails as the failurePolicy of the webhook says
     CelSyntaxError,  # validation of the CRD reports it
     CompileError,  # likewise
     ConditionFailed,  # the authorizer answers as its failurePolicy says
+    ConfigurationError,  # the policy denies the request as its failurePolicy says
     ConversionError,  # calls of RPC groups raise OutOfRange instead
     CostExceeded,  # validation rules of custom resources report a FieldError
+    DecisionRequired,  # the expression is evaluated again with the decision of the authorizer
     DecryptionError,  # the object codec raises Undecryptable instead
+    Disconnected,  # the caller of the webhook raises WebhookFailed
     DropConnection,  # the listener aborts the connection
     EtcdError,  # the etcd store raises an error of the KV contract instead
     EventTooLarge,  # the backend of audit drops and counts the event
     EvaluationError,  # likewise, of an expression without a value
+    ExpressionFailed,  # the webhook or policy decides as its failurePolicy says
     FetchRequired,  # storage/offload.py repeats the work in a thread
     InvalidDefinitions,  # ends `kapiserver rpc generate`
     InvalidFieldPath,  # validation of the CRD reports it
     InvalidPattern,  # likewise
     InvalidRequest,  # the signing controller writes the condition Failed
+    MisconfiguredPolicy,  # the policy denies the request as its failurePolicy says
+    MutationFailed,  # the policy denies the request as its failurePolicy says
     NotAllocated,  # the allocation of services raises InvalidObject instead
     NotAuthorized,  # the approving controller tries again
+    OutOfBudget,  # the webhook or policy decides as its failurePolicy says
     OutOfRange,  # calls over HTTP answer with a Status, calls over sockets with a code
     OutOfTime,  # custom strategies raise ValidationTakesLong instead
     PortNotAllocated,  # the allocation of services raises InvalidObject instead
     RPCError,  # likewise
     ProtocolError,  # the gRPC transport of etcd raises RequestNotSent or ResponseLost instead
     RequestNotSent,  # the etcd store tries another endpoint
+    ResponseTooLarge,  # the caller of the webhook raises WebhookFailed
     ResponseLost,  # the etcd store raises Unavailable instead
     StatusError,  # the internal client raises it for an error Status
     StrictErrors,  # decoding raises BadObject instead
     TagError,  # ends `make generate`
+    UnknownHost,  # the caller of the webhook raises WebhookFailed
     InvalidCredentials,  # the union of authenticators raises Unauthorized
     Unhealthy,  # a health check reports it
     ValidationTakesLong,  # storage/offload.py does the work in a thread
@@ -168,3 +192,16 @@ def test_invalid_objects() -> None:
         {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.a"},
         {"reason": "FieldValueInvalid", "message": "Invalid value: 1: no", "field": "spec.b"},
     ]
+
+
+def test_messages_of_field_errors_are_made_once() -> None:
+    """The thread that validates an object makes the messages, whose values may be large, and not
+    the event loop, which makes the Status."""
+    value = ["before"]
+    field_error = api.invalid(api.Path("spec"), value, "must be other")
+    error = api.InvalidObject(group="", kind="Pod", name="p", errors=[field_error])
+    value[0] = "after"
+    info = parse_request_info("POST", "/api/v1/namespaces/default/pods", {})
+    status = server.status_of(error, info)
+    assert status is not None
+    assert status["details"]["causes"][0]["message"] == ('Invalid value: ["before"]: must be other')

@@ -48,7 +48,7 @@ class CallCounter:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._count = self.most = 0
+        self._count = self.highest = 0
 
     def __enter__(self) -> "CallCounter":
         self._in_loop(self._profile)
@@ -58,20 +58,20 @@ class CallCounter:
         self._in_loop(None)
 
     def _in_loop(self, profile: object) -> None:
-        done = threading.Event()
+        finished = threading.Event()
 
         def install() -> None:
             sys.setprofile(profile)  # type: ignore[arg-type]
-            done.set()
+            finished.set()
 
         self._loop.call_soon_threadsafe(install)
-        assert done.wait(30)
+        assert finished.wait(30)
 
     def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
         if event == "call":
             is_turn = frame.f_code is asyncio.Handle._run.__code__
             self._count = 0 if is_turn else self._count + 1
-            self.most = max(self.most, self._count)
+            self.highest = max(self.highest, self._count)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_many_values(server: Server, name: str) -> None:
     with CallCounter(server.loop) as counter:
         status = _send(server.api, shape.call(VALUES))
     assert status in (200, 201, 422)
-    assert counter.most < VALUES
+    assert counter.highest < VALUES
 
 
 def _warm_up(shape: Shape) -> Iterator[Call]:

@@ -92,9 +92,9 @@ def test_rows_include(api, objects: str, media: MediaType, include: str, is_list
     accept = _accept(media, "Table", "v1")
     response = api.get(f"{path}?includeObject={include}", accept=accept)
     (row,) = _decoded(media, response.body)["rows"]
-    shown = {"": METADATA, "Metadata": METADATA, "Object": "ConfigMap", "None": None}[include]
-    assert (row["object"] and row["object"]["kind"]) == shown
-    if shown == "ConfigMap":
+    expected = {"": METADATA, "Metadata": METADATA, "Object": "ConfigMap", "None": None}[include]
+    assert (row["object"] and row["object"]["kind"]) == expected
+    if expected == "ConfigMap":
         assert row["object"]["data"] == {"k": "v"}
 
 
@@ -122,16 +122,16 @@ def test_events(api, objects: str, media: MediaType, kind: str, include: str) ->
     connection.close()
     event = _first_event(media, bodies[0])
     assert event["type"] == "ADDED"
-    shown = event["object"]
-    assert shown["kind"] == (kind or "ConfigMap")
+    event_object = event["object"]
+    assert event_object["kind"] == (kind or "ConfigMap")
     if kind == "Table":
-        (row,) = shown["rows"]
+        (row,) = event_object["rows"]
         assert row["cells"][0] == "x"
         expected = {"": METADATA, "Object": "ConfigMap", "None": None}[include]
         assert (row["object"] and row["object"]["kind"]) == expected
     else:
-        assert shown["metadata"]["name"] == "x"
-        assert ("data" in shown) == (not kind)
+        assert event_object["metadata"]["name"] == "x"
+        assert ("data" in event_object) == (not kind)
 
 
 def _first_event(media: MediaType, body: bytes) -> Any:

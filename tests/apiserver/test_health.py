@@ -112,3 +112,5 @@ def test_log(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
         with contextlib.suppress(OSError):
             full.close()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    assert _get(health, "/livez/log") == (200, "ok"), "nobody reads a closed stream"

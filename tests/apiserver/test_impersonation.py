@@ -181,8 +181,8 @@ def test_refused_details(headers: dict[str, str], reason: str) -> None:
     assert impersonation is not None
     info = parse_request_info("GET", "/version", {})
     way = next(attempts(impersonation, User(name="deputy"), info, constrained=True))
-    assert way.refused is not None
-    assert reason in way.refused[1]
+    assert way.forbidden_check is not None
+    assert reason in way.forbidden_check[1]
 
 
 class Grants:

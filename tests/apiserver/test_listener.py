@@ -350,9 +350,9 @@ async def _received(
 ) -> AsyncIterator[tuple[Listener, asyncio.StreamReader, asyncio.StreamWriter]]:
     """A connection on which a body of such pieces arrived whole, before its handler ran."""
     head = b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path, sum(pieces))
-    async with listening() as (listener, _), asyncio.timeout(10):
+    async with listening() as (listener, _), asyncio.timeout(60):
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
-        while not listener.connections:  # noqa: ASYNC110
+        while not listener.connections:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0)
         (connection,) = listener.connections
         for size in pieces:

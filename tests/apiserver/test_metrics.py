@@ -59,6 +59,8 @@ def test_requests(make_server: Callable[..., Any]) -> None:
     assert _value(samples, "etcd_request_duration_seconds_count", operation="create") >= 1
     admission = "apiserver_admission_controller_admission_duration_seconds_count"
     assert _value(samples, admission, name="NamespaceLifecycle", rejected="false") >= 2
+    webhooks = {"name": "ValidatingAdmissionWebhook", "operation": "CREATE", "rejected": "false"}
+    assert _value(samples, admission, type="validate", **webhooks) >= 2
     assert _value(samples, "apiserver_resource_objects", resource="configmaps") >= 1
     assert _value(samples, "process_resident_memory_bytes") > 1e6
 

@@ -199,8 +199,8 @@ def test_resize(api, core):
     assert resized["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1500m"}
     assert resized["spec"]["containers"][0]["image"] == "i"
     assert resized["metadata"]["generation"] == 2
-    same = {"cpu": "2", "memory": "1Gi"}
-    assert resize(requests=same, limits=same).message == (
+    resources = {"cpu": "2", "memory": "1Gi"}
+    assert resize(requests=resources, limits=resources).message == (
         'Pod "r" is invalid: spec: Invalid value: "Burstable": Pod QOS Class may not change as a '
         "result of resizing"
     )

@@ -15,7 +15,11 @@ from kapiserver.apiserver.serving import process_memory
 class Thing:
     pass
 
+now = [0.0]
+
 async def main():
+    process_memory.COLLECTOR = process_memory.Collector(lambda: now[0])
+    process_memory.COLLECTOR.on_limit_exceeded()  # not enabled
     process_memory.manage_memory()
     frozen = gc.get_freeze_count()
     things = [Thing() for _ in range(1000)]
@@ -26,39 +30,55 @@ async def main():
     reference = weakref.ref(thing)
     del thing
     assert reference() is None
-    ring = Thing()
-    ring.self, reference = ring, weakref.ref(ring)
-    gc.collect(0)
-    del ring
+    references = []
+    def leave_ring():
+        ring = Thing()
+        ring.self = ring
+        references.append(weakref.ref(ring))
+        gc.collect(0)
+    def is_collected():
+        return references[-1]() is None
+
+    leave_ring()
     gc.collect()
-    assert reference() is not None
-    frozen = gc.get_freeze_count()
-    half = process_memory.Usage(frozen // 2, 1 << 40)
-    process_memory.collect_if_grown(half)
-    assert reference() is not None
-    process_memory.MIN_FROZEN = 1000
-    assert process_memory.collect_if_grown(process_memory.Usage(frozen, 1 << 40)).memory < 1 << 40
-    assert reference() is not None
-    assert process_memory.collect_if_grown(half).frozen < frozen
-    assert reference() is None
-    ring = Thing()
-    ring.self, reference = ring, weakref.ref(ring)
-    gc.collect(0)
+    assert not is_collected()
+
+    collector = process_memory.COLLECTOR
+    grown = process_memory.Usage(-process_memory.MORE_BYTES)
+    for checks in (1, 2, 3, 3):
+        grown = collector.collect_if_grown(grown)
+        assert grown.grown_checks == checks
+    assert not is_collected()
+    process_memory.MIN_GARBAGE = 1000
+    for _ in range(1000):
+        ring = Thing()
+        ring.self = ring
     del ring
-    less = process_memory.Usage(gc.get_freeze_count(), 1 << 20)
-    process_memory.collect_if_grown(less)
-    assert reference() is not None
-    process_memory.MORE_BYTES = 1000
-    process_memory.collect_if_grown(less)
-    assert reference() is None
+    gc.collect(0)
+    same = collector.collect_if_grown(collector.usage())
+    assert (same.grown_checks, same.garbage >= 1000) == (0, True)
+    assert not is_collected()
+    last = collector.collect_if_grown(grown)
+    assert (last.grown_checks, last.garbage) == (0, 0)
+    assert is_collected()
+    assert gc.get_freeze_count() > 1000
+
+    leave_ring()
+    now[0] += process_memory.EXCEEDED_SECONDS - 1
+    collector.on_limit_exceeded()
+    assert not is_collected()
+    now[0] += 1
+    collector.on_limit_exceeded()
+    assert is_collected()
 
 asyncio.run(main())
 """
 
 
 def test_survivors_are_frozen() -> None:
-    """Survivors of a collection are not collected again; reference counting still frees them. A
-    collection of everything, when they have doubled, frees cycles among them."""
+    """Survivors of a collection are not collected again; reference counting still frees them.
+    Cycles among them are freed when short collections found cycles and memory has grown, and when
+    the process exceeds its limit of memory."""
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
 
 
@@ -84,13 +104,61 @@ def test_trim_returns_free_memory() -> None:
     subprocess.run([sys.executable, "-c", FREED], check=True)
 
 
+HEAPS = """
+import ctypes, sys, threading
+from kapiserver.apiserver.serving import process_memory
+
+process_memory.use_one_heap()
+together = threading.Barrier(4)
+
+def allocate():
+    together.wait()
+    return bytes(8192)
+
+threads = [threading.Thread(target=allocate) for _ in range(together.parties)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+ctypes.CDLL(None).malloc_info(0, ctypes.c_void_p.in_dll(ctypes.CDLL(None), "stdout"))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another allocator")
+def test_threads_share_one_heap() -> None:
+    """Threads get no heaps of their own, each with its own free memory between blocks."""
+    command = [sys.executable, "-c", HEAPS]
+    information = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert information.count("<heap nr=") == 1
+
+
+TRIMMED = """
+import gc
+from kapiserver.apiserver.serving import process_memory
+
+process_memory.trim()
+gc.collect()
+gc.disable()
+for _ in range(3):
+    process_memory.trim()
+assert gc.collect() == 0
+"""
+
+
+def test_trims_leave_no_garbage() -> None:
+    """Returning memory every 15 s leaves no reference cycle, which a serving process would keep."""
+    subprocess.run([sys.executable, "-c", TRIMMED], check=True)
+
+
 def test_serve_manages_memory() -> None:
     """`kapiserver serve` calls manage_memory: otherwise a full collection blocks the event loop for
-    a tenth of a second."""
+    a tenth of a second. It calls use_one_heap before it starts a thread."""
     from kapiserver import cli
 
     code = cli._run_server.__code__
     assert "manage_memory" in code.co_names + code.co_varnames
+    code = cli.run_server.__code__
+    assert "use_one_heap" in code.co_names + code.co_varnames
 
 
 WITHOUT_DESCRIPTORS = """

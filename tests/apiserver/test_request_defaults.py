@@ -6,9 +6,9 @@ from kapiserver.apiserver.admission.chain import _WITH_REQUEST_DEFAULTS
 from kapiserver.apiserver.admission.request_defaults import REQUEST_DEFAULTS
 from kapiserver.apiserver.authentication.user import User
 
-NOW, THEN = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+NOW, EARLIER = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 BOUND = {"status": {"phase": "Bound"}}
-PENDING = {"status": {"phase": "Pending", "lastPhaseTransitionTime": THEN}}
+PENDING = {"status": {"phase": "Pending", "lastPhaseTransitionTime": EARLIER}}
 TAINT = {"key": "k", "effect": "NoExecute"}
 
 
@@ -18,21 +18,27 @@ def _rule(**taint):
 
 CASES = [
     ("persistentvolumes/status", BOUND, PENDING, ("status", "lastPhaseTransitionTime"), NOW),
-    ("persistentvolumes/status", PENDING, PENDING, ("status", "lastPhaseTransitionTime"), THEN),
+    (
+        "persistentvolumes/status",
+        PENDING,
+        PENDING,
+        ("status", "lastPhaseTransitionTime"),
+        EARLIER,
+    ),
     ("devicetaintrules.resource.k8s.io", _rule(), None, ("spec", "taint", "timeAdded"), NOW),
     (
         "devicetaintrules.resource.k8s.io",
-        _rule(effect="NoSchedule", timeAdded=THEN),
-        _rule(timeAdded=THEN),
+        _rule(effect="NoSchedule", timeAdded=EARLIER),
+        _rule(timeAdded=EARLIER),
         ("spec", "taint", "timeAdded"),
         NOW,
     ),
     (
         "devicetaintrules.resource.k8s.io",
-        _rule(value="v", timeAdded=THEN),
-        _rule(timeAdded=THEN),
+        _rule(value="v", timeAdded=EARLIER),
+        _rule(timeAdded=EARLIER),
         ("spec", "taint", "timeAdded"),
-        THEN,
+        EARLIER,
     ),
 ]
 
@@ -49,10 +55,10 @@ def test_timestamps(resource, new, old, path, expected):
 
 def test_devices():
     """Taints of devices get timeAdded unless the driver set it."""
-    devices = [{"taints": [dict(TAINT), {**TAINT, "timeAdded": THEN}]}]
+    devices = [{"taints": [dict(TAINT), {**TAINT, "timeAdded": EARLIER}]}]
     new = {"spec": {"devices": devices}}
     REQUEST_DEFAULTS["resourceslices.resource.k8s.io"](new, None, User(name="u"), NOW)
-    assert [taint["timeAdded"] for taint in devices[0]["taints"]] == [NOW, THEN]
+    assert [taint["timeAdded"] for taint in devices[0]["taints"]] == [NOW, EARLIER]
 
 
 def test_table_is_complete():

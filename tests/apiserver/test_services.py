@@ -165,15 +165,17 @@ def test_load_balancer(api, services):
 
 @pytest.mark.parametrize("policy", ["SingleStack", "PreferDualStack"])
 def test_type_changes(api, services, policy):
-    """A service that becomes ExternalName releases its address, and gets an address when it changes
-    back."""
+    """A service that becomes ExternalName releases its address and has no internalTrafficPolicy,
+    and gets both when it changes back."""
     address = api.post(services, service(ipFamilyPolicy=policy)).json["spec"]["clusterIP"]
     change = {"spec": {"type": "ExternalName", "externalName": "a.b"}}
-    assert "clusterIP" not in api.patch(f"{services}/s", change).json["spec"]
+    changed = api.patch(f"{services}/s", change).json["spec"]
+    assert not {"clusterIP", "internalTrafficPolicy"} & changed.keys()
     assert address not in addresses(api)
     change = {"spec": {"type": "ClusterIP", "externalName": None}}
     back = api.patch(f"{services}/s", change).json["spec"]
     assert back["clusterIP"] in addresses(api)
+    assert back["internalTrafficPolicy"] == "Cluster"
 
 
 def test_ports_of_external_services(api, services):
@@ -252,10 +254,10 @@ def test_allocations_match_services(make_server, seed):
     for number in range(240):
         name, change = f"s{chance.randrange(5)}", chance.choice(CHANGES)
         dry = "?dryRun=All" if chance.random() < 0.1 else ""
-        chosen = chance.random()
-        if chosen < 0.1:
+        action = chance.random()
+        if action < 0.1:
             response = own.api.delete(f"{services}/{name}{dry}")
-        elif chosen < 0.4:
+        elif action < 0.4:
             response = own.api.post(f"{services}{dry}", service(name, **change))
         else:
             response = own.api.patch(f"{services}/{name}{dry}", {"spec": change})
@@ -378,7 +380,7 @@ def test_retries_share_one_timer(caplog):
             member.kill()
             for number in range(1, 6):
                 clock.advance(10 if number == 1 else 1)
-                while count_failures() < number:  # noqa: ASYNC110
+                while count_failures() < number:  # noqa: ASYNC110 - it has no event
                     await asyncio.sleep(0.01)
                 callbacks = [timer.callback for timer in clock.timers if not timer.cancelled]
                 owners = [getattr(callback, "__self__", None) for callback in callbacks]

@@ -93,17 +93,17 @@ def test_slow_client() -> None:
 
 
 def test_abort_drops_what_waits() -> None:
-    """An aborted stream keeps no frames, and nobody waits for it."""
+    """An aborted stream keeps no frames and ends its waiters."""
 
     async def check() -> None:
         transport, sink = _started()
         sink.write(b"a" * (10 * PIECE_BYTES))
-        drained = asyncio.create_task(sink.drained())
+        drained = asyncio.create_task(sink.wait_drained())
         await _settle()
         assert not drained.done()
         sink.abort()
         await drained
         assert sink.backlog() == len(transport.buffer)
-        assert sink.done.done()
+        assert sink.closed.done()
 
     asyncio.run(check())

@@ -81,6 +81,14 @@ def test_ciphers(tmp_path: Path) -> None:
         assert "-GCM-" in name or "-CHACHA20-" in name
 
 
+def test_format_of_keys(tmp_path: Path) -> None:
+    """Keys have the form that client-go writes (SEC 1); fabric8's client reads no other form of
+    an EC key in a kubeconfig."""
+    credentials = tls.ensure_certificates(Config(), tmp_path)
+    for pair in (credentials.serving, credentials.admin):
+        assert pair.key.read_text().startswith("-----BEGIN EC PRIVATE KEY-----\n")
+
+
 def test_kubeconfig(tmp_path: Path) -> None:
     """The kubeconfig is readable by its owner alone and never replaces a file of the user."""
     certificates = tls.ensure_certificates(Config(), tmp_path)

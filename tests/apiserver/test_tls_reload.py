@@ -275,8 +275,8 @@ def test_versions_and_ciphers(tmp_path: Path) -> None:
         _run(config, check)
 
     async def check_suite(running: RunningServer, _: Connect) -> None:
-        _, version, chosen = await asyncio.to_thread(_connect, running, None, **tls_1_2)
-        assert (version, chosen) == ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")
+        _, version, cipher = await asyncio.to_thread(_connect, running, None, **tls_1_2)
+        assert (version, cipher) == ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")
 
     _run(Config(cert_dir=tmp_path, tls_cipher_suites=(suite,)), check_suite)
 
@@ -296,7 +296,7 @@ def test_versions_and_ciphers(tmp_path: Path) -> None:
 )
 def test_unusable_settings(settings: dict[str, Any], problem: str, tmp_path: Path) -> None:
     """Settings that cannot be used are refused in kube-apiserver's words."""
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are compared below
         ensure_certificates(Config(**settings), tmp_path).server_context()
     assert str(caught.value).startswith(problem)
 
@@ -338,9 +338,9 @@ def test_not_ready_before_https(tmp_path: Path) -> None:
         async with serve(config, filters=(*FILTERS, capture)):
             raise AssertionError("the port is in use")
 
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.socket() as busy_socket:
+        busy_socket.bind(("127.0.0.1", 0))
+        busy_socket.listen()
         with pytest.raises(OSError, match="in use"):
-            asyncio.run(start(taken.getsockname()[1]))
+            asyncio.run(start(busy_socket.getsockname()[1]))
     assert [server.health.started for server in servers] == [False]

@@ -179,9 +179,9 @@ def test_declared_rules_come_last(api):
     wrong = {**created.json, "provisioner": "", "allowedTopologies": TOPOLOGIES}
     response = api.put(f"{classes}/declared", wrong)
     assert response.status == 422
-    where = "allowedTopologies[0].matchLabelExpressions[0].values"
+    path = "allowedTopologies[0].matchLabelExpressions[0].values"
     assert response.json["details"]["causes"] == [
-        {"reason": "FieldValueRequired", "message": "Required value", "field": where},
+        {"reason": "FieldValueRequired", "message": "Required value", "field": path},
         {
             "reason": "FieldValueInvalid",
             "message": "Invalid value: null: field is immutable",

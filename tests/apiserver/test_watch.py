@@ -97,6 +97,22 @@ def test_timeout(api, maps):
         assert stream.event() is None
 
 
+def test_bookmark_before_timeout(api, maps):
+    """A watch with bookmarks that times out ends with one, so that a client whose objects did not
+    change resumes at the current version."""
+    version = version_of(api, maps)
+    query = f"watch=1&resourceVersion={version}&allowWatchBookmarks=1"
+    current = api.post(maps, config_map("a")).json["metadata"]["resourceVersion"]
+    with api.watch(f"{maps}?{query}&timeoutSeconds=1&fieldSelector=metadata.name=b") as stream:
+        bookmark = stream.event()
+        assert bookmark["type"] == "BOOKMARK"
+        assert int(bookmark["object"]["metadata"]["resourceVersion"]) >= int(current)
+        assert stream.event() is None
+    with api.watch(f"{maps}?watch=1&resourceVersion={version}&timeoutSeconds=1") as stream:
+        assert stream.event()["type"] == "ADDED"
+        assert stream.event() is None
+
+
 @pytest.mark.parametrize(
     "accept",
     [
@@ -187,10 +203,13 @@ def test_access_log_of_watches(make_server, caplog):
     server = make_server(verbosity=1)
     path = "/api/v1/configmaps"
     assert server.api.get(f"{path}?{TIMEOUT}&resourceVersion=x").status == 400
-    with server.api.watch(f"{path}?{TIMEOUT}&resourceVersion={version_of(server.api, path)}"):
+    query = f"{TIMEOUT}&resourceVersion={version_of(server.api, path)}"
+    with server.api.watch(f"{path}?{query}") as stream:
         server.api.post("/api/v1/namespaces/default/configmaps", config_map("a"))
+        stream.event()
     server.end()
-    watches = [entry.fields for entry in caplog.records if entry.fields["verb"] == "watch"]
+    entries = [record.fields for record in caplog.records if record.name == "kapiserver.access"]
+    watches = [fields for fields in entries if fields["verb"] == "watch"]
     assert [fields["status"] for fields in watches] == [400, 200]
     assert watches[1]["bytes"] > 0
     assert {fields["user"] for fields in watches} == {"system:unsecured"}

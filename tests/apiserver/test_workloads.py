@@ -136,5 +136,5 @@ def test_claims_of_stateful_sets(api, apps):
     text = api.get(f"{path}/s", accept="application/yaml").body.decode()
     assert "  - apiVersion: v1\n    kind: PersistentVolumeClaim\n" in text
     spec["volumeClaimTemplates"] = [{**names, "kind": "Odd", **claim}]
-    again = api.put(f"{path}/s", {"metadata": {"name": "s"}, "spec": spec})
-    assert (again.status, again.json["metadata"]["generation"]) == (200, 1)
+    second_put = api.put(f"{path}/s", {"metadata": {"name": "s"}, "spec": spec})
+    assert (second_put.status, second_put.json["metadata"]["generation"]) == (200, 1)

@@ -19,7 +19,7 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.query import DeleteQuery
 from kapiserver.storage.store_registry import StoreRegistry
 
 NETWORKING = GroupVersion("networking.k8s.io", "v1")
@@ -53,7 +53,6 @@ class AddressAllocator:
     def __init__(self, config: Config, stores: StoreRegistry) -> None:
         self._config = config
         self._stores = stores
-        self._random = random.Random()
 
     @property
     def store(self) -> ResourceStore:
@@ -64,7 +63,7 @@ class AddressAllocator:
         """Return the ranges of --service-cluster-ip-range and of ServiceCIDRs that are ready."""
         networks = dict.fromkeys(service_ranges(self._config.service_cluster_ip_range))
         cidrs = self._stores.by_name(NETWORKING, "servicecidrs")
-        for entry in (await cidrs.list(ListQuery(resource_version="0"))).entries:
+        for entry in await cidrs.cached_entries():
             tree = entry.tree()
             if not is_terminating(tree) and _is_ready(tree):
                 for text in value_at(tree, "spec", "cidrs") or ():
@@ -85,7 +84,7 @@ class AddressAllocator:
         for network in await self.ranges():
             if f"IPv{network.version}" != family:
                 continue
-            for address in candidate_addresses(network, self._random):
+            for address in candidate_addresses(network, self._stores.identifiers.rng):
                 if allocated is not None and str(address) in allocated:
                     continue
                 if dry_run:
@@ -107,7 +106,7 @@ class AddressAllocator:
             return
 
     async def _allocated_names(self) -> frozenset[str]:
-        entries = (await self.store.list(ListQuery(resource_version="0"))).entries
+        entries = await self.store.cached_entries()
         return frozenset(entry.key.name for entry in entries)
 
     async def _create(self, address: Address, service: Tree) -> None:

@@ -11,7 +11,8 @@ import asyncio
 import base64
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.core.service_families import node_ports
 from kapiserver.api.core.services import WITH_NODE_PORTS, needs_health_check_node_port
@@ -29,8 +30,7 @@ KEY = "ranges/servicenodeports"
 ATTEMPTS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class PortRange:
+class PortRange(Struct, frozen=True):
     """Ports from `first` to `last`, both included."""
 
     first: int
@@ -117,8 +117,7 @@ class PortAllocator:
         self._codecs = codecs
         self._stores = stores
         self._key = f"{config.key_root}/{KEY}"
-        self._allowed = PortRange.parse(config.service_node_port_range)
-        self._random = random.Random()
+        self._node_port_range = PortRange.parse(config.service_node_port_range)
         self._lock = asyncio.Lock()
 
     async def update(self, plan: Callable[[PortBitmap], None], *, dry_run: bool = False) -> None:
@@ -131,7 +130,7 @@ class PortAllocator:
                 bits = self._decode(item.value) if item is not None else None
                 if bits is None:
                     bits = await self._bits_in_use()
-                ports = PortBitmap(self._allowed, bits, self._random)
+                ports = PortBitmap(self._node_port_range, bits, self._stores.identifiers.rng)
                 plan(ports)
                 if dry_run or (item is not None and ports.bits == bits):
                     return
@@ -148,7 +147,7 @@ class PortAllocator:
             "kind": "RangeAllocation",
             "apiVersion": "v1",
             "metadata": {},
-            "range": str(self._allowed),
+            "range": str(self._node_port_range),
             "data": base64.b64encode(data).decode(),
         }
         value, kv = encode_for_storage(self._codecs, tree), self._stores.kv
@@ -160,18 +159,18 @@ class PortAllocator:
     def _decode(self, value: bytes) -> int | None:
         """Return the bits of the stored object, or None if it is of another range."""
         tree = decode_from_storage(self._codecs, value)
-        if tree.get("range") != str(self._allowed):
+        if tree.get("range") != str(self._node_port_range):
             return None
         return int.from_bytes(base64.b64decode(tree.get("data") or ""), "big")
 
     async def _bits_in_use(self) -> int:
         """Return the bits of the ports in all services, for when no usable object is stored."""
         services = self._stores.by_name(CORE, "services")
-        ports = PortBitmap(self._allowed, 0, self._random)
+        ports = PortBitmap(self._node_port_range, 0, self._stores.identifiers.rng)
         for entry in (await services.list(ListQuery())).entries:
             for port in ports_of(await self._stores.offloader.tree(entry)):
-                if self._allowed.first <= port <= self._allowed.last:
-                    ports.bits |= 1 << (port - self._allowed.first)
+                if self._node_port_range.first <= port <= self._node_port_range.last:
+                    ports.bits |= 1 << (port - self._node_port_range.first)
         return ports.bits
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kapiserver.api.accessors import labels_of, name_of, value_at
 from kapiserver.api.errors import APIError
@@ -35,8 +36,7 @@ INTERVAL_SECONDS = 180.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaks:
+class Leaks(Struct, frozen=True, kw_only=True):
     """Addresses and ports that were allocated, and that no service had."""
 
     addresses: frozenset[str] = field(default_factory=frozenset)

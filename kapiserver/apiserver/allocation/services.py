@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
@@ -48,8 +49,7 @@ _SPEC = Path("spec")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class Allocation:
+class Allocation(Struct):
     """Addresses and node ports of a service."""
 
     addresses: list[str] = field(default_factory=list)

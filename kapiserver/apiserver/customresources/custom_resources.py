@@ -19,6 +19,7 @@ from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
+from kapiserver.storage import object_reader
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, NotFound, StorageError
 from kapiserver.storage.informer import ObjectChange, Subscription
@@ -50,6 +51,8 @@ class CustomResources:
         self._removal_tasks: set[asyncio.Task[None]] = set()
         self._terminating: set[str] = set()
         """Kinds to remove as soon as their watches have delivered the last events."""
+        self._replaced: dict[str, list[Definition]] = {}
+        """By name: definitions that were replaced, while stores may still use them."""
 
     @functools.cached_property
     def store(self) -> ResourceStore:
@@ -135,10 +138,25 @@ class CustomResources:
         self._apply(dict.fromkeys(removed), list(removed))
 
     def _apply(self, changes: Mapping[str, Definition | None], retired: Sequence[str]) -> None:
-        if changes:
-            self._scheme.custom = self._scheme.custom.with_changes(changes)
-            for name in retired:
-                self._stores.retire(name)
+        if not changes:
+            return
+        for name in changes:
+            replaced = self._scheme.custom.by_name(name)
+            if replaced is not None:
+                self._replaced.setdefault(name, []).append(replaced)
+        self._scheme.custom = self._scheme.custom.with_changes(changes)
+        for name in retired:
+            self._stores.retire(name)
+            self._release_later(self._replaced.pop(name, []))
+
+    def _release_later(self, definitions: Sequence[Definition]) -> None:
+        """Release definitions when their stores have stopped and no request uses them."""
+
+        def release() -> None:
+            for definition in definitions:
+                definition.release()
+
+        self._stores.clock.call_later(2 * object_reader.MAX_REQUEST_SECONDS, release)
 
     def _summary(self, entry: Entry) -> Tree | None:
         try:

@@ -29,34 +29,36 @@ AGGREGATED = {
 async def serve_discovery(server: Server, request: Request) -> AnyResponse:
     """Return the document of a path at `/api` or `/apis`. Raises UnknownResource,
     MethodNotAllowed."""
-    prefix, *rest = [part for part in request.path.split("/") if part]
+    prefix, *segments = [part for part in request.path.split("/") if part]
     if request.method != "GET":
         raise MethodNotAllowed
-    if not rest:
+    if not segments:
         return _root(server, request, prefix)
     if prefix == "api":
-        if rest != ["v1"]:
+        if segments != ["v1"]:
             raise UnknownResource
-        return tree_response(server, request, resource_list(server, GroupVersion("", rest[0])))
+        return tree_response(server, request, resource_list(server, GroupVersion("", segments[0])))
     groups_by_name = {group.name: group for group in server.scheme.groups if group.name}
-    group = groups_by_name.get(rest[0])
+    group = groups_by_name.get(segments[0])
     if group is None:
         return page_not_found()
-    if len(rest) == 1:
+    if len(segments) == 1:
         return tree_response(
             server, request, {"kind": "APIGroup", "apiVersion": "v1"} | _group(group)
         )
-    if rest[1] not in group.versions:
+    if segments[1] not in group.versions:
         raise UnknownResource
-    return tree_response(server, request, resource_list(server, GroupVersion(group.name, rest[1])))
+    return tree_response(
+        server, request, resource_list(server, GroupVersion(group.name, segments[1]))
+    )
 
 
 def _root(server: Server, request: Request, prefix: str) -> Response:
     """Return the document of `/api` or `/apis`: aggregated if the client accepts that."""
     media_types = server.codecs.media_types
-    accepted = negotiate_output(request.header("Accept"), media_types, allows=_allows_aggregated)
-    if accepted.convert is not None:
-        return _aggregated(server, request, prefix, accepted)
+    options = negotiate_output(request.header("Accept"), media_types, allows=_allows_aggregated)
+    if options.convert is not None:
+        return _aggregated(server, request, prefix, options)
     tree = _api_versions(request) if prefix == "api" else group_list(server)
     response = tree_response(server, request, tree)
     response.headers.append(("Vary", "Accept"))
@@ -68,14 +70,14 @@ def _allows_aggregated(_media: MediaType, convert: GroupVersionKind | None) -> b
 
 
 def _aggregated(
-    server: Server, request: Request, prefix: str, accepted: MediaTypeOptions
+    server: Server, request: Request, prefix: str, options: MediaTypeOptions
 ) -> Response:
-    assert accepted.convert is not None
-    tree = group_discovery_list(server, prefix, AGGREGATED[accepted.convert])
-    body = server.codecs.serializer_for(accepted.media).encode(tree)
+    assert options.convert is not None
+    tree = group_discovery_list(server, prefix, AGGREGATED[options.convert])
+    body = server.codecs.serializer_for(options.media).encode(tree)
     etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
-    kind = accepted.convert
-    media_type = f"{accepted.media.name};g={kind.group};v={kind.version};as={kind.kind}"
+    kind = options.convert
+    media_type = f"{options.media.name};g={kind.group};v={kind.version};as={kind.kind}"
     headers = [("Vary", "Accept"), ("ETag", etag), ("Cache-Control", "public")]
     if request.header("If-None-Match") == etag:
         return Response(status=304, media_type=media_type, headers=headers)

@@ -13,11 +13,12 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 import kapiserver
 from kapiserver.api.custom_kinds import CustomKinds
@@ -62,8 +63,7 @@ _NAMES = {PATCH: PATCH_NAME, VERSION_INFO: VERSION_INFO_NAME}
 Encode: TypeAlias = Callable[[Tree], bytes]
 
 
-@dataclass(slots=True)
-class OpenAPIDocument:
+class OpenAPIDocument(Struct):
     """A document: its JSON, its ETag, and when it was built (seconds since 1970)."""
 
     json: bytes
@@ -81,8 +81,7 @@ class OpenAPIDocument:
         return await asyncio.shield(self._message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(Struct, frozen=True):
     """The source of one v3 document.
 
     etag        changes when the content of the document does; known without building it
@@ -94,16 +93,14 @@ class _Source:
     type_of: TypeOf
 
 
-@dataclass(frozen=True, slots=True)
-class _Index:
+class _Index(Struct, frozen=True):
     """The sources of all v3 documents by their path below /openapi/v3, and the index document."""
 
     sources: Mapping[str, _Source]
     document: OpenAPIDocument
 
 
-@dataclass(slots=True)
-class _CachedDocument:
+class _CachedDocument(Struct):
     """A document, built or being built, and its ETag."""
 
     etag: str
@@ -152,7 +149,7 @@ class OpenAPIDocuments:
     async def _current(self) -> _Index:
         """Return the index of the kinds that are served now, made again if custom kinds changed."""
         custom = self._scheme.custom
-        if self._index is None or self._custom is not custom or _failed(self._index):
+        if self._index is None or self._custom is not custom or _has_failed(self._index):
             snapshot = copy.copy(self._scheme)  # its custom kinds stay while a thread reads them
             making = asyncio.to_thread(self._make_index, snapshot)
             self._custom, self._index = custom, asyncio.ensure_future(making)
@@ -167,7 +164,7 @@ class OpenAPIDocuments:
         """Return the document of a path, built once in a thread. If a caller is cancelled, others
         still get it."""
         cached = self._cache.get(path)
-        if cached is None or cached.etag != etag or _failed(cached.document):
+        if cached is None or cached.etag != etag or _has_failed(cached.document):
             task = asyncio.ensure_future(asyncio.to_thread(make))
             cached = self._cache[path] = _CachedDocument(etag, task)
         return await asyncio.shield(cached.document)
@@ -265,7 +262,7 @@ def _source_hash() -> str:
     return digest.hexdigest()
 
 
-def _failed(task: asyncio.Task[Any]) -> bool:
+def _has_failed(task: asyncio.Task[Any]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
 
 

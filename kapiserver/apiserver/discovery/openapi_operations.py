@@ -9,8 +9,10 @@ apiserver/pkg/endpoints/installer.go of k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.group import Group, GroupVersion, GroupVersionKind, Resource, Subresource
 from kapiserver.api.types import ListOf, Scalar, Type
@@ -27,7 +29,7 @@ VERSION_INFO = GroupVersionKind("", "", "version.Info")
 JSON = ("application/json",)
 MEDIA = tuple(media.name for media in MEDIA_TYPES)
 STREAMS = (*MEDIA, *(media.stream_name for media in MEDIA_TYPES if media.stream_name))
-ANYTHING = ("*/*",)
+ANY_MEDIA_TYPE = ("*/*",)
 PATCH_TYPES = (
     "application/json-patch+json",
     "application/merge-patch+json",
@@ -41,8 +43,7 @@ Location: TypeAlias = Literal["query", "path"]
 _TYPES = {"string": "string", "bool": "boolean", "int32": "integer", "int64": "integer"}
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One parameter of a path or of its query."""
 
     name: str
@@ -51,8 +52,7 @@ class Parameter:
     description: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """One method of one path.
 
     method      in lower case
@@ -76,12 +76,11 @@ class Operation:
     needs_body: bool = False
     codes: tuple[int, ...] = (200,)
     parameters: tuple[Parameter, ...] = ()
-    consumes: tuple[str, ...] = ANYTHING
+    consumes: tuple[str, ...] = ANY_MEDIA_TYPE
     produces: tuple[str, ...] = MEDIA
 
 
-@dataclass(frozen=True, slots=True)
-class _Verb:
+class _Verb(Struct, frozen=True):
     """How a verb appears in the documents.
 
     word        first word of the operation id
@@ -137,8 +136,8 @@ _CONNECT_METHODS = {
 
 def friendly_name(group: str) -> str:
     """Return the name of a group in ids and tags: `core`, `apps`, `rbacAuthorization`."""
-    first, *rest = (group.removesuffix(".k8s.io") or "core").split(".")
-    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+    first, *labels = (group.removesuffix(".k8s.io") or "core").split(".")
+    return first + "".join(part[:1].upper() + part[1:] for part in labels)
 
 
 def _title(word: str) -> str:
@@ -214,8 +213,7 @@ TypeOf: TypeAlias = Callable[[GroupVersionKind], type[Type]]
 """Returns the type of a kind. Raises NotRegistered."""
 
 
-@dataclass(frozen=True, slots=True)
-class _VersionPaths:
+class _VersionPaths(Struct, frozen=True):
     """The root path of a group-version, and its name in ids and tags."""
 
     type_of: TypeOf
@@ -342,7 +340,7 @@ def _operation(
         response=_response(resource, verb, operation_kind),
         codes=verb_info.codes,
         parameters=_sorted((*_path_parameters(path, resource.kind), *query.values(), _PRETTY)),
-        consumes=_patch_types(version_paths, kind) if verb == "patch" else ANYTHING,
+        consumes=_patch_types(version_paths, kind) if verb == "patch" else ANY_MEDIA_TYPE,
         produces=STREAMS if verb == "list" else MEDIA,
     )
 
@@ -438,7 +436,7 @@ def _connect_operations(
                 kind=subresource.kind,
                 response=STRING,
                 parameters=_sorted((*_path_parameters(path, resource.kind), *query)),
-                produces=ANYTHING,
+                produces=ANY_MEDIA_TYPE,
             )
             yield operation
             if is_proxy:

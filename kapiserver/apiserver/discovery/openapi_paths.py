@@ -26,14 +26,29 @@ _CODES = {200: "OK", 201: "Created", 202: "Accepted", 401: "Unauthorized"}
 
 def paths_v3(all_operations: Iterable[Operation], ref: Ref) -> Tree:
     """Return the `paths` of an OpenAPI v3 document."""
+    return _paths(all_operations, ref, _operation_v3, _parameter_v3)
+
+
+def paths_v2(all_operations: Iterable[Operation], ref: Ref) -> Tree:
+    """Return the `paths` of a Swagger 2.0 document; call `share_parameters` with them."""
+    return _paths(all_operations, ref, _operation_v2, _parameter_v2)
+
+
+def _paths(
+    all_operations: Iterable[Operation],
+    ref: Ref,
+    operation_tree: Callable[[Operation, tuple[Parameter, ...], Ref], Tree],
+    parameter_tree: Callable[[Parameter], Tree],
+) -> Tree:
     paths: Tree = {}
     for path, path_operations in _by_path(all_operations).items():
         shared = _shared_parameters(path_operations)
         item: Tree = {
-            operation.method: _operation_v3(operation, shared, ref) for operation in path_operations
+            operation.method: operation_tree(operation, shared, ref)
+            for operation in path_operations
         }
         if shared:
-            item["parameters"] = [_parameter_v3(parameter) for parameter in shared]
+            item["parameters"] = [parameter_tree(parameter) for parameter in shared]
         paths[path] = item
     return paths
 
@@ -63,20 +78,6 @@ def _operation_v3(operation: Operation, shared: tuple[Parameter, ...], ref: Ref)
 
 def _parameter_v3(parameter: Parameter) -> Tree:
     return _parameter_head(parameter) | {"schema": {"type": parameter.type, "uniqueItems": True}}
-
-
-def paths_v2(all_operations: Iterable[Operation], ref: Ref) -> Tree:
-    """Return the `paths` of a Swagger 2.0 document; call `share_parameters` with them."""
-    paths: Tree = {}
-    for path, path_operations in _by_path(all_operations).items():
-        shared = _shared_parameters(path_operations)
-        item: Tree = {
-            operation.method: _operation_v2(operation, shared, ref) for operation in path_operations
-        }
-        if shared:
-            item["parameters"] = [_parameter_v2(parameter) for parameter in shared]
-        paths[path] = item
-    return paths
 
 
 def _operation_v2(operation: Operation, shared: tuple[Parameter, ...], ref: Ref) -> Tree:
@@ -153,7 +154,7 @@ def _shared_parameters(operations: list[Operation]) -> tuple[Parameter, ...]:
     return tuple(
         parameter
         for parameter in first.parameters
-        if all(parameter in other.parameters for other in other_operations)
+        if all(parameter in operation.parameters for operation in other_operations)
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
+
+from msgspec import Struct
 
 from kapiserver.api.custom_kinds import CustomKind, CustomList
 from kapiserver.api.group import CORE, GroupVersion, GroupVersionKind
@@ -115,8 +116,7 @@ UNDECLARED: Mapping[str, Tree] = {
 """Schemas of kinds without a declared type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schemas:
+class Schemas(Struct, frozen=True):
     """Builds schemas in one dialect of OpenAPI.
 
     groups          names of groups by package below `api`

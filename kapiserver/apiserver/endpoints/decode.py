@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, cast
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import metadata_of, name_of, namespace_of
 from kapiserver.api.errors import ConversionFailed, InvalidObject, NotRegistered, Path, invalid
@@ -51,8 +52,7 @@ class Body(Protocol):
         tree, which the caller may change. Raises CodecError."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodedBody:
+class EncodedBody(Struct, frozen=True, kw_only=True):
     """The body of an HTTP request and its media type."""
 
     data: bytes

@@ -8,8 +8,9 @@ Mirrors the use of the FieldManager in k8s.io/apiserver/pkg/endpoints/handlers.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kapiserver.api import typed_values
 from kapiserver.api.accessors import metadata_of
@@ -35,17 +36,20 @@ if TYPE_CHECKING:
 _MANAGER_LENGTH = 128
 
 
-@dataclass(frozen=True, slots=True)
-class KindSchemas:
-    """The schemas of one kind in all its versions, and conversions between them."""
+class KindSchemas(Struct, frozen=True):
+    """The schemas of one kind in all its versions, and conversions between them. `version` is the
+    `apiVersion` of `kind`."""
 
     scheme: Scheme
     kind: GroupVersionKind
+    version: str
     converted: ConvertedObjectCache | None = None
     """Objects that conversion webhooks converted. If None, conversion only changes the
     apiVersion."""
 
     def _in(self, api_version: str) -> GroupVersionKind:
+        if api_version == self.version:
+            return self.kind
         try:
             version = GroupVersion.parse(api_version)
         except ValueError as error:
@@ -105,9 +109,10 @@ def field_manager(server: Server, target: Target, *, is_new: bool = False) -> Fi
     needs_webhook = not target.kind_info.is_typed and not is_new
     converted = server.custom_resources.converted if needs_webhook else None
     kind = _kind_of(target)
+    version = str(kind.group_version)
     return FieldManager(
-        schemas=KindSchemas(scheme, kind, converted),
-        version=str(kind.group_version),
+        schemas=KindSchemas(scheme, kind, version, converted),
+        version=version,
         subresource=target.subresource,
         ignored=target.strategy.reset_fields,
     )

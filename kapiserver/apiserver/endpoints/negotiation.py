@@ -8,7 +8,8 @@ AllowsMediaTypeTransform of k8s.io/apiserver.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.apiserver.context import Server
@@ -28,8 +29,7 @@ _MAX_CACHED_HEADER = 512
 _METADATA = ("PartialObjectMetadata", "PartialObjectMetadataList")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResponseFormat:
+class ResponseFormat(Struct, frozen=True, kw_only=True):
     """The format of a response. `convert` is a kind of META_VERSIONS to convert objects to, such as
     Table; None if they are sent as they are."""
 
@@ -49,18 +49,18 @@ def negotiate_response(server: Server, request: Request, target: Target) -> Resp
     # Clients send few different headers, so results are cached.
     is_cacheable = len(header) <= _MAX_CACHED_HEADER
     allows = _allows if target.is_typed else _allows_custom
-    accepted = (_negotiate_cached if is_cacheable else _negotiate_cached.__wrapped__)(
+    options = (_negotiate_cached if is_cacheable else _negotiate_cached.__wrapped__)(
         header, offered, allows
     )
-    return _response_format(request, accepted)
+    return _response_format(request, options)
 
 
 def negotiate_stream(server: Server, request: Request, target: Target) -> ResponseFormat:
     """Return the format of the events of a watch. Raises NotAcceptable."""
     header = request.header("Accept")
     allows = _allows if target.is_typed else _allows_custom
-    accepted = negotiate_output_stream(header, server.codecs.media_types, allows=allows)
-    return ResponseFormat(media=accepted.media, convert=accepted.convert)
+    options = negotiate_output_stream(header, server.codecs.media_types, allows=allows)
+    return ResponseFormat(media=options.media, convert=options.convert)
 
 
 @functools.lru_cache(maxsize=256)
@@ -70,10 +70,10 @@ def _negotiate_cached(
     return negotiate_output(header, offered, allows=allows)
 
 
-def _response_format(request: Request, accepted: MediaTypeOptions) -> ResponseFormat:
+def _response_format(request: Request, options: MediaTypeOptions) -> ResponseFormat:
     is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
-    pretty = accepted.media.pretty and (accepted.pretty or is_interactive)
-    return ResponseFormat(media=accepted.media, pretty=pretty, convert=accepted.convert)
+    pretty = options.media.pretty and (options.pretty or is_interactive)
+    return ResponseFormat(media=options.media, pretty=pretty, convert=options.convert)
 
 
 def _allows_custom(media: MediaType, convert: GroupVersionKind | None) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
@@ -75,13 +76,13 @@ async def entry_response(
     obj = await offloader.tree(entry)
 
     def encode() -> Response:
-        tree = _shown_tree(server, request, response_format, target, entry, obj)
+        tree = _response_tree(server, request, response_format, target, entry, obj)
         return plain_response(server, response_format, tree, status)
 
     return await offloader.run_for_entry(entry, encode)
 
 
-def _shown_tree(
+def _response_tree(
     server: Server,
     request: Request,
     response_format: ResponseFormat,
@@ -94,8 +95,8 @@ def _shown_tree(
     if response_format.is_table:
         table = table_builder(server, request, response_format, target)
         tree = table.head(_version_of(entry))
-        shown = target.view.read(obj) if target.view else obj
-        tree["rows"].append(table.row(shown, current_time(server)))
+        row_object = target.view.read(obj) if target.view else obj
+        tree["rows"].append(table.row(row_object, current_time(server)))
         return tree
     if convert is not None:
         if convert.kind != "PartialObjectMetadata":
@@ -245,8 +246,7 @@ def _list_item(server: Server, obj: Tree, target: Target) -> Tree:
     return {key: value for key, value in tree.items() if key not in ("kind", "apiVersion")}
 
 
-@dataclass(frozen=True, slots=True)
-class ListItems:
+class ListItems(Struct, frozen=True):
     """The items of a list document: the member that holds them, and how each is made of an
     object."""
 
@@ -335,10 +335,12 @@ async def _sliced_response(
     return Response(media_type=response_format.media.name, body=body)
 
 
-async def _chain(first: Iterable[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(
+    first: Iterable[bytes], later_pieces: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
     for piece in first:
         yield piece
-    async for piece in rest:
+    async for piece in later_pieces:
         yield piece
 
 

@@ -27,19 +27,19 @@ def tree_response(
     """Return a tree of a declared kind as a response. `offered` are the media types to choose from;
     the default is all of the server's. Raises NotAcceptable."""
     media_types = offered or server.codecs.media_types
-    accepted = negotiate_output(request.header("Accept"), media_types, allows=_allow_any)
-    return _encode(server, request, tree, accepted, status)
+    options = negotiate_output(request.header("Accept"), media_types, allows=_allow_any)
+    return _encode(server, request, tree, options, status)
 
 
 def status_response(server: Server, request: Request, tree: Tree) -> Response:
     """Return a Status as a response; in JSON if the client accepts no available encoding."""
     try:
         offered = server.codecs.media_types
-        accepted = negotiate_output(request.header("Accept"), offered, allows=_allow_any)
+        options = negotiate_output(request.header("Accept"), offered, allows=_allow_any)
     except NotAcceptable:
-        accepted = MediaTypeOptions(media=JSON)
+        options = MediaTypeOptions(media=JSON)
     try:
-        response = _encode(server, request, tree, accepted, tree["code"])
+        response = _encode(server, request, tree, options, tree["code"])
     except CodecError:
         response = _encode(server, request, tree, MediaTypeOptions(media=JSON), tree["code"])
     retry_after = tree.get("details", {}).get("retryAfterSeconds")
@@ -48,11 +48,9 @@ def status_response(server: Server, request: Request, tree: Tree) -> Response:
     return response
 
 
-def is_pretty(request: Request, accepted: MediaTypeOptions) -> bool:
+def is_pretty(request: Request, options: MediaTypeOptions) -> bool:
     """Return whether to indent the response: if the client asks for it, or is a browser or curl."""
-    return accepted.pretty or wants_pretty(
-        request.parameter("pretty"), request.header("User-Agent")
-    )
+    return options.pretty or wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
 
 
 def _allow_any(_media: MediaType, _convert: object) -> bool:
@@ -60,9 +58,9 @@ def _allow_any(_media: MediaType, _convert: object) -> bool:
 
 
 def _encode(
-    server: Server, request: Request, tree: Tree, accepted: MediaTypeOptions, status: int
+    server: Server, request: Request, tree: Tree, options: MediaTypeOptions, status: int
 ) -> Response:
-    media = accepted.media
-    pretty = media.pretty and is_pretty(request, accepted)
+    media = options.media
+    pretty = media.pretty and is_pretty(request, options)
     make = server.codecs.pretty_serializer_for if pretty else server.codecs.serializer_for
     return Response(status=status, media_type=media.name, body=make(media).encode(tree))

@@ -16,6 +16,7 @@ from kapiserver.api.authorization import validation
 from kapiserver.api.errors import FieldError, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.user import User, user_info
 from kapiserver.apiserver.authorization.access_review import (
@@ -35,7 +36,7 @@ from kapiserver.apiserver.endpoints.decode import (
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.negotiation import ResponseFormat
 from kapiserver.apiserver.endpoints.object_responses import plain_response
-from kapiserver.apiserver.endpoints.options import read_options
+from kapiserver.apiserver.endpoints.options import is_dry_run, read_options
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
@@ -51,10 +52,11 @@ _ANY = "*"
 
 async def serve_review(server: Server, request: Request, target: Target) -> AnyResponse:
     """Serve the create of a review or call. Raises NotAcceptable for a Table."""
-    accepted = negotiate_output(request.header("Accept"), server.codecs.media_types)
+    media_options = negotiate_output(request.header("Accept"), server.codecs.media_types)
     is_interactive = wants_pretty(request.parameter("pretty"), request.header("User-Agent"))
     response_format = ResponseFormat(
-        media=accepted.media, pretty=accepted.media.pretty and (accepted.pretty or is_interactive)
+        media=media_options.media,
+        pretty=media_options.media.pretty and (media_options.pretty or is_interactive),
     )
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
@@ -75,6 +77,10 @@ async def create_review(
         return review
 
     review = await server.stores.offloader.run(body.cost, new_review)
+    admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
+    validate = await admit(review, None)
+    if validate is not None:
+        await validate()
     handle_call = server.calls.get(target.resource.group)
     if handle_call is not None:
         return await handle_call(server, target.kind, caller, review)

@@ -6,9 +6,10 @@ k8s.io/apiserver/pkg/endpoints/handlers/response.go.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias, cast
+
+from msgspec import Struct
 
 from kapiserver.api.columns import Columns
 from kapiserver.api.errors import ConversionFailed, NotRegistered
@@ -20,8 +21,7 @@ from kapiserver.apiserver.errors import BadRequest
 Include: TypeAlias = Literal["None", "Metadata", "Object"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableBuilder:
+class TableBuilder(Struct, frozen=True, kw_only=True):
     """Builds a Table of the objects of one resource.
 
     table_version   of the Table: v1 or v1beta1 of meta.k8s.io

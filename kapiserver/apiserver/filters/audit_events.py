@@ -6,7 +6,8 @@ Mirrors filters/audit.go and filters/authn_audit.go of k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kapiserver.apiserver.audit.event import RecordedBody, RequestRecord
 from kapiserver.apiserver.audit.log import AuditLog
@@ -70,6 +71,7 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
             audit.metrics.audit_rejections += 1
             raise InternalError("failed to store audit event")
         if decision.level >= Level.REQUEST:
+            request.audits_bodies = True
             request.read_body = _recording_reader(request, record)
         _record_completion(audit, request, record)
         try:

@@ -9,6 +9,7 @@ import time
 
 from kapiserver.apiserver.authentication.authenticator import bearer_token
 from kapiserver.apiserver.authentication.user import ANONYMOUS
+from kapiserver.apiserver.authentication.websocket_token import offers_token
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.metrics import username_label
@@ -28,7 +29,7 @@ def authenticate(server: Server, next_handler: Handler) -> Handler:
             request.user = await authenticate_request(request)
             result = "success"
         except Unauthorized:
-            if not bearer_token(request):
+            if not (bearer_token(request) or offers_token(request)):
                 result = "failure"
             raise
         finally:

@@ -1,18 +1,18 @@
-"""Authorizes each request, or responds with 403.
+"""Authorizes each request, or responds with 403, or with 500 if an authorizer failed.
 
 Mirrors filters/authorization.go of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
+import html
 import time
 
-from kapiserver.apiserver.authorization.authorizer import Verdict
+from kapiserver.api.go_format import quote
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.errors import InternalError
 from kapiserver.apiserver.request import Request
-from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.response import AnyResponse, Response, text_response
 
 
 def authorize(server: Server, next_handler: Handler) -> Handler:
@@ -24,9 +24,17 @@ def authorize(server: Server, next_handler: Handler) -> Handler:
         decision = request.decision = await authorizer.authorize(request.user, request.info)
         request.add_latency("authorization", started)
         if not decision.allowed:
-            if decision.error and decision.verdict is Verdict.NO_OPINION:
-                raise InternalError("an authorizer could not decide on the request")
+            if decision.error:
+                return _internal_server_error(request, decision.error)
             raise forbidden(request.user, request.info, decision.reason)
         return await next_handler(request)
 
     return handle
+
+
+def _internal_server_error(request: Request, error: str) -> Response:
+    """Return the page that says why no authorizer allowed the request."""
+    uri = quote(html.escape(request.uri, quote=False))
+    response = text_response(f"Internal Server Error: {uri}: {error}\n", status=500)
+    response.headers.append(("X-Content-Type-Options", "nosniff"))
+    return response

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ipaddress
 import zlib
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
@@ -48,8 +49,8 @@ def _is_small(body: bytes | AsyncIterator[bytes]) -> bool:
 
 def accepts_gzip(request: Request) -> bool:
     """Report whether Accept-Encoding lists gzip without a weight, as kube-apiserver checks it."""
-    accepted = request.header("Accept-Encoding")
-    return "gzip" in accepted and any(coding.strip() == "gzip" for coding in accepted.split(","))
+    codings = request.header("Accept-Encoding")
+    return "gzip" in codings and any(coding.strip() == "gzip" for coding in codings.split(","))
 
 
 def is_remote(address: str) -> bool:

@@ -14,8 +14,9 @@ def inject_faults(server: Server, next_handler: Handler) -> Handler:
         return next_handler
 
     async def handle(request: Request) -> AnyResponse:
-        await faults.before(request)
-        response = await next_handler(request)
+        response = await faults.before(request)
+        if response is None:
+            response = await next_handler(request)
         await faults.after(request, response)
         return response
 

@@ -53,6 +53,6 @@ async def _authorize(server: Server, attempt: Attempt) -> None:
         decision = await server.authorizer.authorize(attempt.caller, info)
         if not decision.allowed:
             raise forbidden(attempt.caller, info, decision.reason)
-    if attempt.refused is not None:
-        info, reason = attempt.refused
+    if attempt.forbidden_check is not None:
+        info, reason = attempt.forbidden_check
         raise forbidden(attempt.caller, info, reason)

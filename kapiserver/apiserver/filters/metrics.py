@@ -83,7 +83,8 @@ def _record(metrics: Metrics, request: Request) -> None:
     if info.verb != "watch":
         seconds, latency = time.perf_counter() - request.received, request.latency
         series.seconds.observe(seconds)
-        excluded = latency.get("webhooks", 0.0) + latency.get("queue", 0.0)
+        excluded = latency.get("queue", 0.0) + latency.get("mutating-webhook", 0.0)
+        excluded += latency.get("validating-webhook", 0.0)
         series.sli_seconds.observe(seconds - excluded)
         if info.verb in _READ_VERBS:
             series.body_bytes.observe(outcome.bytes_sent)

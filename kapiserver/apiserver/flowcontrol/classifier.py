@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import uid_of
 from kapiserver.api.group import GroupVersion
@@ -27,8 +28,7 @@ _MAX_CACHED_LENGTH = 512
 """Letters of group, resource, namespace and path of a request whose flow is cached."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class Flow(Struct, frozen=True, kw_only=True):
     """Uids of the flow schema and of its priority level."""
 
     schema_uid: str
@@ -48,7 +48,7 @@ class FlowClassifier:
     def start(self) -> None:
         """Follow the flow schemas and priority levels."""
         for informer in (self._schemas, self._levels):
-            self._subscriptions.append(informer.subscribe(self._changed))
+            self._subscriptions.append(informer.subscribe(self._on_change))
 
     def stop(self) -> None:
         """Follow them no longer."""
@@ -65,7 +65,7 @@ class FlowClassifier:
         classify = self._classify if is_long else self._cached
         return classify(user.name, user.groups, info.verb, group, resource, info.namespace, path)
 
-    def _changed(self, _change: ObjectChange) -> None:
+    def _on_change(self, _change: ObjectChange) -> None:
         self._sorted = None
         self._cached.cache_clear()
 

@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
@@ -72,9 +72,7 @@ class Acceptor:
     async def listen(self, host: str | None, port: int, *, reuse_port: bool) -> None:
         """Open a socket for each address of the host, None for all addresses, and accept
         connections. Raises OSError for a port in use."""
-        addresses = await self._loop.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
+        addresses = await self._resolve(host, port)
         try:
             for family, _, _, _, address in dict.fromkeys(addresses):
                 opened = socket.create_server(
@@ -91,6 +89,14 @@ class Acceptor:
             reason = os.strerror(error.errno).lower() if error.errno else error
             raise OSError(error.errno, f"cannot listen on {host}:{port}: {reason}") from None
         self._start()
+
+    async def _resolve(self, host: str | None, port: int) -> Sequence[Any]:
+        flags = socket.AI_PASSIVE
+        try:  # an address needs no thread
+            flags_of_address = flags | socket.AI_NUMERICHOST
+            return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags_of_address)
+        except socket.gaierror:
+            return await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
 
     def _start(self) -> None:
         if not self._is_stopped:
@@ -121,33 +127,35 @@ class Acceptor:
         if not self._tls and self._handshakes:
             await asyncio.wait(self._handshakes)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connections whose handshake is incomplete."""
         for handshake in self._handshakes:
             handshake.cancel()
+        if self._handshakes:
+            await asyncio.wait(self._handshakes)
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(ACCEPT_AT_ONCE):
             try:
-                accepted, address = listening.accept()
+                client_socket, address = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 self._pause_without_resources(error)
                 return
-            accepted.setblocking(False)
-            self._begin_handshake(accepted, address[0])
+            client_socket.setblocking(False)
+            self._begin_handshake(client_socket, address[0])
 
     async def _accept_each(self, listening: socket.socket) -> None:
         while True:
             try:
-                accepted, address = await self._loop.sock_accept(listening)
+                client_socket, address = await self._loop.sock_accept(listening)
             except ConnectionAbortedError:
                 continue
             except OSError as error:
                 self._pause_without_resources(error)
                 return
-            self._begin_handshake(accepted, address[0])
+            self._begin_handshake(client_socket, address[0])
 
     def _pause_without_resources(self, error: OSError) -> None:
         """Accept nothing for a while. Raises other errors than those of exhausted resources."""
@@ -158,10 +166,10 @@ class Acceptor:
         self._pause()
         self._loop.call_later(PAUSE_SECONDS, self._start)
 
-    def _begin_handshake(self, accepted: socket.socket, address: str) -> None:
-        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    def _begin_handshake(self, client_socket: socket.socket, address: str) -> None:
+        client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection = self._connect()
-        handshake = self._loop.create_task(self._complete_handshake(connection, accepted))
+        handshake = self._loop.create_task(self._complete_handshake(connection, client_socket))
         self._handshakes.add(handshake)
         handshake.add_done_callback(self._handshakes.discard)
 
@@ -171,13 +179,13 @@ class Acceptor:
         connection.begin_handshake(handshake.cancel, discard)
         self._unauthenticated.add(address, connection)
 
-    async def _complete_handshake(self, connection: Any, accepted: socket.socket) -> None:
+    async def _complete_handshake(self, connection: Any, client_socket: socket.socket) -> None:
         try:
-            await self._loop.connect_accepted_socket(lambda: connection, accepted, **self._tls)
+            await self._loop.connect_accepted_socket(lambda: connection, client_socket, **self._tls)
         except BaseException as error:
             connection.fail_handshake()
             with contextlib.suppress(OSError):
-                accepted.close()
+                client_socket.close()
             if not isinstance(error, OSError | asyncio.CancelledError):
                 raise
             _log.debug("the handshake of a client failed: %r", error)

@@ -96,6 +96,7 @@ class Connection(asyncio.Protocol):
         "_loop",
         "_owner",
         "_parser",
+        "_receive",
         "_requests",
         "_task",
         "_unhandled_bytes",
@@ -113,6 +114,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._parser = RequestParser(self, self._on_head)
+        self._receive: Callable[[bytes], None] | None = None
         self.transport: asyncio.Transport | None = None
         self.remote = ""
         self.stream: StreamSink | None = None
@@ -203,8 +205,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection was closed: end what waits for the client."""
-        self.transport = None
-        self._parser.close()
+        self.transport = self._receive = None
+        self._parser.release()
         self._requests.clear()
         self._unparsed = b""
         self._cancel_abort_timer()
@@ -231,6 +233,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes from the client, and respond to the requests in them."""
+        if self._receive is not None:
+            self._receive(data)
+            return
         if self._unparsed:
             self._unparsed += data
             return
@@ -276,6 +281,10 @@ class Connection(asyncio.Protocol):
         if self.transport is not None and self._is_reading_paused and not self._unparsed:
             self._is_reading_paused = False
             self.transport.resume_reading()
+
+    def switch_protocol(self, receive: Callable[[bytes], None]) -> None:
+        """Parse no more requests; give all further bytes of the client to `receive`."""
+        self._receive = receive
 
     def send_continue(self) -> None:
         """Send "100 Continue"."""
@@ -358,7 +367,7 @@ class Connection(asyncio.Protocol):
                     await body.discard()
             except TimeoutError:
                 return False
-        self.resume_reading()  # a body that was whole before anybody read it has paused it
+        self.resume_reading()  # paused by a body that was complete before the handler read it
         return not body.is_broken
 
     async def wait_writable(self) -> None:

@@ -23,7 +23,16 @@ from prometheus_client.registry import Collector
 
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import MethodNotAllowed
-from kapiserver.apiserver.metrics import AdmissionLabels, RequestLabels, RPCLabels, StorageLabels
+from kapiserver.apiserver.metrics import (
+    AdmissionLabels,
+    MatchConditionLabels,
+    MutatingPolicyLabels,
+    PolicyLabels,
+    RequestLabels,
+    RPCLabels,
+    StorageLabels,
+    WebhookLabels,
+)
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, page_not_found
 from kapiserver.metrics import Observations
@@ -43,14 +52,14 @@ async def serve_metrics(server: Server, request: Request) -> AnyResponse:
     registry = CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
-    registry.register(_ServerCollector(server))
+    registry.register(ServerCollector(server))
     encode, content_type = choose_encoder(request.header("Accept"))
     # A server with 2,000 series of requests needs 2 s of CPU time for the text.
     body = await server.stores.offloader.run_in_thread(encode, registry)
     return Response(media_type=content_type, body=body)
 
 
-class _ServerCollector(Collector):
+class ServerCollector(Collector):
     """Reads the metrics of one server, in a thread: requests may add series meanwhile, so it copies
     each dict before it iterates."""
 
@@ -63,6 +72,7 @@ class _ServerCollector(Collector):
         yield from self._authentication()
         yield from self._authenticators()
         yield from self._admission()
+        yield from self._policies()
         yield from self._audit()
         yield from self._storage()
         yield from self._workqueues()
@@ -208,6 +218,94 @@ class _ServerCollector(Collector):
             AdmissionLabels._fields,
             self._server.metrics.admission_seconds.values.copy().items(),
         )
+        yield from self._webhooks()
+        yield from self._static_manifests()
+        yield from self._match_conditions()
+
+    def _webhooks(self) -> Iterator[Metric]:
+        metrics = self._server.metrics.webhooks
+        yield _histogram(
+            "apiserver_admission_webhook_admission_duration_seconds",
+            "Seconds that one call of an admission webhook took.",
+            WebhookLabels._fields,
+            metrics.seconds.values.copy().items(),
+        )
+        yield _counter(
+            "apiserver_admission_webhook_request",
+            "Calls of admission webhooks by status code.",
+            (*WebhookLabels._fields, "code"),
+            {
+                (*labels, str(code)): count
+                for (labels, code), count in metrics.requests.values.copy().items()
+            },
+        )
+        yield _untyped(
+            "apiserver_admission_webhook_rejection_count",
+            "Requests that an admission webhook rejected, or that failed with its call.",
+            ("name", "type", "operation", "error_type", "rejection_code"),
+            {
+                (labels.name, labels.type, labels.operation, error_type, str(code)): count
+                for (labels, error_type, code), count in metrics.rejections.values.copy().items()
+            },
+        )
+        yield _untyped(
+            "apiserver_admission_webhook_fail_open_count",
+            "Failed calls of admission webhooks whose failurePolicy is Ignore.",
+            ("name", "type"),
+            dict(metrics.failed_open.values.copy().items()),
+        )
+
+    def _static_manifests(self) -> Iterator[Metric]:
+        prefix = "apiserver_manifest_admission_config_controller"
+        metrics, labels = self._server.metrics, ("status", "plugin")
+        yield _counter(
+            f"{prefix}_automatic_reloads",
+            "Reads of static admission manifests, by status and plugin.",
+            labels,
+            dict(metrics.manifest_reloads.values.copy().items()),
+        )
+        yield _gauge(
+            f"{prefix}_automatic_reload_last_timestamp_seconds",
+            "When static admission manifests were last read, by status and plugin.",
+            labels,
+            dict(metrics.manifest_reload_times.values.copy().items()),
+        )
+
+    def _policies(self) -> Iterator[Metric]:
+        metrics = self._server.metrics
+        for kind, fields, series in (
+            ("validating", PolicyLabels._fields, metrics.validating_policy_seconds.values.copy()),
+            (
+                "mutating",
+                MutatingPolicyLabels._fields,
+                metrics.mutating_policy_seconds.values.copy(),
+            ),
+        ):
+            yield _counter(
+                f"apiserver_{kind}_admission_policy_check",
+                f"Decisions of expressions of {kind} admission policies, by action taken.",
+                fields,
+                {labels: sum(observations.counts) for labels, observations in series.items()},
+            )
+            yield _histogram(
+                f"apiserver_{kind}_admission_policy_check_duration_seconds",
+                f"Seconds that an expression of a {kind} admission policy took.",
+                fields,
+                series.items(),
+            )
+
+    def _match_conditions(self) -> Iterator[Metric]:
+        metrics = self._server.metrics.match_conditions
+        for name, text, counter in (
+            ("evaluation_errors", "Match conditions that failed.", metrics.errors),
+            ("exclusions", "Requests that match conditions excluded.", metrics.exclusions),
+        ):
+            yield _counter(
+                f"apiserver_admission_match_condition_{name}",
+                text,
+                MatchConditionLabels._fields,
+                {tuple(labels): count for labels, count in counter.values.copy().items()},
+            )
 
     def _storage(self) -> Iterator[Metric]:
         yield _histogram(

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 from multidict import MultiMapping, istr
 
 from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, ServerError
 
 
-@dataclass(frozen=True, slots=True)
-class PlainTextError:
+class PlainTextError(Struct, frozen=True):
     """A response of Go's HTTP server.
 
     line    status code and reason of the status line

@@ -18,8 +18,8 @@ class ForeignKubeconfig(Exception):
     """The file exists and was not written by kapiserver."""
 
 
-def write_kubeconfig(path: Path, *, url: str, credentials: Credentials) -> None:
-    """Write the file, readable by its owner alone. Raises NotOurs, OSError."""
+def write_kubeconfig(path: Path, *, url: str, credentials: Credentials | None) -> None:
+    """Write the file, readable by its owner alone. Raises ForeignKubeconfig, OSError."""
     if path.exists() and path.read_bytes().strip() and not _is_own_file(path):
         raise ForeignKubeconfig(
             f"{path} exists and was not written by kapiserver; set --kubeconfig-out"
@@ -33,24 +33,37 @@ def _is_own_file(path: Path) -> bool:
         return file.readline() == HEADER
 
 
-def kubeconfig(*, url: str, credentials: Credentials) -> str:
-    """Return the text of the file."""
+def kubeconfig(*, url: str, credentials: Credentials | None, namespace: str = "") -> str:
+    """Return the text of the file, whose context names the namespace if one is given. There are no
+    credentials for a server without TLS, whose clients are all administrators."""
+    in_namespace = f"\n    namespace: {namespace}" if namespace else ""
     return f"""{HEADER}apiVersion: v1
 kind: Config
 current-context: {NAME}
 clusters:
 - name: {NAME}
   cluster:
-    server: {url}
-    certificate-authority-data: {pem_base64(credentials.ca)}
+    server: {url}{_authority(credentials)}
 users:
 - name: {NAME}-admin
-  user:
-    client-certificate-data: {pem_base64(credentials.admin.certificate)}
-    client-key-data: {pem_base64(credentials.admin.key)}
+  user:{_client_certificate(credentials)}
 contexts:
 - name: {NAME}
   context:
     cluster: {NAME}
-    user: {NAME}-admin
+    user: {NAME}-admin{in_namespace}
 """
+
+
+def _authority(credentials: Credentials | None) -> str:
+    if credentials is None:
+        return ""
+    return f"\n    certificate-authority-data: {pem_base64(credentials.ca)}"
+
+
+def _client_certificate(credentials: Credentials | None) -> str:
+    if credentials is None:
+        return " {}"
+    return f"""
+    client-certificate-data: {pem_base64(credentials.admin.certificate)}
+    client-key-data: {pem_base64(credentials.admin.key)}"""

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authentication.websocket_token import subprotocols
 from kapiserver.apiserver.context import Handler
-from kapiserver.apiserver.errors import ServerError
+from kapiserver.apiserver.errors import BadRequest, ServerError
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import Response, StreamResponse
@@ -23,6 +24,7 @@ from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.request_parser import RequestHead
 from kapiserver.apiserver.serving.response_writer import write_response, write_stream
 from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.websocket import WebSocketSink, is_handshake
 
 CLOSE_SECONDS = 1.0
 """How long a drain waits for cancelled requests and for the last bytes of responses."""
@@ -72,7 +74,8 @@ class Listener:
 
     async def drain(self, seconds: float) -> None:
         """End every stream cleanly, give requests in flight that many seconds to finish, then close
-        all connections. The caller has stopped accepting new ones.
+        all connections, and abort those of clients that do not read. The caller has stopped
+        accepting new ones.
 
         Responses carry `Connection: close` from now on. Connections that are idle stay open for
         `LAST_REQUEST_SECONDS`, so that a request on its way gets its response, too."""
@@ -88,6 +91,10 @@ class Listener:
         self._drained = True
         for connection in tuple(self.connections):
             connection.stop()
+        if self.connections:
+            await _wait(self._all_closed, min(seconds, CLOSE_SECONDS))
+        for connection in tuple(self.connections):  # of clients that do not read
+            connection.abort()
         if self.connections:
             await _wait(self._all_closed, CLOSE_SECONDS)
 
@@ -138,9 +145,15 @@ class Listener:
     def _open_sink(self, connection: Connection, head: RequestHead) -> StreamSink:
         if connection.transport is None:
             raise ConnectionResetError
-        connection.stream = StreamSink(
-            connection.transport, connection.wait_writable, chunked=head.is_http_1_1
-        )
+        transport, drain = connection.transport, connection.wait_writable
+        if is_handshake(head.method, head.headers):
+            protocols = subprotocols(head.headers)
+            if len(protocols) > 1:
+                raise BadRequest("a watch over WebSocket takes one subprotocol")
+            key, protocol = head.headers["Sec-WebSocket-Key"], "".join(protocols)
+            connection.stream = WebSocketSink(transport, drain, key=key, protocol=protocol)
+        else:
+            connection.stream = StreamSink(transport, drain, chunked=head.is_http_1_1)
         return connection.stream
 
 

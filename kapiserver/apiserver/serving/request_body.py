@@ -28,6 +28,8 @@ class BodySource(Protocol):
 
 
 class _NoSource:
+    """Takes the calls of a body whose connection has ended, or that has none."""
+
     def pause_reading(self) -> None:
         pass
 
@@ -137,6 +139,7 @@ class RequestBody:
             self._waiter.set_result(None)
 
 
-EMPTY_BODY = RequestBody(_NoSource(), length=0, expects_continue=False)
+NO_SOURCE = _NoSource()
+EMPTY_BODY = RequestBody(NO_SOURCE, length=0, expects_continue=False)
 """The body of all requests without one."""
 EMPTY_BODY.complete()

@@ -7,9 +7,9 @@ Mirrors readRequest and readTransfer of Go's net/http.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from msgspec import Struct, field
 from multidict import CIMultiDict, istr
 
 from kapiserver.apiserver.serving.http_errors import (
@@ -21,7 +21,12 @@ from kapiserver.apiserver.serving.http_errors import (
     error_of_head,
     expects_continue,
 )
-from kapiserver.apiserver.serving.request_body import EMPTY_BODY, BodySource, RequestBody
+from kapiserver.apiserver.serving.request_body import (
+    EMPTY_BODY,
+    NO_SOURCE,
+    BodySource,
+    RequestBody,
+)
 
 LINE_LIMIT = 128 * 1024
 """Bytes of a request line; long label selectors need it."""
@@ -37,8 +42,7 @@ _names: dict[bytes, istr] = {}
 third of the time of a str."""
 
 
-@dataclass(slots=True, eq=False)
-class RequestHead:
+class RequestHead(Struct, eq=False):
     """A request whose headers are complete.
 
     target      as in the request line
@@ -90,6 +94,13 @@ class RequestParser:
     def close(self) -> None:
         """Ignore all further bytes, and break the reference cycle with httptools."""
         self._parser = None
+
+    def release(self) -> None:
+        """Close, and break the reference cycles with the connection, which has ended."""
+        self.close()
+        self.body = EMPTY_BODY
+        self._source = NO_SOURCE
+        self._on_head = _ignore_head
 
     def feed(self, data: bytes) -> None:
         """Parse the next bytes of the connection."""
@@ -198,6 +209,10 @@ class RequestParser:
             length=None if length is None else int(length),
             expects_continue=version == HTTP_1_1 and expects_continue(headers),
         )
+
+
+def _ignore_head(_head: RequestHead) -> None:
+    """Take no more requests."""
 
 
 def _header_name(name: bytes) -> istr:

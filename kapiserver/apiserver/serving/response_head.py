@@ -14,7 +14,14 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 LAST_CHUNK = b"0\r\n\r\n"
 CLOSE_HEADER = "Connection: close\r\n"
 """Tells the client that the server closes the connection after the response."""
-REASONS = {status.value: status.phrase for status in HTTPStatus}
+REASONS = {status.value: status.phrase for status in HTTPStatus} | {
+    413: "Request Entity Too Large",
+    414: "Request URI Too Long",
+    416: "Requested Range Not Satisfiable",
+    418: "I'm a teapot",
+    422: "Unprocessable Entity",
+}
+"""The phrase of each status, as Go has it; those of Python depend on its version."""
 
 
 def response_head(status: int, media_type: str, headers: Headers, framing: str) -> bytes:

@@ -6,7 +6,6 @@ Watch frames go through `serving/stream_sink.py`. Knows no Kubernetes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import cast
@@ -22,6 +21,7 @@ from kapiserver.apiserver.serving.response_head import (
     response_head,
 )
 from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.websocket import WebSocketSink
 
 WRITE_BYTES = 256 << 10
 """Bytes of a body that are written at once."""
@@ -145,9 +145,15 @@ async def write_stream(
     connection stays open."""
     sink = cast(StreamSink, response.sink)
     keep_alive = keep_alive and head.is_http_1_1
-    framing = "Transfer-Encoding: chunked\r\n" if head.is_http_1_1 else ""
-    sink.start(_head(response, framing + ("" if keep_alive else CLOSE_HEADER)))
-    await _wait_closed(sink, response.timeout)
+    websocket = connection.stream if isinstance(connection.stream, WebSocketSink) else None
+    if websocket is not None:
+        sink.start(websocket.switching_head(response.headers))
+        connection.switch_protocol(websocket.receive)
+    else:
+        framing = "Transfer-Encoding: chunked\r\n" if head.is_http_1_1 else ""
+        sink.start(_head(response, framing + ("" if keep_alive else CLOSE_HEADER)))
+    if not await _is_closed_within(sink, response.timeout):
+        response.on_timeout()
     sink.close()
     is_backlogged = connection.transport is not None and sink.backlog() > 0
     if is_backlogged:
@@ -157,16 +163,21 @@ async def write_stream(
     outcome = Outcome(
         status=response.status, bytes_sent=sink.bytes_sent, finished=transport is not None
     )
-    if transport is None or not head.is_http_1_1:
+    if transport is None or not head.is_http_1_1 or websocket is not None:
         return outcome, False
     transport.write(LAST_CHUNK)
     return outcome, keep_alive and not is_backlogged
 
 
-async def _wait_closed(sink: StreamSink, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
+async def _is_closed_within(sink: StreamSink, seconds: float) -> bool:
+    """Wait until the stream is closed, and return True; False if the time is over before."""
+    try:
         async with asyncio.timeout(seconds or None):
-            await sink.done
+            # Not asyncio.wait: its timer would keep the request's context until the timeout.
+            await asyncio.shield(sink.closed)
+    except TimeoutError:
+        return False
+    return True
 
 
 def _head(response: Response | StreamResponse, framing: str) -> bytes:

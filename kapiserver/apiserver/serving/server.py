@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
 from kapiserver.apiserver.context import Handler
@@ -22,8 +23,7 @@ LOOPBACK = "127.0.0.1"
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Endpoint:
+class _Endpoint(Struct, frozen=True, kw_only=True):
     """One port."""
 
     acceptor: Acceptor
@@ -60,6 +60,11 @@ class HttpServer:
         """Listen with TLS; return the port, which the system chooses for 0. Raises OSError."""
         return await self._listen(address or None, port, ANONYMOUS, context)
 
+    async def listen_plain(self, address: str, port: int) -> int:
+        """Listen without TLS for requests of anonymous users; return the port, which the system
+        chooses for 0. Raises OSError."""
+        return await self._listen(address or None, port, ANONYMOUS, None)
+
     async def _listen(
         self, address: str | None, port: int, user: User, context: ssl.SSLContext | None
     ) -> int:
@@ -84,7 +89,7 @@ class HttpServer:
         drains = (endpoint.listener.drain(seconds) for endpoint in self._endpoints)
         await asyncio.gather(*drains)
         for endpoint in self._endpoints:
-            endpoint.acceptor.close()
+            await endpoint.acceptor.close()
 
 
 def url_host(bind_address: str) -> str:

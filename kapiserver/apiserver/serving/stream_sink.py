@@ -35,7 +35,7 @@ class StreamSink:
         "_started",
         "_transport",
         "bytes_sent",
-        "done",
+        "closed",
     )
 
     def __init__(
@@ -55,13 +55,13 @@ class StreamSink:
         self._feeder: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
         self._started: asyncio.Future[None] = loop.create_future()
-        self.done: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
         self.bytes_sent = 0
         """Bytes of frames."""
 
     def write(self, frames: bytes) -> None:
         """Write one or more whole frames of the stream."""
-        if self.done.done() or not frames:
+        if self.closed.done() or not frames:
             return
         self.bytes_sent += len(frames)
         if (
@@ -91,7 +91,7 @@ class StreamSink:
         """Return the number of bytes that are buffered for the client."""
         return self._queued_bytes + self._transport.get_write_buffer_size()
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         """Return when most of the backlog is written, or the connection is lost."""
         await self._started
         await self.flush()
@@ -111,8 +111,8 @@ class StreamSink:
 
     def close(self) -> None:
         """End the stream; later writes are dropped."""
-        if not self.done.done():
-            self.done.set_result(None)
+        if not self.closed.done():
+            self.closed.set_result(None)
 
     def _chunk(self, frames: bytes) -> bytes:
         return chunk(frames) if self._chunked else frames

@@ -13,10 +13,11 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kapiserver.apiserver.authentication.client_authorities import OWN_CA
 from kapiserver.apiserver.config import Config
@@ -52,8 +53,7 @@ ADMIN_GROUP = "system:masters"
 _VALIDITY = re.compile(rb"\x30\x1e\x17\x0d(\d{12})Z\x17\x0d(\d{12})Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(Struct, frozen=True, kw_only=True):
     """The certificate files of a server.
 
     ca          the CA of the serving certificate
@@ -101,13 +101,14 @@ def ensure_certificates(
     new_ca = not _is_usable(ca, (), now)
     if new_ca:
         _write_ca(ca, now)
-    names = alternative_names(config)
-    if new_ca or not _is_usable(serving, names, now):
-        _write_leaf(serving, ca, now, name="kube-apiserver", names=names)
     if new_ca or not _is_usable(admin, (), now):
         _write_leaf(admin, ca, now, name=ADMIN, organization=ADMIN_GROUP)
     if config.tls_cert_file is not None and config.tls_private_key_file is not None:
         serving = Pair(certificate=config.tls_cert_file, key=config.tls_private_key_file)
+    else:
+        names = alternative_names(config)
+        if new_ca or not _is_usable(serving, names, now):
+            _write_leaf(serving, ca, now, name="kube-apiserver", names=names)
     extra_cas = (config.client_ca_file, config.requestheader_client_ca_file)
     return Credentials(
         ca=config.tls_cert_file or ca.certificate,
@@ -255,7 +256,8 @@ def _write(
     certificate = builder.sign(signing_key, hashes.SHA256())
     key_text = key.private_bytes(
         serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
+        # SEC 1, as client-go's keyutil: fabric8's client takes a PKCS #8 key for an RSA key.
+        serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
     write_private(pair.key, key_text)

@@ -51,6 +51,8 @@ def _context(pair: Pair, trusted: Sequence[Path], settings: TLSSettings) -> ssl.
     except OSError as error:  # ssl.SSLError is one; neither names the files
         raise ValueError(f"cannot use {pair.certificate} with key {pair.key}: {error}") from error
     context.verify_mode = ssl.CERT_OPTIONAL
+    # As in Go, a client CA may be an intermediate one, without its root.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     for path in trusted:
         try:
             context.load_verify_locations(path)
@@ -107,8 +109,8 @@ def _choose_by_name(by_name: Mapping[str, ssl.SSLContext]) -> _SniCallback:
     def choose(connection: ssl.SSLObject, name: str | None, _default: ssl.SSLContext) -> None:
         lower = (name or "").lower()
         wildcard = ".".join(("*", *lower.split(".")[1:]))
-        chosen = by_name.get(lower) or by_name.get(wildcard)
-        if name and chosen is not None:
-            connection.context = chosen
+        context = by_name.get(lower) or by_name.get(wildcard)
+        if name and context is not None:
+            connection.context = context
 
     return choose

@@ -29,7 +29,7 @@ class ReloadingContext(ssl.SSLContext):
     session of before a change cannot be resumed, so a client whose CA was removed cannot return.
     """
 
-    def __new__(cls, credentials: Credentials) -> ReloadingContext:  # noqa: ARG004
+    def __new__(cls, credentials: Credentials) -> ReloadingContext:  # noqa: ARG004 - of __init__
         """Make a server's context; SSLContext takes the protocol here and not in __init__."""
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 VERSIONS: Mapping[str, ssl.TLSVersion] = {
     "VersionTLS10": ssl.TLSVersion.TLSv1,
@@ -49,16 +50,14 @@ _DEFAULT_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """The suites of Go that have forward secrecy and authenticated encryption."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(Struct, frozen=True, kw_only=True):
     """A certificate and its key, as PEM files."""
 
     certificate: Path
     key: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedPair:
+class NamedPair(Struct, frozen=True, kw_only=True):
     """A certificate for clients that ask for one of the names; without names, for one of the names
     in the certificate. A name may begin with `*.`."""
 
@@ -66,8 +65,7 @@ class NamedPair:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TLSSettings:
+class TLSSettings(Struct, frozen=True, kw_only=True):
     """The versions and cipher suites that a server offers.
 
     ciphers     cipher suites up to TLS 1.2, in OpenSSL's words; "" for none

@@ -20,7 +20,9 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.signals import has_terminal
@@ -72,8 +74,7 @@ WorkerMain = Callable[[Config, WorkerChannel], None]
 """Serves until SIGTERM; runs in a process of its own."""
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     """The supervisor's record of a worker; `pid` is 0 until its process is started again."""
 
     number: int

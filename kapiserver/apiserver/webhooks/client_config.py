@@ -9,10 +9,11 @@ k8s.io/apiserver/pkg/util/proxy.
 from __future__ import annotations
 
 import base64
+import functools
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.group import CORE
@@ -23,6 +24,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     Call,
     HttpClient,
     WebhookFailed,
+    clean_url,
     decode_review,
     encode_review,
     tls_context,
@@ -35,51 +37,85 @@ from kapiserver.storage.store_registry import StoreRegistry
 async def call_webhook(stores: StoreRegistry, config: Tree, review: Tree) -> Any:
     """Post a review to the webhook of a `clientConfig` and return the response. Raises
     WebhookFailed."""
-    address = await _resolve_address(stores, config)
-    address = replace(address, url=_with_timeout(address.url))
-    context = tls_context(_authorities(config.get("caBundle") or ""))
+    client_config = ClientConfig(config, http_client.TIMEOUT)
+    address = await client_config.resolve_address(stores)
     body = await encode_review(review)
     call = Call(body=body, timeout=http_client.TIMEOUT, max_bytes=http_client.MAX_BYTES)
     async with HttpClient() as client:
+        context = tls_context(client_config.authorities)
         return await decode_review(await client.send(address, context, call))
 
 
-def _with_timeout(url: str) -> str:
-    return f"{url}?timeout={http_client.TIMEOUT:g}s"
+class ClientConfig:
+    """A compiled `clientConfig` of a webhook whose calls may take that many seconds.
+
+    host    host and port, as the users of a kubeconfig file name them
+    """
+
+    def __init__(self, config: Tree, seconds: float) -> None:
+        self._config = config
+        self._reference: Tree = config.get("service") or {}
+        if config.get("url"):
+            url = clean_url(config["url"])
+            self._name = ""
+        else:
+            name, namespace = self._service
+            self._name = f"{name}.{namespace}.svc"
+            path = self._reference.get("path") or ""
+            url = clean_url(f"https://{self._name}:{self._port}/{path}")
+        self.host = _host_and_port(url)
+        self._address = Address(url=f"{url}?timeout={seconds:g}s", name=self._name)
+
+    @property
+    def _service(self) -> tuple[str, str]:
+        return self._reference.get("name") or "", self._reference.get("namespace") or ""
+
+    @property
+    def _port(self) -> int:
+        return self._reference.get("port") or 443
+
+    @functools.cached_property
+    def authorities(self) -> str:
+        """The certificates of `caBundle` in PEM; "" means those of the system. Raises
+        WebhookFailed."""
+        try:
+            return base64.b64decode(self._config.get("caBundle") or "").decode()
+        except ValueError as error:
+            raise WebhookFailed(f"unable to load root certificates: {error}") from None
+
+    async def resolve_address(self, stores: StoreRegistry) -> Address:
+        """Return the address: that of the URL, or of a random endpoint of the service. The query of
+        its URL has the seconds that a call may take. Raises WebhookFailed."""
+        if not self._name:
+            return self._address
+        url = self._address.url
+        name, namespace = self._service
+        try:
+            service = await _get_object(stores, "services", "service", namespace, name)
+            endpoints: Tree = {}
+            if value_at(service, "spec", "type") != "ExternalName":
+                endpoints = await _get_object(stores, "endpoints", "endpoints", namespace, name)
+            dial = random.choice(endpoint_addresses(service, endpoints, self._port))
+        except WebhookFailed as error:
+            raise WebhookFailed(f'Post "{url}": {error}') from None
+        return Address(url=url, dial=dial, name=self._name)
 
 
-def _authorities(bundle: str) -> str:
+def _host_and_port(url: str) -> str:
     try:
-        return base64.b64decode(bundle).decode()
-    except ValueError as error:
-        raise WebhookFailed(f"unable to load root certificates: {error}") from None
-
-
-async def _resolve_address(stores: StoreRegistry, config: Tree) -> Address:
-    if config.get("url"):
-        return Address(url=config["url"])
-    reference = config.get("service") or {}
-    name, namespace = reference.get("name") or "", reference.get("namespace") or ""
-    port = reference.get("port") or 443
-    path = (reference.get("path") or "").lstrip("/")
-    host = f"{name}.{namespace}.svc"
-    url = f"https://{host}:{port}/{path}"
-    try:
-        service = await _get_object(stores, "services", "service", namespace, name)
-        endpoints: Tree = {}
-        if value_at(service, "spec", "type") != "ExternalName":
-            endpoints = await _get_object(stores, "endpoints", "endpoints", namespace, name)
-        dial = random.choice(endpoint_addresses(service, endpoints, port))
-    except WebhookFailed as error:
-        raise WebhookFailed(f'Post "{_with_timeout(url)}": {error}') from None
-    return Address(url=url, dial=dial, name=host)
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or 443
+    except ValueError:
+        return ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def _get_object(
     stores: StoreRegistry, plural: str, noun: str, namespace: str, name: str
 ) -> Tree:
     try:
-        return (await stores.by_name(CORE, plural).get(ObjectKey(namespace, name))).tree()
+        store = stores.by_name(CORE, plural)
+        return (await store.get(ObjectKey(namespace, name), resource_version="0")).tree()
     except NotFound:
         raise WebhookFailed(f'{noun} "{name}" not found') from None
 

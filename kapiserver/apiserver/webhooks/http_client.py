@@ -8,17 +8,30 @@ from __future__ import annotations
 import asyncio
 import errno
 import functools
-import io
+import posixpath
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
+from msgspec import Struct, field
 
+from kapiserver.apiserver.time_limit import TimeLimit
+from kapiserver.apiserver.webhooks.http_connection import (
+    ConnectionPool,
+    Disconnected,
+    Origin,
+    RawResponse,
+    ResponseTooLarge,
+    UnknownHost,
+    request_bytes,
+    split_url,
+)
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.webhooks.proxy_session import ProxySession
 
 TIMEOUT = 30.0
 """Seconds until a call of a webhook fails."""
@@ -29,6 +42,8 @@ JSON_HEADERS: Mapping[str, str] = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
 }
+_MAX_TIME_LIMITS = 64
+"""Timeouts that a client remembers."""
 _ERROR_BYTES = 2048
 """Bytes of an error response's body that go into the message."""
 _RETRIED = frozenset((429, 500, 504))
@@ -47,8 +62,7 @@ class WebhookFailed(Exception):
         self.transient = transient
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class Address(Struct, frozen=True, kw_only=True):
     """The address of a webhook.
 
     url   as shown in error messages
@@ -63,8 +77,7 @@ class Address:
     proxy: str = ""
 
 
-@dataclass(slots=True, kw_only=True)
-class Call:
+class Call(Struct, kw_only=True):
     """One request, without its address."""
 
     method: str = "POST"
@@ -78,7 +91,10 @@ class HttpClient:
     """Sends requests, and keeps connections open until it is closed. Redirects are errors."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+        self._pool = ConnectionPool()
+        self._proxies: ProxySession | None = None
+        self._time_limits: dict[float, TimeLimit] = {}
+        """By their seconds."""
 
     async def __aenter__(self) -> HttpClient:
         return self
@@ -93,50 +109,79 @@ class HttpClient:
 
     async def close(self) -> None:
         """Close all connections. Idempotent; another call opens them again."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        self._pool.close()
+        proxies, self._proxies = self._proxies, None
+        if proxies is not None:
+            await proxies.close()
 
     async def send(self, address: Address, context: ssl.SSLContext, call: Call) -> bytes:
         """Return the body of a successful response. Raises WebhookFailed."""
-        name = f'{call.method.capitalize()} "{address.url}"'
         try:
-            return await asyncio.wait_for(self._send(address, context, call), call.timeout)
+            with self._time_limit(call.timeout):
+                if address.proxy:
+                    response = await self._send_by_proxy(address, context, call)
+                else:
+                    response = await self._send(address, context, call)
         except TimeoutError:
-            raise WebhookFailed(f"{name}: context deadline exceeded") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            transient = isinstance(error, ConnectionResetError | aiohttp.ServerDisconnectedError)
-            text = f"{name}: {_error_text(error)}"
-            raise WebhookFailed(text, transient=transient) from None
+            raise _failure(address, call, "context deadline exceeded") from None
+        except ResponseTooLarge as error:
+            raise WebhookFailed(str(error)) from None
+        except (OSError, ValueError) as error:
+            transient = isinstance(error, ConnectionResetError | Disconnected)
+            text = _error_text(address, error)
+            raise _failure(address, call, text, transient=transient) from None
+        return _checked_body(response)
 
-    async def _send(self, address: Address, context: ssl.SSLContext, call: Call) -> bytes:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar()
-            )
-        url, headers = address.url, dict(call.headers)
-        if address.dial is not None:
-            url, headers["Host"] = _dialled(address.url, *address.dial)
-        async with self._session.request(
-            call.method,
-            url,
-            data=io.BytesIO(call.body) if call.body is not None else None,
-            headers=headers,
-            ssl=context,
-            server_hostname=address.name or None,
-            proxy=address.proxy or None,
-            allow_redirects=False,
-        ) as response:
-            data = bytearray()
-            async for chunk in response.content.iter_any():
-                data += chunk
-                if len(data) > call.max_bytes:
-                    raise WebhookFailed(f"the response is larger than {call.max_bytes} bytes")
-            if not 200 <= response.status < 300:
-                transient = response.status in _RETRIED or "Retry-After" in response.headers
-                text = _status_text(response.status, response.content_type, bytes(data))
-                raise WebhookFailed(text, status=response.status, transient=transient)
-        return bytes(data)
+    def _time_limit(self, seconds: float) -> TimeLimit:
+        limit = self._time_limits.get(seconds)
+        if limit is None:
+            if len(self._time_limits) >= _MAX_TIME_LIMITS:
+                self._time_limits.clear()
+            limit = self._time_limits[seconds] = TimeLimit(seconds)
+        return limit
+
+    async def _send(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
+        url = split_url(address.url)
+        host, port = address.dial or (url.host, url.port)
+        tls = context if url.scheme == "https" else None
+        origin = Origin(host, port, tls, address.name or url.host)
+        request = request_bytes(call.method, url.path, url.host_header, call.headers, call.body)
+        return await self._pool.exchange(origin, request, call.max_bytes)
+
+    async def _send_by_proxy(
+        self, address: Address, context: ssl.SSLContext, call: Call
+    ) -> RawResponse:
+        # Loads aiohttp.
+        from kapiserver.apiserver.webhooks.proxy_session import ProxiedRequest, ProxySession
+
+        if self._proxies is None:
+            self._proxies = ProxySession()
+        request = ProxiedRequest(
+            method=call.method,
+            url=address.url,
+            headers=call.headers,
+            body=call.body,
+            proxy=address.proxy,
+            context=context,
+            server_name=address.name or None,
+        )
+        return await self._proxies.send(request, call.max_bytes)
+
+
+def _failure(address: Address, call: Call, text: str, *, transient: bool = False) -> WebhookFailed:
+    name = f'{call.method.capitalize()} "{address.url}"'
+    return WebhookFailed(f"{name}: {text}", transient=transient)
+
+
+def _checked_body(response: RawResponse) -> bytes:
+    """Return the body of a successful response. Raises WebhookFailed."""
+    data, status = bytes(response.body), response.status
+    if 200 <= status < 300:
+        return data
+    transient = status in _RETRIED or "retry-after" in response.headers
+    content_type = response.headers.get("content-type", "")
+    text = _status_text(status, content_type, data)
+    raise WebhookFailed(text, status=status, transient=transient)
 
 
 async def encode_review(review: Any) -> bytes:
@@ -154,19 +199,38 @@ async def decode_review(data: bytes) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def tls_context(authorities: str) -> ssl.SSLContext:
-    """Return the TLS context of a client that trusts the CAs in a PEM text, or the system's for "".
-    Raises WebhookFailed."""
+    """Return a shared TLS context of clients that trust the CAs in a PEM text, or the system's for
+    "". Raises WebhookFailed."""
+    return new_tls_context(authorities)
+
+
+def new_tls_context(authorities: str) -> ssl.SSLContext:
+    """Return a new TLS context of the same kind. Raises WebhookFailed."""
     try:
-        return ssl.create_default_context(cadata=authorities or None)
+        return client_context(authorities)
+    except ValueError as error:
+        raise WebhookFailed(str(error)) from None
+
+
+def client_context(authorities: str) -> ssl.SSLContext:
+    """Return a new TLS context that verifies servers as Go does: each certificate in `authorities`
+    is trusted, whether it is a root, an intermediate CA or that of a server, as in the bundles of
+    envtest. Raises ValueError."""
+    try:
+        context = ssl.create_default_context(cadata=authorities or None)
     except (ValueError, ssl.SSLError) as error:
-        raise WebhookFailed(f"unable to load root certificates: {error}") from None
+        raise ValueError(f"unable to load root certificates: {error}") from None
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 sets it
+    return context
 
 
-def _dialled(url: str, host: str, port: int) -> tuple[str, str]:
-    """Return a URL with another host and port, and the Host header of the original."""
-    scheme, _, rest = url.partition("://")
-    host_header, slash, path = rest.partition("/")
-    return f"{scheme}://{_join_host_port(host, port)}{slash}{path}", host_header
+def clean_url(url: str) -> str:
+    """Return a URL with the path that client-go would request: Go's path.Join removes a slash at
+    the end, and empty parts."""
+    scheme, _, address = url.partition("://")
+    host, _, path = address.partition("/")
+    return f"{scheme}://{host}{posixpath.normpath('/' + path.lstrip('/'))}"
 
 
 def _join_host_port(host: str, port: int) -> str:
@@ -183,17 +247,17 @@ _VERIFY_ERRORS = {
 """Go's messages by OpenSSL's verification error code."""
 
 
-def _error_text(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        certificate_error = error.certificate_error
-        code = getattr(certificate_error, "verify_code", 0)
-        return f"tls: failed to verify certificate: {_VERIFY_ERRORS.get(code, certificate_error)}"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"dial tcp: lookup {error.host}: no such host"
-    if isinstance(error, aiohttp.ClientConnectorError) and error.errno == errno.ECONNREFUSED:
-        port = error.port or 443
-        return f"dial tcp {_join_host_port(error.host, port)}: connect: connection refused"
-    if isinstance(error, aiohttp.ServerDisconnectedError):
+def _error_text(address: Address, error: Exception) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        text = _VERIFY_ERRORS.get(error.verify_code, error)
+        return f"tls: failed to verify certificate: {text}"
+    if isinstance(error, UnknownHost):
+        return f"dial tcp: lookup {split_url(address.url).host}: no such host"
+    if isinstance(error, OSError) and error.errno == errno.ECONNREFUSED:
+        url = split_url(address.proxy or address.url)
+        host, port = address.dial or (url.host, url.port)
+        return f"dial tcp {_join_host_port(host, port)}: connect: connection refused"
+    if isinstance(error, Disconnected):
         return "EOF"
     return str(error) or type(error).__name__
 

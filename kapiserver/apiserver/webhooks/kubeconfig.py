@@ -3,7 +3,7 @@
 The cluster of the current context has the webhook's URL and CA, its user the credentials: a client
 certificate, a token or a password. For example:
 
-    webhook = read_kubeconfig(file, clock, what="authentication webhook")  # BadConfiguration
+    webhook = read_kubeconfig(file, clock, purpose="authentication webhook")  # BadConfiguration
     response = await webhook.review(review)  # WebhookFailed
     await webhook.close()
 
@@ -13,10 +13,8 @@ Mirrors pkg/util/webhook/webhook.go of k8s.io/apiserver and tools/clientcmd of c
 from __future__ import annotations
 
 import asyncio
-import base64
 import random
 import ssl
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
@@ -26,6 +24,12 @@ from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Kind, Tree, Type, field
 from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration
+from kapiserver.apiserver.webhooks.credentials import (
+    ClientCredentials,
+    FileStates,
+    file_states,
+    read_pem,
+)
 from kapiserver.apiserver.webhooks.http_client import (
     JSON_HEADERS,
     MAX_BYTES,
@@ -34,13 +38,15 @@ from kapiserver.apiserver.webhooks.http_client import (
     Call,
     HttpClient,
     WebhookFailed,
+    clean_url,
+    client_context,
     decode_review,
     encode_review,
 )
 from kapiserver.storage.clock import Clock
 
 ATTEMPTS = 5
-"""Most attempts of one call."""
+"""The maximum number of attempts of one call."""
 _DELAY_FACTOR, _DELAY_JITTER = 1.5, 0.2
 
 
@@ -124,15 +130,15 @@ class KubeconfigWebhook:
     ) -> None:
         """Load the certificates. Raises BadConfiguration."""
         self._cluster = cluster
-        self._user = user
         self._folder = folder
+        self._credentials = ClientCredentials(user, folder)
         self._clock = clock
         self._timeout = timeout
         self._client = HttpClient()
         self._states = self._file_states()
         self._context = self._load_context()
         self._address = Address(
-            url=f"{cluster['server']}?timeout={timeout:g}s",
+            url=f"{clean_url(cluster['server'])}?timeout={timeout:g}s",
             name=cluster.get("tls-server-name") or "",
             proxy=cluster.get("proxy-url") or "",
         )
@@ -157,7 +163,10 @@ class KubeconfigWebhook:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 call = Call(
-                    body=body, headers=self._headers(), timeout=self._timeout, max_bytes=MAX_BYTES
+                    body=body,
+                    headers={**JSON_HEADERS, **self._credentials.headers()},
+                    timeout=self._timeout,
+                    max_bytes=MAX_BYTES,
                 )
                 return await self._client.send(self._address, self._current_context(), call)
             except WebhookFailed as error:
@@ -172,27 +181,12 @@ class KubeconfigWebhook:
         await self._client.close()
 
     async def _wait(self, seconds: float) -> None:
-        done = asyncio.Event()
-        timer = self._clock.call_later(seconds, done.set)
+        elapsed = asyncio.Event()
+        timer = self._clock.call_later(seconds, elapsed.set)
         try:
-            await done.wait()
+            await elapsed.wait()
         finally:
             timer.cancel()
-
-    def _headers(self) -> Mapping[str, str]:
-        user, headers = self._user, dict(JSON_HEADERS)
-        token = user.get("token") or ""
-        if user.get("tokenFile"):
-            try:
-                token = (self._folder / user["tokenFile"]).read_text().strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise WebhookFailed(f"failed to read token file: {error}") from None
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        elif user.get("username"):
-            pair = f"{user['username']}:{user.get('password') or ''}"
-            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        return headers
 
     def _current_context(self) -> ssl.SSLContext:
         states = self._file_states()
@@ -204,66 +198,71 @@ class KubeconfigWebhook:
             self._states = states
         return self._context
 
-    def _file_states(self) -> list[tuple[int, int] | None]:
-        states: list[tuple[int, int] | None] = []
-        for tree, name in (
-            (self._cluster, "certificate-authority"),
-            (self._user, "client-certificate"),
-            (self._user, "client-key"),
-        ):
-            if tree.get(name):
-                try:
-                    stat = (self._folder / tree[name]).stat()
-                    states.append((stat.st_mtime_ns, stat.st_ino))
-                except OSError:
-                    states.append(None)
-        return states
+    def _file_states(self) -> list[FileStates]:
+        authority = file_states(self._cluster, ("certificate-authority",), self._folder)
+        return [authority, self._credentials.file_states()]
 
     def _load_context(self) -> ssl.SSLContext:
-        authorities = _pem(self._cluster, "certificate-authority", self._folder)
-        certificate = _pem(self._user, "client-certificate", self._folder)
-        key = _pem(self._user, "client-key", self._folder)
-        try:
-            context = ssl.create_default_context(cadata=authorities.decode() or None)
-            if certificate and key:
-                with tempfile.NamedTemporaryFile() as file:  # ssl loads a certificate by path only
-                    file.write(certificate + b"\n" + key)
-                    file.flush()
-                    context.load_cert_chain(file.name)
-        except (ValueError, ssl.SSLError) as error:
-            raise BadConfiguration(f"unable to load root certificates or key: {error}") from None
-        if self._cluster.get("insecure-skip-tls-verify"):
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+        return cluster_context(self._cluster, self._credentials, self._folder)
 
 
-def _pem(tree: Tree, name: str, folder: FilePath) -> bytes:
-    """Return the PEM text in the field `NAME-data`, or in the file that the field `NAME` has."""
-    if tree.get(f"{name}-data"):
-        return base64.b64decode(tree[f"{name}-data"])
-    if not tree.get(name):
-        return b""
+def cluster_context(
+    cluster: Tree, credentials: ClientCredentials, folder: FilePath
+) -> ssl.SSLContext:
+    """Return the TLS settings of a cluster, with the user's certificate. Raises
+    BadConfiguration."""
+    authorities = read_pem(cluster, "certificate-authority", folder)
     try:
-        return FilePath(folder, tree[name]).read_bytes()
-    except OSError as error:
-        raise BadConfiguration(f"unable to read {name} {tree[name]}: {error.strerror}") from None
+        context = client_context(authorities.decode())
+    except ValueError as error:
+        raise BadConfiguration(str(error)) from None
+    credentials.load_certificate(context)
+    if cluster.get("insecure-skip-tls-verify"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def read_kubeconfig(
-    file: FilePath, clock: Clock, *, what: str, timeout: float = TIMEOUT
+    file: FilePath, clock: Clock, *, purpose: str, timeout: float = TIMEOUT
 ) -> KubeconfigWebhook:
-    """Return the webhook of a kubeconfig file. Relative paths in it begin at its folder. `what`
-    names the file's purpose in errors, `timeout` is that of one attempt in seconds. Raises
+    """Return the webhook of a kubeconfig file. Relative paths in it begin at its folder.
+    `purpose` names the file in errors, `timeout` is that of one attempt in seconds. Raises
     BadConfiguration."""
+    cluster, user = read_cluster(file, purpose=purpose)
+    return KubeconfigWebhook(cluster, user, file.parent, clock, timeout=timeout)
+
+
+def read_cluster(file: FilePath, *, purpose: str) -> tuple[Tree, Tree]:
+    """Return the cluster and the user of the current context of a kubeconfig file. `purpose` names
+    the file's purpose in errors. Raises BadConfiguration."""
     tree = read_configuration(
-        file, {_KIND: KubeconfigFile}, what=what, validate=_errors, strict=False, default=_KIND
+        file,
+        {_KIND: KubeconfigFile},
+        purpose=purpose,
+        validate=_errors,
+        strict=False,
+        default=_KIND,
     )
     context = _context_of(tree)
     cluster = _named(tree, "clusters", "cluster", context.get("cluster"))
     user = _named(tree, "users", "user", context.get("user")) or {}
     assert cluster is not None  # _errors checks it
-    return KubeconfigWebhook(cluster, user, file.parent, clock, timeout=timeout)
+    return cluster, user
+
+
+def read_users(file: FilePath, *, purpose: str) -> tuple[Mapping[str, ClientCredentials], str]:
+    """Return the credentials of the users of a kubeconfig file, by name, and the name of the
+    current context's user, or "". Raises BadConfiguration."""
+    tree = read_configuration(
+        file, {_KIND: KubeconfigFile}, purpose=purpose, validate=_user_list_errors, strict=False,
+        default=_KIND,
+    )  # fmt: skip
+    users = {
+        each.get("name") or "": ClientCredentials(each.get("user") or {}, file.parent)
+        for each in tree.get("users") or ()
+    }
+    return users, _context_of(tree).get("user") or ""
 
 
 def _context_of(tree: Tree) -> Tree:
@@ -290,10 +289,18 @@ def _errors(tree: Tree) -> Iterator[FieldError]:
     else:
         yield from _cluster_errors(cluster, Path("clusters"))
     user = _named(tree, "users", "user", user_name)
-    if user is None:
-        if user_name:
-            yield invalid(Path("contexts"), user_name, "no user has this name")
-        return
+    if user is not None:
+        yield from _user_errors(user, user_name)
+    elif user_name:
+        yield invalid(Path("contexts"), user_name, "no user has this name")
+
+
+def _user_list_errors(tree: Tree) -> Iterator[FieldError]:
+    for each in tree.get("users") or ():
+        yield from _user_errors(each.get("user") or {}, each.get("name") or "")
+
+
+def _user_errors(user: Tree, user_name: str) -> Iterator[FieldError]:
     for name in ("exec", "auth-provider"):
         if user.get(name) is not None:
             yield invalid(Path("users") / name, user_name, "credential plugins are not supported")

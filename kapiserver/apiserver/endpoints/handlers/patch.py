@@ -28,17 +28,18 @@ from kapiserver.codecs.errors import UnsupportedMediaType
 async def patch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Patch the object and return it as stored."""
     name = request.header("Content-Type").partition(";")[0].strip()
-    accepted = accepted_patches(server, target)
-    if name not in accepted:
-        raise UnsupportedMediaType(accepted)
+    media_types = accepted_patches(server, target)
+    if name not in media_types:
+        raise UnsupportedMediaType(media_types)
     if name in APPLY_TYPES:
         return await _apply(server, request, target, name)
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
     cost, validation = cost_of(data), field_validation(options)
-    run = server.stores.offloader.run
-    content = await run(cost, read_patch, PATCH_TYPES[name], data, validation)
+    offloader = server.stores.offloader
+    content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
+    offloader.free_later(cost, content)
     result = await patch_object(server, target, request.caller(), options, content, cost=cost)
     return await entry_response(server, request, response_format, target, result.entry)
 
@@ -49,8 +50,11 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     cost, validation = cost_of(data), field_validation(options)
-    run = server.stores.offloader.run
-    config = await run(cost, read_configuration, media, data, validation, request.warnings)
+    offloader = server.stores.offloader
+    config = await offloader.run(
+        cost, read_configuration, media, data, validation, request.warnings
+    )
+    offloader.free_later(cost, config)
     result = await apply_configuration(server, target, request.caller(), options, config, cost=cost)
     status = 201 if result.outcome == "created" else 200
     return await entry_response(server, request, response_format, target, result.entry, status)

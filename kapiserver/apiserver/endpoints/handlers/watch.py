@@ -23,7 +23,7 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     """Return a stream of events."""
     response_format = negotiate_stream(server, request, target)
     options = read_options(server, request, "ListOptions")
-    framer = _framer(server, request, response_format, target)
+    framer = watch_framer(server, request, response_format, target)
     run = server.stores.offloader.run
     query = await run(selector_cost(options), watch_query, request.info, target, options)
     sink = request.open_sink()
@@ -35,6 +35,7 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
         media_type=response_format.media.stream_type,
         sink=sink,
         timeout=_stream_timeout(server, options),
+        on_timeout=lambda: target.store.write_last_bookmark(subscription),
     )
 
 
@@ -53,9 +54,11 @@ def _stream_timeout(server: Server, options: Tree) -> float:
     return timeout if timeout else server.config.min_request_timeout * (1 + random.random())
 
 
-def _framer(
+def watch_framer(
     server: Server, request: Request, response_format: ResponseFormat, target: Target
 ) -> Framer:
+    """Return the framer of the events of a watch."""
+
     def status_tree(error: Exception) -> Tree:
         tree = status_of(error, request.info)
         return tree or status(code=500, reason="InternalError", message="watch ended")

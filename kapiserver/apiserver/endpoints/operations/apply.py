@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api import last_applied, typed_values
 from kapiserver.api.accessors import annotations_of, uid_of
@@ -43,8 +44,7 @@ from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.query import WriteResult
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """A configuration as the client sent it, and the error message for its duplicate fields."""
 
     tree: Tree

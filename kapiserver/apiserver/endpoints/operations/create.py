@@ -30,14 +30,17 @@ async def create_object(
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 
-    obj = await server.stores.offloader.run(body.cost, new_object)
+    cost = body.cost
+    offloader = server.stores.offloader
+    obj = await offloader.run(cost, new_object)
+    offloader.free_later(cost, obj)
     dry_run = is_dry_run(options)
     result = await target.store.create(
         obj,
         namespace=target.key.namespace,
-        admit=admission(server, caller, target, dry_run=dry_run),
+        admit=admission(server, caller, target, options, dry_run=dry_run),
         dry_run=dry_run,
-        cost=body.cost,
+        cost=cost,
     )
     for text in result.warnings:
         caller.warnings.add(text)

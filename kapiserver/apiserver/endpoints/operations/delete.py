@@ -3,7 +3,7 @@ k8s.io/apiserver."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import uid_of
 from kapiserver.api.types import Tree
@@ -39,7 +39,7 @@ async def delete_object(
         raise Forbidden(refusal, resource=resource.name, group=resource.group, name=target.key.name)
     _warn_of_dependents(target, caller, options)
     result = await target.store.delete(
-        target.key, query, admit=admission(server, caller, target, dry_run=query.dry_run)
+        target.key, query, admit=admission(server, caller, target, options, dry_run=query.dry_run)
     )
     for text in result.warnings:
         caller.warnings.add(text)
@@ -69,7 +69,7 @@ async def delete_objects(
     _warn_of_dependents(target, caller, options)
     listing = await target.store.list(replace(list_query, limit=1))
     results = await target.store.delete_collection(
-        list_query, query, admit=admission(server, caller, target, dry_run=query.dry_run)
+        list_query, query, admit=admission(server, caller, target, options, dry_run=query.dry_run)
     )
     return ListResult(entries=[result.entry for result in results], revision=listing.revision)
 

@@ -30,7 +30,7 @@ async def guaranteed_update(
         change,
         subresource=target.subresource,
         preconditions=preconditions,
-        admit=admission(server, caller, target, dry_run=dry_run),
+        admit=admission(server, caller, target, options, dry_run=dry_run),
         dry_run=dry_run,
         may_create=may_create,
         cost=cost,

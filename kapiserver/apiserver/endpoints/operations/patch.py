@@ -6,9 +6,12 @@ kind, the status is 422. Mirrors patchResource of k8s.io/apiserver.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api import patch_json, patch_merge, patch_strategic
 from kapiserver.api.accessors import copy_tree
@@ -40,8 +43,7 @@ from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.query import WriteResult
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A decoded body, and strict errors for its duplicate members."""
 
     value: Value
@@ -58,8 +60,7 @@ def _document_in_cbor(data: bytes) -> Document:
     return Document(cbor.decode_value(data))  # decoding fails on duplicate members
 
 
-@dataclass(frozen=True, slots=True)
-class PatchType:
+class PatchType(Struct, frozen=True):
     """One kind of patch.
 
     decode      reads a body; raises CodecError
@@ -123,8 +124,7 @@ _FUNCTION = PatchType(
 _CBOR_GATE = "CBORServingAndStorage"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
+class Patch(Struct, frozen=True, kw_only=True):
     """A patch as read: its type, its content, its strict errors, and how unknown fields are
     handled."""
 
@@ -134,22 +134,26 @@ class Patch:
     validation: FieldValidation
 
 
-def accepted_patches(server: Server, target: Target) -> list[str]:
+def accepted_patches(server: Server, target: Target) -> tuple[str, ...]:
     """Return the media types of patches that the target accepts: strategic merge patches need a
     typed kind, CBOR needs its feature gate."""
-    typed, accepts_cbor = target.kind_info.is_typed, _CBOR_GATE in server.config.feature_gates
-    return [
+    return _accepted_patches(target.kind_info.is_typed, _CBOR_GATE in server.config.feature_gates)
+
+
+@functools.cache
+def _accepted_patches(typed: bool, accepts_cbor: bool) -> tuple[str, ...]:
+    return tuple(
         name
         for name in sorted((*PATCH_TYPES, *APPLY_TYPES), key=lambda name: "cbor" in name)
         if (accepts_cbor or "cbor" not in name) and (typed or "strategic" not in name)
-    ]
+    )
 
 
 def patch_type(server: Server, target: Target, media: str) -> PatchType:
     """Return the type of patch of a media type. Raises UnsupportedMediaType."""
-    accepted = accepted_patches(server, target)
-    if media not in accepted or media not in PATCH_TYPES:
-        raise UnsupportedMediaType(accepted)
+    media_types = accepted_patches(server, target)
+    if media not in media_types or media not in PATCH_TYPES:
+        raise UnsupportedMediaType(media_types)
     return PATCH_TYPES[media]
 
 
@@ -211,9 +215,9 @@ def _apply_patch(
         errors = [*patch.strict_errors, *(f"unknown field {quote(path)}" for path in unknown)]
         check_strict(errors, patch.validation, caller.warnings)
     except (CodecError, BadObject, StrictErrors) as error:
-        shown = patch.type.shows(patch.content, after)
+        patch_text = patch.type.shows(patch.content, after)
         raise InvalidObject(
-            group="", kind="", name="", errors=[invalid(Path("patch"), shown, str(error))]
+            group="", kind="", name="", errors=[invalid(Path("patch"), patch_text, str(error))]
         ) from None
     obj = to_hub(scheme, target, tree)
     check_namespace(target, obj)

@@ -31,12 +31,15 @@ async def update_object(
         check_name(target, obj)
         return obj
 
-    first = await server.stores.offloader.run(body.cost, new_object)
-    unused = iter((first,))
+    cost = body.cost
+    offloader = server.stores.offloader
+    first = await offloader.run(cost, new_object)
+    offloader.free_later(cost, first)
+    decoded_objects = iter((first,))
 
     def change(current: Tree | None) -> Tree:
         # The store may change the object it receives, so each attempt decodes the body again.
-        obj = next(unused, None) or new_object()
+        obj = next(decoded_objects, None) or new_object()
         if target.view is not None and current is not None:
             obj = target.view.write(current, obj)
         track_ownership(server, caller, target, options, live=current, new=obj)
@@ -50,5 +53,5 @@ async def update_object(
         change,
         preconditions=Preconditions(uid=uid_of(first) or None),
         may_create=target.strategy.allow_create_on_update,
-        cost=body.cost,
+        cost=cost,
     )

@@ -61,7 +61,7 @@ async def bind_pod(
     if target.key.name and name != target.key.name:
         raise BadRequest("name in URL does not match name in Binding object")
     dry_run = is_dry_run(options)
-    admit = admission(server, caller, target, dry_run=dry_run)
+    admit = admission(server, caller, target, options, dry_run=dry_run)
     validate = await admit(binding, None)
     errors = _validate(binding)
     if errors:

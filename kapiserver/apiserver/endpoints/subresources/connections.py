@@ -13,6 +13,7 @@ from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.errors import FieldError, InvalidObject, Path, forbidden, invalid
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
 from kapiserver.apiserver.request import Request
@@ -39,8 +40,21 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     raise await _no_kubelet(server, node)
 
 
+async def _admit_connection(server: Server, request: Request, target: Target) -> None:
+    """Run admission of CONNECT for the options in the query. Raises the error of a plugin that
+    rejects the request."""
+    options = ParameterCodec(server.scheme).decode(request.query, target.kind.kind, CORE)
+    if request.info.trailing:
+        options["path"] = request.info.trailing
+    admit = admission(server, request.caller(), target, {}, connect=True)
+    validate = await admit(options, None)
+    if validate is not None:
+        await validate()
+
+
 async def stream(server: Server, request: Request, target: Target) -> AnyResponse:
     """Handle attach, exec and portforward."""
+    await _admit_connection(server, request, target)
     pod = await _pod(target)
     if request.info.subresource != "portforward":
         _check_container(pod, request.parameter("container"))
@@ -52,6 +66,7 @@ async def stream(server: Server, request: Request, target: Target) -> AnyRespons
 
 async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """Connect to a port of a pod."""
+    await _admit_connection(server, request, target)
     name = _split_name(request.info.name)[0]
     pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
     address = value_at(pod, "status", "podIP") or ""
@@ -61,6 +76,7 @@ async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResp
 
 async def service_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """Connect to a pod of a service."""
+    await _admit_connection(server, request, target)
     name, port = _split_name(request.info.name)
     key = ObjectKey(target.key.namespace, name)
     service = (await target.store.get(key)).tree()
@@ -87,6 +103,7 @@ async def service_proxy(server: Server, request: Request, target: Target) -> Any
 
 async def node_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
     """Connect to the kubelet of a node."""
+    await _admit_connection(server, request, target)
     raise await _no_kubelet(server, _split_name(request.info.name)[0])
 
 

@@ -6,7 +6,8 @@ Mirrors EvictionREST of pkg/registry/core/pod/storage.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import (
     generation_of,
@@ -74,7 +75,7 @@ async def evict_pod(
     if name_of(eviction) != target.key.name:
         raise BadRequest("name in URL does not match name in Eviction object")
     query = delete_query(_delete_options(eviction, options))
-    admit = admission(server, caller, target, dry_run=query.dry_run)
+    admit = admission(server, caller, target, options, dry_run=query.dry_run)
     validate = await admit(eviction, None)
     if validate is not None:
         await validate()
@@ -92,8 +93,8 @@ def _delete_options(eviction: Tree, options: Tree) -> Tree:
     delete_options = dict(eviction.get("deleteOptions") or {})
     from_body, from_query = delete_options.get("dryRun") or [], options.get("dryRun") or []
     if from_body and from_query and from_body != from_query:
-        shown = " and ".join(f"[{' '.join(values)}]" for values in (from_query, from_body))
-        raise BadRequest(f"Non-matching dry-run options in request and content: {shown}")
+        both_values = " and ".join(f"[{' '.join(values)}]" for values in (from_query, from_body))
+        raise BadRequest(f"Non-matching dry-run options in request and content: {both_values}")
     if from_body or from_query:
         delete_options["dryRun"] = from_body or from_query
     check_options(delete_options, "DeleteOptions")
@@ -203,9 +204,12 @@ def _check_budget(budget: Tree, budget_status: Tree) -> None:
     if refusal:
         raise Forbidden(refusal, resource="poddisruptionbudget", group="policy", name=name)
     if allowed == 0:
-        needs = budget_status.get("desiredHealthy") or 0
-        has = budget_status.get("currentHealthy") or 0
-        message = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
+        desired_count = budget_status.get("desiredHealthy") or 0
+        healthy_count = budget_status.get("currentHealthy") or 0
+        message = (
+            f"The disruption budget {name} needs {desired_count} healthy pods and has "
+            f"{healthy_count} currently"
+        )
         raise _budget_violation(message, retry_after=0)
 
 
@@ -261,14 +265,14 @@ async def _delete(server: Server, target: Target, query: DeleteQuery) -> None:
             )
             return pod
 
-        written = await target.store.update(
+        updated = await target.store.update(
             target.key, add_condition, subresource="binding", preconditions=query.preconditions
         )
         if query.preconditions.resource_version is not None:
             query = replace(
                 query,
                 preconditions=replace(
-                    query.preconditions, resource_version=str(written.entry.revision)
+                    query.preconditions, resource_version=str(updated.entry.revision)
                 ),
             )
     await target.store.delete(target.key, query)

@@ -77,7 +77,7 @@ async def create_token(
     if errors := list(validate_token_expiration(spec["expirationSeconds"], _SECONDS)):
         raise _invalid(errors)
     _shorten(server.config, spec, caller.warnings)
-    admit = admission(server, caller, target, dry_run=is_dry_run(options))
+    admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
     validate = await admit(token_request, None)
     if validate is not None:
         await validate()

@@ -1,0 +1,154 @@
+"""Streams over WebSocket: each event is one message. Clients in browsers and in Java watch so.
+
+Knows no Kubernetes. Mirrors ServeWS of endpoints/handlers/watch.go of k8s.io/apiserver. Source: RFC
+6455.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+
+from kapiserver.apiserver.response import Headers
+from kapiserver.apiserver.serving.stream_sink import StreamSink
+
+MAX_PONG_BACKLOG = 64 << 10
+"""Bytes buffered for the client above which its pings get no answer."""
+
+_GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+_TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x1, 0x2, 0x8, 0x9, 0xA
+_FINAL = 0x80
+_MASKED = 0x80
+_MAX_CONTROL = 125
+"""Most bytes of the payload of a control frame."""
+_NORMAL_CLOSURE = (1000).to_bytes(2)
+
+
+def is_handshake(method: str, headers: Mapping[str, str]) -> bool:
+    """Report whether the headers of a request ask for the WebSocket protocol."""
+    upgrade = headers.get("Upgrade", "").lower()
+    options = headers.get("Connection", "").lower()
+    if method != "GET" or upgrade != "websocket" or "upgrade" not in options:
+        return False
+    if headers.get("Sec-WebSocket-Version") != "13":
+        return False
+    try:
+        return len(base64.b64decode(headers.get("Sec-WebSocket-Key", ""), validate=True)) == 16
+    except ValueError:
+        return False
+
+
+def accept_key(key: str) -> str:
+    """Return the header Sec-WebSocket-Accept for the client's Sec-WebSocket-Key."""
+    digest = hashlib.sha1((key + _GUID).encode(), usedforsecurity=False).digest()
+    return base64.b64encode(digest).decode()
+
+
+def frame(opcode: int, payload: bytes) -> bytes:
+    """Return a frame of the server that holds a whole message."""
+    size = len(payload)
+    first = _FINAL | opcode
+    if size <= _MAX_CONTROL:
+        return bytes((first, size)) + payload
+    if size < 1 << 16:
+        return bytes((first, 126)) + size.to_bytes(2) + payload
+    return bytes((first, 127)) + size.to_bytes(8) + payload
+
+
+class WebSocketSink(StreamSink):
+    """Writes each event of a JSON stream, a line, as a text message. Other encodings have binary
+    messages of one or more whole events.
+
+    The client's pings are answered, its close frame ends the stream, its messages are ignored.
+    """
+
+    __slots__ = ("_key", "_ping", "_protocol", "_received", "_skip")
+
+    def __init__(
+        self,
+        transport: asyncio.WriteTransport,
+        drain: Callable[[], Awaitable[None]],
+        *,
+        key: str,
+        protocol: str = "",
+    ) -> None:
+        """Write to `transport`; `key` is the client's Sec-WebSocket-Key, `protocol` the subprotocol
+        that it offers."""
+        super().__init__(transport, drain, chunked=False)
+        self._key = key
+        self._protocol = protocol
+        self._received = b""
+        self._ping: bytes | None = None
+        self._skip = 0
+        """Bytes of the client's message that are still to come."""
+
+    def switching_head(self, headers: Headers) -> bytes:
+        """Return the head of the response that ends the handshake."""
+        if self._protocol:  # browsers close a connection whose response does not name it
+            headers = [*headers, ("Sec-WebSocket-Protocol", self._protocol)]
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+        return (
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Accept: {accept_key(self._key)}\r\n{lines}\r\n"
+        ).encode()
+
+    def write(self, frames: bytes) -> None:
+        """Write one or more whole events."""
+        if frames[:1] == b"{" and frames[-1:] == b"\n":
+            messages = [frame(_TEXT, line) for line in frames.splitlines(keepends=True)]
+            super().write(b"".join(messages))
+        elif frames:
+            super().write(frame(_BINARY, frames))
+
+    def close(self) -> None:
+        """End the stream with a close frame."""
+        if not self.closed.done() and not self._transport.is_closing():
+            super().write(frame(_CLOSE, _NORMAL_CLOSURE))
+        super().close()
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes of the client. A close frame ends the stream, and a frame that breaks the
+        protocol. Of several pings that come at once, the last one is answered."""
+        data = self._received + data
+        position = 0
+        self._ping = None
+        while position < len(data) and not self.closed.done():
+            consumed = min(self._skip, len(data) - position)
+            self._skip -= consumed
+            if not consumed:
+                consumed = self._take_frame(data, position)
+            if not consumed:
+                break
+            position += consumed
+        self._received = data[position:]
+        if self._ping is not None and self.backlog() < MAX_PONG_BACKLOG:
+            super().write(frame(_PONG, self._ping))
+
+    def _take_frame(self, data: bytes, start: int) -> int:
+        """Take a control frame, or the head of another one; return its bytes, 0 if it is not
+        complete."""
+        head = data[start : start + 10]
+        if len(head) < 2:
+            return 0
+        opcode, size = head[0] & 0x0F, head[1] & 0x7F
+        is_control = opcode >= _CLOSE
+        if not head[1] & _MASKED or opcode == _CLOSE or (is_control and size > _MAX_CONTROL):
+            self.close()
+            return 0
+        if is_control:
+            payload = data[start + 6 : start + 6 + size]
+            if len(data) < start + 6 + size:
+                return 0
+            if opcode == _PING:
+                mask = data[start + 2 : start + 6]
+                self._ping = bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+            return 6 + size
+        length_bytes = {126: 2, 127: 8}.get(size, 0)
+        if len(head) < 2 + length_bytes:
+            return 0
+        if length_bytes:
+            size = int.from_bytes(head[2 : 2 + length_bytes], "big")
+        self._skip = 4 + size  # the mask and the payload
+        return 2 + length_bytes

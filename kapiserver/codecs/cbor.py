@@ -19,9 +19,10 @@ import functools
 import io
 import math
 import struct
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from kapiserver.api.go_format import replace_surrogates
 from kapiserver.api.group import GroupVersionKind

@@ -25,7 +25,7 @@ from kapiserver.codecs.codegen import cached_per_type
 _BYTES: Final = "bytes"
 _UNTYPED: Final = "free"
 _OBJECT: Final = "object"
-_EACH: Final = "[]"
+_ITEMS: Final = "[]"
 FieldPaths: TypeAlias = "Mapping[str, FieldPaths] | str"
 """The paths to the fields within a value: nested mappings by field name, `[]` for each item of a
 list or value of a map. A string marks the field itself: its type, or an object of any kind."""
@@ -65,8 +65,8 @@ def map_untyped_values(type_: type[Type], tree: Tree, change: Callable[[Any], An
 def _map_values(value: Any, paths: FieldPaths, change: Callable[[Any, str], Any]) -> Any:
     if isinstance(paths, str):
         return change(value, paths)
-    if _EACH in paths:
-        item_paths = paths[_EACH]
+    if _ITEMS in paths:
+        item_paths = paths[_ITEMS]
         if isinstance(value, list):
             return [_map_values(item, item_paths, change) for item in value]
         if isinstance(value, dict):
@@ -118,16 +118,25 @@ def _find_paths(
     if type_ in ancestors or not type_.declares_fields or issubclass(type_, ScalarType):
         return _NO_PATHS
     if type_ is Table and marker_of is _byte_marker:
-        return {"rows": {_EACH: {"object": _OBJECT}}}
-
-    def paths_in(shape: Shape) -> FieldPaths:
-        if isinstance(shape, ListOf | MapOf):
-            item_paths = paths_in(shape.item if isinstance(shape, ListOf) else shape.value)
-            return {_EACH: item_paths} if item_paths else _NO_PATHS
-        marker = marker_of(shape)
-        if not marker and isinstance(shape, Message):
-            return _find_paths(shape.type, marker_of, ancestors | {type_})
-        return marker
-
-    paths_by_name = {flat.field.name: paths_in(flat.field.shape) for flat in type_.flat_fields()}
+        return {"rows": {_ITEMS: {"object": _OBJECT}}}
+    ancestors |= {type_}
+    paths_by_name = {
+        flat.field.name: _paths_in(flat.field.shape, marker_of, ancestors)
+        for flat in type_.flat_fields()
+    }
     return {name: paths for name, paths in paths_by_name.items() if paths}
+
+
+def _paths_in(
+    shape: Shape,
+    marker_of: Callable[[Scalar | Message], str],
+    ancestors: frozenset[type[Type]],
+) -> FieldPaths:
+    if isinstance(shape, ListOf | MapOf):
+        item = shape.item if isinstance(shape, ListOf) else shape.value
+        item_paths = _paths_in(item, marker_of, ancestors)
+        return {_ITEMS: item_paths} if item_paths else _NO_PATHS
+    marker = marker_of(shape)
+    if not marker and isinstance(shape, Message):
+        return _find_paths(shape.type, marker_of, ancestors)
+    return marker

@@ -1,4 +1,4 @@
-"""CodecFactory: creates the serializers and codecs of a scheme.
+"""CodecFactory: creates the serializers of a scheme.
 
 Creates each serializer at first use, once per factory. Knows no request and no store. Mirrors
 k8s.io/apimachinery/pkg/runtime/serializer.CodecFactory.
@@ -7,12 +7,10 @@ k8s.io/apimachinery/pkg/runtime/serializer.CodecFactory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from kapiserver.api.group import GroupVersion, GroupVersionKind
+from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.codecs.codec import Codec, PlainCodec, VersioningCodec
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.json import PrettyJSONSerializer
 from kapiserver.codecs.limits import MAX_VALUES
@@ -20,20 +18,8 @@ from kapiserver.codecs.media_types import CBOR, JSON, MEDIA_TYPES, PROTOBUF, YAM
 from kapiserver.codecs.serializer import Decoded, Serializer
 
 
-class NegotiatedSerializer(Protocol):
-    """The media types that negotiation chooses from, and their codecs."""
-
-    media_types: tuple[MediaType, ...]
-
-    def encoder_for_version(self, media: MediaType, version: GroupVersion) -> Codec:
-        """Return a codec that encodes in a version."""
-
-    def decoder_to_version(self, media: MediaType, version: GroupVersion | None) -> Codec:
-        """Return a codec that decodes into a version; None: the hub version of each kind."""
-
-
 class CodecFactory:
-    """All serializers and codecs of one scheme."""
+    """All serializers of one scheme."""
 
     def __init__(self, scheme: Scheme, media_types: Sequence[MediaType] = MEDIA_TYPES) -> None:
         self.scheme = scheme
@@ -74,50 +60,6 @@ class CodecFactory:
             if self.serializer_for(media).recognizes(data):
                 return media
         return YAML
-
-    def universal_decoder(self, version: GroupVersion | None = None) -> Codec:
-        """Return a codec that decodes any encoding into a version; None: the hub version."""
-        return VersioningCodec(self.scheme, self.universal_deserializer, decode_version=version)
-
-    def codec_for_versions(
-        self,
-        media: MediaType,
-        *,
-        encode: GroupVersion | None = None,
-        decode: GroupVersion | None = None,
-    ) -> Codec:
-        """Return a codec that encodes in one version (None: the object's own) and decodes into
-        another (None: the hub version)."""
-        return VersioningCodec(
-            self.scheme,
-            self.serializer_for(media),
-            encode_version=encode,
-            decode_version=decode,
-        )
-
-    def encoder_for_version(self, media: MediaType, version: GroupVersion) -> Codec:
-        """Return a codec that encodes in a version."""
-        return self.codec_for_versions(media, encode=version)
-
-    def decoder_to_version(self, media: MediaType, version: GroupVersion | None) -> Codec:
-        """Return a codec that decodes into a version; None: the hub version of each kind."""
-        return self.codec_for_versions(media, decode=version)
-
-    def without_conversion(self) -> NegotiatedSerializer:
-        """Return codecs for clients, which neither default nor convert."""
-        return _WithoutConversion(self)
-
-
-class _WithoutConversion:
-    def __init__(self, codecs: CodecFactory) -> None:
-        self._codecs = codecs
-        self.media_types = codecs.media_types
-
-    def encoder_for_version(self, media: MediaType, version: GroupVersion) -> Codec:  # noqa: ARG002
-        return PlainCodec(self._codecs.serializer_for(media))
-
-    def decoder_to_version(self, media: MediaType, version: GroupVersion | None) -> Codec:  # noqa: ARG002
-        return PlainCodec(self._codecs.serializer_for(media))
 
 
 class RecognizingSerializer:

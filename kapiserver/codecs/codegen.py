@@ -11,23 +11,20 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kapiserver.api.lazy_loading import before_loading
-from kapiserver.api.types import Type
+from kapiserver.api.types import Type, cached_in_type
 
 _Result = TypeVar("_Result")
 
 
 def cached_per_type(create: Callable[[type[Type]], _Result]) -> Callable[[type[Type]], _Result]:
-    """Cache the result of a function for each type, without a limit. The first call for a type
-    raises NotLoaded in work that must not compile (`api/lazy_loading.py`)."""
-    results: dict[type[Type], _Result] = {}
+    """Cache the result of a function for each type, in the type. The first call for a type raises
+    NotLoaded in work that must not compile (`api/lazy_loading.py`)."""
 
-    def cached(type_: type[Type]) -> _Result:
-        if type_ not in results:
-            before_loading()
-            results[type_] = create(type_)
-        return results[type_]
+    def load(type_: type[Type]) -> _Result:
+        before_loading()
+        return create(type_)
 
-    return cached
+    return cached_in_type(load)
 
 
 class FunctionSource:

@@ -7,6 +7,8 @@ say little: a map of 100,000 keys has as many bytes as one long text. Knows no k
 
 from __future__ import annotations
 
+from kapiserver.api.types import Value
+
 LARGE = 1_000
 """Work of this cost does not run on the event loop: it may take 40 ms."""
 SMALL_BYTES = 4 << 10
@@ -36,3 +38,21 @@ def cost_of(data: bytes) -> int:
             return 0
         return len(data) // BYTES_PER_VALUE + data.count(b"\0")
     return LARGE + len(data) // BYTES_PER_VALUE if data else 0
+
+
+def has_many_values(value: Value) -> bool:
+    """Report whether a tree has LARGE or more values; looks at no more."""
+    count, unseen = 0, [value]
+    for item in unseen:  # grows meanwhile
+        kind = type(item)
+        if kind is dict:
+            count += len(item)
+            unseen.extend(item.values())
+        elif kind is list:
+            count += len(item)
+            unseen.extend(item)
+        elif kind is str:
+            count += len(item) // TEXT_BYTES_PER_VALUE
+        if count >= LARGE:
+            return True
+    return False

@@ -7,8 +7,9 @@ no object and no connection. Mirrors k8s.io/apimachinery/pkg/util/framer and RFC
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from kapiserver.codecs.cbor_scanner import ItemScanner
 from kapiserver.codecs.errors import Malformed, TooLarge
@@ -29,8 +30,7 @@ class FrameReader(Protocol):
         """Signal the end of the stream. Raises Malformed if it ended inside a body."""
 
 
-@dataclass(frozen=True, slots=True)
-class Framing:
+class Framing(Struct, frozen=True):
     """One way to delimit bodies in a stream.
 
     frame           returns one body with its delimiter

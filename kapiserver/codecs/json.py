@@ -28,16 +28,9 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 _PARSE_ERROR_PREFIX = "couldn't get version/kind; json parse error: "
-# A float after a key or in a list. Text may match too, and then the slow path does no harm.
-# There are three patterns, because a search that begins with a fixed byte is much faster.
-_FLOAT_PATTERNS = tuple(re.compile(mark + rb"\s*-?[0-9]+[.e]") for mark in (rb'":', rb",", rb"\["))
-_HTML_ESCAPES = (
-    (b"<", b"\\u003c"),
-    (b">", b"\\u003e"),
-    (b"&", b"\\u0026"),
-    (b"\xe2\x80\xa8", b"\\u2028"),
-    (b"\xe2\x80\xa9", b"\\u2029"),
-)
+_FLOAT = re.compile(rb"[0-9][.e]")
+_ASCII_ESCAPES = ((b"<", b"\\u003c"), (b">", b"\\u003e"), (b"&", b"\\u0026"))
+_ESCAPES = (*_ASCII_ESCAPES, (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
 
 
 SORT_KEYS = orjson.OPT_SORT_KEYS
@@ -149,8 +142,8 @@ def _decode_slowly(data: bytes) -> Value:
         return _without_surrogates(value)
     except json.JSONDecodeError as error:
         # Only beyond the values that `check_syntax` scans.
-        shown = ascii(text[error.pos : error.pos + 1])
-        raise Malformed(f"invalid character {shown} looking for beginning of value") from None
+        character = ascii(text[error.pos : error.pos + 1])
+        raise Malformed(f"invalid character {character} looking for beginning of value") from None
     except RecursionError:
         raise Malformed("exceeded max depth") from None
 
@@ -162,9 +155,15 @@ def _reject_constant(name: str) -> Value:
 def encode_value(value: Value, *, option: int = 0) -> bytes:
     """Encode any JSON value as Go does, with an orjson option. Raises NotEncodable, Malformed."""
     text = _dumps(value, option)
-    if any(pattern.search(text) for pattern in _FLOAT_PATTERNS):
+    if _FLOAT.search(_without_strings(text)):
         text = _dumps(_with_go_floats(value), option)
     return escape_html(text)
+
+
+def encode_value_without_floats(value: Value) -> bytes:
+    """Encode a JSON value that is known to have no floats, in half the time of `encode_value`.
+    Raises NotEncodable, Malformed."""
+    return escape_html(_dumps(value, 0))
 
 
 def trimmed_copy(text: bytes) -> bytes:
@@ -177,7 +176,7 @@ def trimmed_copy(text: bytes) -> bytes:
 
 def escape_html(text: bytes) -> bytes:
     """Escape `<>&` and the line separators in JSON text as Go does. They occur in strings only."""
-    for plain, escape in _HTML_ESCAPES:
+    for plain, escape in _ASCII_ESCAPES if text.isascii() else _ESCAPES:
         if plain in text:
             text = text.replace(plain, escape)
     return text

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS
@@ -33,8 +34,7 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class _Level:
+class _Level(Struct):
     """One open object (`keys` is a set) or array (`keys` is None)."""
 
     keys: set[bytes] | None
@@ -44,8 +44,7 @@ class _Level:
     """The element being read."""
 
 
-@dataclass(slots=True)
-class KeyScan:
+class KeyScan(Struct):
     """The paths of keys in the order of the text, each once."""
 
     duplicates: list[str] = field(default_factory=list)

@@ -20,8 +20,9 @@ Knows no request. Mirrors the SerializerInfo table of k8s.io/apimachinery's code
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.framing import CBOR_SEQUENCE, JSON_LINES, LENGTH_PREFIXED, Framing
@@ -36,8 +37,7 @@ class MakeSerializer(Protocol):
         """Return a serializer for one scheme that decodes at most that many values per body."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MediaType:
+class MediaType(Struct, frozen=True, kw_only=True, eq=False):
     """One encoding of objects, equal to itself only: each request looks up a tuple of them.
 
     name            the MIME type

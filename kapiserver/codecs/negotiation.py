@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.codecs.errors import NotAcceptable, UnsupportedMediaType
@@ -26,8 +27,7 @@ _MAX_MEDIA_RANGES = 100
 _MAX_PARAMETERS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaTypeOptions:
+class MediaTypeOptions(Struct, frozen=True, kw_only=True):
     """The negotiated encoding of a response.
 
     media       the media type
@@ -44,8 +44,7 @@ class MediaTypeOptions:
     parameters: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MediaRange:
+class MediaRange(Struct, frozen=True, kw_only=True):
     """One element of an Accept header, or a Content-Type."""
 
     type: str
@@ -165,12 +164,12 @@ def _first_match(
     accept: str, offered: Sequence[MediaType], allows: AllowsConversion
 ) -> MediaTypeOptions | None:
     media_ranges = parse_accept(accept)
-    refused = {media_range.name for media_range in media_ranges if media_range.quality <= 0}
+    refused_types = {media_range.name for media_range in media_ranges if media_range.quality <= 0}
     for media_range in media_ranges:
         if media_range.quality <= 0:
             break
         for media in offered:
-            if media.name in refused or not _matches(media_range, media):
+            if media.name in refused_types or not _matches(media_range, media):
                 continue
             options = _media_type_options(media_range, media)
             if options is not None and allows(media, options.convert):
@@ -208,8 +207,7 @@ def _media_type_options(media_range: MediaRange, media: MediaType) -> MediaTypeO
     )
 
 
-@dataclass(slots=True)
-class _Cursor:
+class _Cursor(Struct):
     text: str
     position: int = field(default=0)
 

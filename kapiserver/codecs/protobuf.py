@@ -9,9 +9,10 @@ k8s.io/apimachinery/pkg/runtime/serializer/protobuf and runtime.Unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
 
 import orjson
+from msgspec import Struct
 
 from kapiserver.api.accessors import kind_of
 from kapiserver.api.errors import NotRegistered
@@ -49,13 +50,13 @@ ENVELOPE_TAIL = encode_delimited(3, b"") + encode_delimited(4, b"")
 
 _TYPE_META, _RAW, _CONTENT_ENCODING, _CONTENT_TYPE = 1, 2, 3, 4
 _METADATA, _ITEMS = 1, 2
-_RESOURCE_VERSION = 6
+_METADATA_TAG = encode_tag(_METADATA, BYTES)
+_RESOURCE_VERSION_TAG = encode_tag(6, BYTES)
 _EVENT_TYPE, _EVENT_OBJECT = 1, 2
 _MAX_ENVELOPE_FIELDS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """The fields of a runtime.Unknown message; missing parts of the kind are empty."""
 
     kind: GroupVersionKind
@@ -66,15 +67,15 @@ class Envelope:
 
 def envelope_head(kind: GroupVersionKind, length: int) -> bytes:
     """Return the envelope before a message of that length; ENVELOPE_TAIL comes after it."""
+    return _head_before_length(kind) + encode_varint(length)
+
+
+@functools.lru_cache(maxsize=4096)
+def _head_before_length(kind: GroupVersionKind) -> bytes:
     type_meta = encode_delimited(1, str(kind.group_version).encode()) + encode_delimited(
         2, kind.kind.encode()
     )
-    return b"%b%b%b%b" % (
-        MAGIC,
-        encode_delimited(_TYPE_META, type_meta),
-        encode_tag(_RAW, BYTES),
-        encode_varint(length),
-    )
+    return MAGIC + encode_delimited(_TYPE_META, type_meta) + encode_tag(_RAW, BYTES)
 
 
 def write_envelope(
@@ -217,8 +218,15 @@ def _decode_message(type_: type[Type], envelope: Envelope, max_values: int) -> T
 
 def with_resource_version(raw: bytes, revision: int) -> bytes:
     """Return the message of an object or a list item with another `metadata.resourceVersion`."""
-    metadata = encode_delimited(_RESOURCE_VERSION, b"%d" % revision)
-    return raw + encode_delimited(_METADATA, metadata)
+    version = b"%d" % revision  # at most 19 digits, so each length is one byte
+    return b"%b%b%c%b%c%b" % (
+        raw,
+        _METADATA_TAG,
+        len(version) + 2,
+        _RESOURCE_VERSION_TAG,
+        len(version),
+        version,
+    )
 
 
 def list_item_head(length: int) -> bytes:
@@ -238,8 +246,7 @@ def write_watch_event(type_: str, envelope: bytes) -> bytes:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(Struct, frozen=True):
     """One event of a watch stream; `object` is an envelope."""
 
     type: str

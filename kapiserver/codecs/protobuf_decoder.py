@@ -19,7 +19,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from kapiserver.api.scalar_types import RawExtension, StringList
+from kapiserver.api.scalar_types import FieldsV1, RawExtension, StringList, json_value
 from kapiserver.api.types import (
     EncodedType,
     Field,
@@ -41,15 +41,18 @@ from kapiserver.codecs.protobuf_wire import BYTES, VARINT, read_varint, skip_fie
 from kapiserver.codecs.struct_decoder import zero_value
 
 _CACHE_SIZE = 4096
-_CBOR_PREFIX_BASE64 = "2dn3"
-"""The self-described CBOR tag in base64, the form of bytes in a tree. KEP-4222 allows CBOR in a
-RawExtension within Protobuf."""
+_CBOR_PREFIX = b"\xd9\xd9\xf7"
+"""The self-described CBOR tag. KEP-4222 allows CBOR in a RawExtension within Protobuf."""
+_FIRST_FIELD = b"\x0a"
+"""The tag of field 1, of bytes."""
 _MAX_CACHED_LENGTH = 64
 
 _READ_TAG = """
 t = b[i]
 i += 1
-if t > 127: t, i = read_varint(b, i - 1)
+if t > 127:
+    if b[i] < 128: t, i = t - 128 + (b[i] << 7), i + 1
+    else: t, i = read_varint(b, i - 1)
 """
 _READ_NEXT_TAG = f"if i == n: break{_READ_TAG}"
 
@@ -57,7 +60,9 @@ _READ_NEXT_TAG = f"if i == n: break{_READ_TAG}"
 _READ_DELIMITED = """
 j = b[i]
 i += 1
-if j > 127: j, i = read_varint(b, i - 1)
+if j > 127:
+    if b[i] < 128: j, i = j - 128 + (b[i] << 7), i + 1
+    else: j, i = read_varint(b, i - 1)
 j += i
 v = b[i:j]
 i = j
@@ -66,7 +71,9 @@ i = j
 _SKIP_DELIMITED = """
 j = b[i]
 i += 1
-if j > 127: j, i = read_varint(b, i - 1)
+if j > 127:
+    if b[i] < 128: j, i = j - 128 + (b[i] << 7), i + 1
+    else: j, i = read_varint(b, i - 1)
 i += j
 """
 _READ_VARINT = """
@@ -93,16 +100,16 @@ _ZERO_LITERALS = {
 class ValueBudget:
     """Limits the number of decoded list items, map entries and unknown fields."""
 
-    __slots__ = ("_left", "_most")
+    __slots__ = ("_max_count", "_remaining")
 
-    def __init__(self, most: int) -> None:
-        self._left = self._most = most
+    def __init__(self, max_count: int) -> None:
+        self._remaining = self._max_count = max_count
 
     def take(self, count: int) -> None:
         """Count that many values. Raises TooLarge if they exceed the limit."""
-        self._left -= count
-        if self._left < 0:
-            raise TooLarge(f"proto: {TOO_MANY_VALUES.format(self._most)}")
+        self._remaining -= count
+        if self._remaining < 0:
+            raise TooLarge(f"proto: {TOO_MANY_VALUES.format(self._max_count)}")
 
 
 @cached_per_type
@@ -174,19 +181,20 @@ def add_field_scan(source: FunctionSource, fields: list[Field], locals_: dict[st
             body.append(_packed_field_lines(packed_tag, local, field_tag & 7))
     tags_name, numbers_name = source.bind(frozenset(known_tags)), source.bind(names_by_number)
     body.append(
-        f"if t not in {tags_name}:\n    budget.take(1)\n"
+        f"if t not in {tags_name}:\n    unknown += 1\n"
         f"    if t & 7 == {BYTES} and 7 < t < 4096 and t >> 3 not in {numbers_name}:\n"
         f"{_indent(_SKIP_DELIMITED, 2)}\n"
         f"    else: i = skip(b, i, t, {numbers_name})\n{_indent(_READ_NEXT_TAG)}\n"
     )
     source.add(f"""
 n = len(b)
-i = 0
+i = unknown = 0
 {" = ".join(locals_.values())} = None
 if n:
 {_indent(_READ_TAG)}
     while True:
 {_indent("".join(body), 2)}
+if unknown: budget.take(unknown)
 """)
     for field in fields:
         if _is_mergeable(field.shape):
@@ -324,16 +332,12 @@ def is_string_list(shape: Message) -> bool:
 def leaf_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Value]:
     """Return the function that decodes the message of a scalar type into its value."""
     assert issubclass(type_, ScalarType)
+    if issubclass(type_, FieldsV1 | RawExtension):
+        return _raw_json_decoder(type_)
     leaf, decode_message = type_, compiled_decoder(type_)
 
     def decode(data: bytes, budget: ValueBudget) -> Value:
-        message = decode_message(data, budget)
-        raw = message.get("raw")
-        if raw and raw.startswith(_CBOR_PREFIX_BASE64) and issubclass(leaf, RawExtension):
-            from kapiserver.codecs.cbor import decode_value  # imported late: rarely used
-
-            return decode_value(binascii.a2b_base64(raw))
-        return leaf.from_message(message)
+        return leaf.from_message(decode_message(data, budget))
 
     # Only immutable values are cached: callers may change values made of bytes or lists.
     shapes = {field.shape for field in type_.fields()}
@@ -348,6 +352,31 @@ def leaf_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Value]:
         return decode_cached(data) if len(data) <= _MAX_CACHED_LENGTH else decode(data, budget)
 
     return decode_leaf
+
+
+def _raw_json_decoder(type_: type[ScalarType]) -> Callable[[bytes, ValueBudget], Value]:
+    decode_message, (field,) = compiled_decoder(type_), type_.fields()
+    allows_cbor = issubclass(type_, RawExtension)
+
+    def decode(data: bytes, budget: ValueBudget) -> Value:
+        raw = _whole_field(data)
+        if raw is None:  # no field, several, or unknown ones
+            raw = binascii.a2b_base64(decode_message(data, budget).get(field.name) or "")
+        if allows_cbor and raw.startswith(_CBOR_PREFIX):
+            from kapiserver.codecs.cbor import decode_value  # imported late: rarely used
+
+            return decode_value(raw)
+        return json_value(raw)
+
+    return decode
+
+
+def _whole_field(data: bytes) -> bytes | None:
+    """Return the bytes of field 1 if the message is only that field."""
+    if data[:1] != _FIRST_FIELD:
+        return None
+    size, start = read_varint(data, 1)
+    return data[start:] if start + size == len(data) else None
 
 
 # --- functions that the generated code calls
@@ -380,17 +409,25 @@ def _read_packed(data: bytes, wire_type: int) -> list[Any]:
 
 def _merge_messages(first: bytes | bytearray, second: bytes) -> bytearray:
     # Appends in place, so merging a message of very many parts takes linear time.
-    whole = first if isinstance(first, bytearray) else bytearray(first)
-    whole += second
-    return whole
+    merged = first if isinstance(first, bytearray) else bytearray(first)
+    merged += second
+    return merged
 
 
 def _read_entries(data: list[bytes], value_tag: int) -> list[tuple[str, Any]]:
-    return sorted(dict([_read_entry(entry, value_tag) for entry in data]).items(), key=_KEY_OF)
+    return sorted(dict([read_entry(entry, value_tag) for entry in data]).items(), key=_KEY_OF)
 
 
-def _read_entry(data: bytes, value_tag: int) -> tuple[str, Any]:
-    # A map entry is a message with the fields key = 1 and value = 2.
+def read_entry(data: bytes, value_tag: int) -> tuple[str, Any]:
+    """Return the key of a map entry, and its value as bytes or a number. Raises Malformed,
+    IndexError, ValueError, struct.error."""
+    # A map entry is a message with the fields key = 1 and value = 2, usually in this order.
+    if value_tag == _BYTES_VALUE_TAG and data.startswith(_KEY_START):
+        value_at = data[1] + 2
+        if data[1] < 128 and value_at + 1 < len(data) and data[value_at] == value_tag:
+            size, start = read_varint(data, value_at + 1)
+            if start + size == len(data):
+                return data[2:value_at].decode(), data[start:]
     key, value = "", b"" if value_tag & 7 == BYTES else 0
     offset, end = 0, len(data)
     while offset < end:
@@ -415,6 +452,8 @@ def _read_entry(data: bytes, value_tag: int) -> tuple[str, Any]:
 
 
 _KEY_TAG = 1 << 3 | BYTES
+_KEY_START = bytes([_KEY_TAG])
+_BYTES_VALUE_TAG = 2 << 3 | BYTES
 _ENTRY_FIELDS = {1: "key", 2: "value"}
 _KEY_OF = operator.itemgetter(0)
 _DOUBLE = struct.Struct("<d")

@@ -16,7 +16,9 @@ import struct
 import textwrap
 from collections.abc import Callable
 
-from kapiserver.api.scalar_types import StringList
+import orjson
+
+from kapiserver.api.scalar_types import FieldsV1, RawExtension, StringList
 from kapiserver.api.types import (
     EncodedType,
     Field,
@@ -184,6 +186,8 @@ def _omits_nil(shape: Shape) -> bool:
 @cached_per_type
 def _leaf_encoder(type_: type[Type]) -> Callable[[Value], bytes]:
     assert issubclass(type_, ScalarType)
+    if issubclass(type_, FieldsV1 | RawExtension):
+        return _encode_raw_json
     leaf, encode_message = type_, compiled_encoder(type_)
 
     def encode(value: Value) -> bytes:
@@ -198,3 +202,11 @@ def _leaf_encoder(type_: type[Type]) -> Callable[[Value], bytes]:
         return encode(value)
 
     return encode_leaf
+
+
+def _encode_raw_json(value: Value) -> bytes:
+    """Return the message of FieldsV1 or RawExtension: field 1 has the JSON."""
+    if value is None:
+        return b""
+    text = orjson.dumps(value)
+    return b"\x0a%b%b" % (encode_varint(len(text)), text)

@@ -75,7 +75,7 @@ def metadata_of_message(message: bytes) -> bytes:
     return message[: start + length]
 
 
-def skip_field(data: bytes, offset: int, tag: int, known: dict[int, str]) -> int:
+def skip_field(data: bytes, offset: int, tag: int, field_names: dict[int, str]) -> int:
     """Return the offset after the field whose tag ends at an offset.
 
     known       the names of known fields by number; a tag of such a field has a wrong wire type
@@ -86,8 +86,8 @@ def skip_field(data: bytes, offset: int, tag: int, known: dict[int, str]) -> int
     number, wire_type = tag >> 3, tag & 7
     if not 0 < number <= _MAX_FIELD_NUMBER:
         raise Malformed(f"proto: illegal tag {number} (wire type {wire_type})")
-    if number in known:
-        raise Malformed(f"proto: wrong wireType = {wire_type} for field {known[number]}")
+    if number in field_names:
+        raise Malformed(f"proto: wrong wireType = {wire_type} for field {field_names[number]}")
     groups = [number] if wire_type == GROUP else []
     offset = _skip_value(data, offset, wire_type)
     remaining_fields = _MAX_GROUP_FIELDS

@@ -7,15 +7,15 @@ k8s.io/apimachinery.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
+class Decoded(Struct, frozen=True):
     """One decoded object.
 
     object          the canonical tree of its type: keys in declared order, zero values as Go's

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import orjson
+from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.codecs import json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListLayout:
+class ListLayout(Struct, frozen=True, kw_only=True):
     """The text around the items of a list member in a JSON document.
 
     option   the option of orjson

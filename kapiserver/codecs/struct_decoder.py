@@ -302,14 +302,14 @@ def _decode_leaf(
 
 
 def _record_unknown(
-    value: Tree, known: frozenset[str], path: ValuePath, unknown: list[str]
+    value: Tree, field_names: frozenset[str], path: ValuePath, unknown: list[str]
 ) -> None:
     remaining = MAX_STRICT_ERRORS - len(unknown)
     if remaining <= 0:
         return
     parent = _format_path(path)
     before = f"{parent}." if parent else ""
-    names = (name for name in value if name not in known)
+    names = (name for name in value if name not in field_names)
     unknown.extend(f"{before}{name}" for name in itertools.islice(names, remaining))
 
 

@@ -13,8 +13,9 @@ import functools
 import math
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kapiserver.api.go_format import format_float, replace_surrogates
 from kapiserver.api.group import GroupVersionKind
@@ -71,8 +72,7 @@ class YAMLSerializer:
         return b"\0" not in data[:1024]
 
 
-@dataclass(slots=True)
-class YAMLDocument:
+class YAMLDocument(Struct):
     """One document. `duplicates` are lines for error messages, such as `  line 3: key "a" ...`."""
 
     value: Value = None
@@ -135,8 +135,7 @@ def _library() -> Any:
 # Reading ------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     """A complete value with its number of nodes and of nesting levels."""
 
     value: Value
@@ -144,8 +143,7 @@ class _Node:
     height: int = 0
 
 
-@dataclass(slots=True)
-class _OpenCollection:
+class _OpenCollection(Struct):
     """A mapping or sequence whose end has not been read yet."""
 
     anchor: str | None
@@ -187,8 +185,8 @@ def _go_error_message(error: Any) -> str:
         line = mark.line + (type(error).__name__ == "ScannerError")
     elif context is not None:
         line = context.line
-    where = f"line {line}: " if line else ""
-    return f"yaml: {where}{problem or 'unknown problem parsing YAML content'}"
+    position = f"line {line}: " if line else ""
+    return f"yaml: {position}{problem or 'unknown problem parsing YAML content'}"
 
 
 class _DocumentBuilder:

@@ -48,7 +48,7 @@ def test_empty(kind):
         assert json.dumps(decoded) == json.dumps(empty), media.name
 
 
-@settings(max_examples=3, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))
 @given(data=st.data())
 def test_round_trips(kind, data):

@@ -13,7 +13,6 @@ from kapiserver.codecs.errors import (
     CodecError,
     Malformed,
     MissingKind,
-    NotEncodable,
     UnknownKind,
     UnsupportedMediaType,
     WrongValue,
@@ -176,56 +175,6 @@ def test_strict_errors_in_cbor():
     assert CODECS.serializer_for(CBOR).decode(data).strict_errors == ('unknown field "Spec"',)
 
 
-HPA = (
-    b'{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"name":"a"},'
-    b'"spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"maxReplicas":3,'
-    b'"targetCPUUtilizationPercentage":50}}'
-)
-
-
-def test_codecs_convert_and_default():
-    """A codec decodes to the hub or to a given version, with defaults, and encodes to any
-    version."""
-    codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("autoscaling", "v2"))
-    decoded = codec.decode(HPA)
-    assert decoded.kind.version == "v1"
-    assert decoded.object["apiVersion"] == "autoscaling/__internal"
-    assert decoded.object["spec"]["minReplicas"] == 1
-    written = CODECS.serializer_for(JSON).decode(codec.encode(decoded.object))
-    assert written.kind.version == "v2"
-    assert written.object["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 50
-    v1 = CODECS.decoder_to_version(JSON, GroupVersion("autoscaling", "v1"))
-    assert v1.decode(HPA).object["spec"]["targetCPUUtilizationPercentage"] == 50
-    assert CODECS.universal_decoder().decode(HPA).object == decoded.object
-
-
-def test_without_conversion():
-    """A codec without conversion does not change the version and sets no defaults."""
-    plain = CODECS.without_conversion()
-    v2 = GroupVersion("autoscaling", "v2")
-    decoded = plain.decoder_to_version(JSON, v2).decode(HPA)
-    assert decoded.object["apiVersion"] == "autoscaling/v1"
-    assert "minReplicas" not in decoded.object["spec"]
-    assert plain.encoder_for_version(JSON, v2).encode(decoded.object)
-    assert plain.media_types == CODECS.media_types
-
-
-def test_unversioned_kinds():
-    """Status and options belong to every version and are not converted."""
-    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "code": 404}
-    codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("autoscaling", "v2"))
-    assert codec.decode(codec.encode(status)).object["apiVersion"] == "v1"
-    options = b'{"kind":"DeleteOptions","apiVersion":"autoscaling/v1","gracePeriodSeconds":0}'
-    assert codec.decode(options).object["gracePeriodSeconds"] == 0
-
-
-def test_unknown_version():
-    """An object whose kind does not exist in the version is not encodable."""
-    codec = CODECS.codec_for_versions(JSON, encode=GroupVersion("apps", "v1"))
-    with pytest.raises(NotEncodable):
-        codec.encode(POD)
-
-
 @pytest.mark.parametrize("media", [PROTOBUF, CBOR, JSON], ids=["protobuf", "cbor", "json"])
 def test_decode_from_storage(media):
     """Stored values may have any encoding, recognized by their first bytes."""
@@ -260,9 +209,9 @@ def test_recode_documents():
         b'{"kind":"ConfigMa',
         b'{"kind":"Secret",',
     ]
-    again = recode(MANY, "yaml", "yaml", codecs=CODECS)
-    assert again.count(b"---\n") == 1
-    assert recode(again, None, "json", codecs=CODECS) == json_lines
+    recoded = recode(MANY, "yaml", "yaml", codecs=CODECS)
+    assert recoded.count(b"---\n") == 1
+    assert recode(recoded, None, "json", codecs=CODECS) == json_lines
     assert recode(MANY, None, "cbor", codecs=CODECS).count(b"\xd9\xd9\xf7") == 2
 
 

@@ -193,7 +193,7 @@ def test_objects(name: str) -> None:
 # --- every kind
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @given(data=st.data())
 def test_round_trip(kind: GroupVersionKind, data: st.DataObject) -> None:

@@ -137,8 +137,8 @@ def test_cache_entries_take_the_counted_memory(monkeypatch: pytest.MonkeyPatch) 
     try:
         for message in messages:
             write(message)
-        taken, _ = tracemalloc.get_traced_memory()
+        traced_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert len(memory.young) == len(messages)
-    assert taken < 2 * memory.size
+    assert traced_bytes < 2 * memory.size

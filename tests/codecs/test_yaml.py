@@ -200,11 +200,11 @@ def test_any_bytes(data):
 
 def test_order_of_very_many_keys():
     """The keys of a large map are in the order of a small one: numbers by value, letters last."""
-    few = ["-", "a", "a-1", "a1", "a2", "a10", "a-b", "b", "B"]
-    order = list(decode_in_order(encode_value(dict.fromkeys(few, 1))))
-    many = encode_value(dict.fromkeys([*few, *(f"z{n}" for n in range(2000))], 1))
-    assert decode_in_order(many)[: len(few)] == order
-    assert decode_in_order(many)[len(few) :] == [f"z{n}" for n in range(2000)]
+    keys = ["-", "a", "a-1", "a1", "a2", "a10", "a-b", "b", "B"]
+    order = list(decode_in_order(encode_value(dict.fromkeys(keys, 1))))
+    document = encode_value(dict.fromkeys([*keys, *(f"z{n}" for n in range(2000))], 1))
+    assert decode_in_order(document)[: len(keys)] == order
+    assert decode_in_order(document)[len(keys) :] == [f"z{n}" for n in range(2000)]
 
 
 def decode_in_order(document: bytes) -> list[str]:

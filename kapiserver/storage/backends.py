@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.errors import Refused, Unavailable
@@ -27,8 +29,19 @@ START_RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
+class StoreSettings(Struct, frozen=True, kw_only=True):
+    """Settings of a backend besides its location.
+
+    etcd    credentials and key prefix for etcd
+    fsync   flush each transaction of a SQLite file to disk
+    """
+
+    clock: Clock
+    etcd: EtcdConfig
+    fsync: bool
+
+
+class Backend(Struct, frozen=True, kw_only=True):
     """One kind of store.
 
     name        the part of `--storage` before the colon
@@ -42,27 +55,27 @@ class Backend:
     name: str
     location: str = ""
     usage: str
-    open: Callable[[str, Clock, EtcdConfig], Awaitable[KV]]
+    open: Callable[[str, StoreSettings], Awaitable[KV]]
     shared: bool
     durable: bool
 
 
-async def _open_memory(_location: str, clock: Clock, _etcd: EtcdConfig) -> KV:
+async def _open_memory(_location: str, settings: StoreSettings) -> KV:
     from kapiserver.storage.embedded_store import open_embedded
 
-    return await open_embedded(None, clock=clock)
+    return await open_embedded(None, clock=settings.clock)
 
 
-async def _open_sqlite(location: str, clock: Clock, _etcd: EtcdConfig) -> KV:
+async def _open_sqlite(location: str, settings: StoreSettings) -> KV:
     from kapiserver.storage.embedded_store import open_embedded
 
-    return await open_embedded(Path(location), clock=clock)
+    return await open_embedded(Path(location), clock=settings.clock, fsync=settings.fsync)
 
 
-async def _open_etcd(location: str, _clock: Clock, etcd: EtcdConfig) -> KV:
+async def _open_etcd(location: str, settings: StoreSettings) -> KV:
     from kapiserver.storage.etcd.store import open_etcd
 
-    config = replace(etcd, endpoints=tuple(map(_endpoint, location.split(","))))
+    config = replace(settings.etcd, endpoints=tuple(map(_endpoint, location.split(","))))
     loop = asyncio.get_running_loop()
     started = loop.time()
     while True:
@@ -79,8 +92,8 @@ async def _open_etcd(location: str, _clock: Clock, etcd: EtcdConfig) -> KV:
 
 def _endpoint(text: str) -> str:
     url = urlsplit(text)
-    more = url.path.strip("/") or url.query or url.fragment or "@" in url.netloc
-    if url.scheme not in ("http", "https") or not url.hostname or more:
+    has_other_parts = url.path.strip("/") or url.query or url.fragment or "@" in url.netloc
+    if url.scheme not in ("http", "https") or not url.hostname or has_other_parts:
         raise ValueError(f"{text}: want http://HOST:PORT or https://HOST:PORT of an etcd")
     return f"{url.scheme}://{url.netloc}"
 
@@ -124,14 +137,20 @@ def backend_of(spec: str) -> Backend:
 
 
 async def open_store(
-    spec: str, *, clock: Clock | None = None, etcd: EtcdConfig | None = None
+    spec: str,
+    *,
+    clock: Clock | None = None,
+    etcd: EtcdConfig | None = None,
+    fsync: bool = True,
 ) -> KV:
     """Open the store that a `--storage` flag selects, on the running event loop.
 
     etcd    credentials and key prefix for etcd; the endpoints come from `spec`
+    fsync   flush each transaction of a SQLite file to disk
 
     Raises ValueError for an unknown backend or an empty location, StoreLocked, Corrupt,
     Unavailable, OSError for certificate files that cannot be read.
     """
     location = spec.partition(":")[2]
-    return await backend_of(spec).open(location, clock or SystemClock(), etcd or EtcdConfig())
+    settings = StoreSettings(clock=clock or SystemClock(), etcd=etcd or EtcdConfig(), fsync=fsync)
+    return await backend_of(spec).open(location, settings)

@@ -88,11 +88,11 @@ class Compactor:
     async def _write_key(self, revision: Revision) -> Revision:
         value = str(revision).encode()
         if self._key_revision:
-            written = await self._kv.update(self._key, value, expected=self._key_revision)
+            key_revision = await self._kv.update(self._key, value, expected=self._key_revision)
         else:
-            written = await self._kv.create(self._key, value)
-        self._key_revision = written
-        return written
+            key_revision = await self._kv.create(self._key, value)
+        self._key_revision = key_revision
+        return key_revision
 
     async def _read_key(self) -> Revision:
         """Read the key for the next run; return the revision that its last writer compacted to, 0

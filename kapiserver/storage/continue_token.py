@@ -12,7 +12,8 @@ import base64
 import binascii
 import os
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.storage.errors import Corrupt, KeyExists
 from kapiserver.storage.kv import KV, Revision
@@ -32,8 +33,7 @@ class BadToken(Exception):
     """A token that was not returned for this list by a server of this store."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContinueToken:
+class ContinueToken(Struct, frozen=True):
     """The start key of the next page, and the revision of the list."""
 
     revision: Revision

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
@@ -148,8 +150,7 @@ class ConvertingStore(WrappedStore):
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Progress:
+class _Progress(Struct, frozen=True):
     revision: Revision
 
 

@@ -16,7 +16,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -24,7 +23,6 @@ from typing import Any, TypeVar
 from kapiserver.storage.clock import Clock, SystemClock, Timer
 from kapiserver.storage.errors import (
     Conflict,
-    Corrupt,
     Damaged,
     FutureRevision,
     Refused,
@@ -43,14 +41,13 @@ from kapiserver.storage.kv import (
 )
 from kapiserver.storage.kv_watch import KVWatch, WatchIndex
 from kapiserver.storage.sqlite import Database, Write
+from kapiserver.storage.sqlite_jobs import MAX_BATCH, Job, JobResult, run_batch, updated_write_error
 from kapiserver.storage.sqlite_lock import FileLock, lock_file
 from kapiserver.storage.sqlite_readers import Readers
 
 T = TypeVar("T")
 ReadResult = TypeVar("ReadResult", GetResult, RangeResult)
 
-MAX_BATCH = 256
-"""Maximum number of writes in one transaction."""
 MAX_PENDING = 20_000
 """Limit of the waiting writes and reads; beyond it calls raise Unavailable."""
 COMPACTION_STEP = 100
@@ -68,35 +65,20 @@ MAX_TIMER_SECONDS = 3600.0
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A job of the writer thread: a write, or a function of its database."""
-
-    work: Write | Callable[[Database], Any]
-    future: asyncio.Future[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _JobResult:
-    """The result of a job: a value, or the error to raise."""
-
-    job: _Job
-    outcome: Any
-
-
 class EmbeddedStore(KV):
     """A store in this process. Made by `open_embedded`; every method runs on the event loop it was
     opened on."""
 
     shared = False
 
-    def __init__(self, path: Path | None, clock: Clock) -> None:
+    def __init__(self, path: Path | None, clock: Clock, *, fsync: bool = True) -> None:
         self.durable = path is not None
         self._path = path
+        self._fsync = fsync
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._jobs: SimpleQueue[list[_Job] | None] = SimpleQueue()
-        self._new_jobs: list[_Job] = []
+        self._jobs: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self._new_jobs: list[Job] = []
         self._pending = 0
         self._closed = False
         self._revision = Revision(0)
@@ -119,7 +101,7 @@ class EmbeddedStore(KV):
     async def open(self) -> None:
         """Open the file and read its revision. Raises StoreLocked, Unavailable, Corrupt."""
         opened: asyncio.Future[Any] = self._loop.create_future()
-        self._open_job = _Job(lambda _: None, opened)
+        self._open_job = Job(lambda _: None, opened)
         self._writer.start()
         self._revision, self._expiry_timer_time = await opened
         self._set_expiry_timer(self._expiry_timer_time)
@@ -287,7 +269,7 @@ class EmbeddedStore(KV):
         future: asyncio.Future[Any] = self._loop.create_future()
         if not self._new_jobs:
             self._loop.call_soon(self._submit_jobs)
-        self._new_jobs.append(_Job(work, future))
+        self._new_jobs.append(Job(work, future))
         try:
             return await future
         except Damaged as error:
@@ -295,6 +277,7 @@ class EmbeddedStore(KV):
             raise
         finally:
             self._pending -= 1
+            del future  # its error refers to this frame: that would be a cycle
 
     def _submit_jobs(self) -> None:
         """Pass the jobs of this iteration to the writer thread at once: waking it for each job
@@ -309,7 +292,7 @@ class EmbeddedStore(KV):
             raise Unavailable(f"{MAX_PENDING} requests wait for the store already")
         self._pending += 1
 
-    def _handle_results(self, results: Sequence[_JobResult]) -> None:
+    def _handle_results(self, results: Sequence[JobResult]) -> None:
         """Dispatch the events of a committed batch to the watches, then resolve the futures."""
         events = [result.outcome for result in results if isinstance(result.outcome, KVEvent)]
         if events:
@@ -350,8 +333,12 @@ class EmbeddedStore(KV):
         """Delete expired keys, then set the timer for the next expiry, or for a retry."""
         now = self._clock.now()
         try:
-            due = await self._submit(lambda database: database.expired_writes(now, EXPIRY_STEP))
-            for outcome in await asyncio.gather(*map(self._submit, due), return_exceptions=True):
+            expiries = await self._submit(
+                lambda database: database.expired_writes(now, EXPIRY_STEP)
+            )
+            for outcome in await asyncio.gather(
+                *map(self._submit, expiries), return_exceptions=True
+            ):
                 # Conflict: the key was written again meanwhile.
                 if isinstance(outcome, BaseException) and not isinstance(outcome, Conflict):
                     raise outcome
@@ -366,20 +353,22 @@ class EmbeddedStore(KV):
     def _run_writer(self) -> None:
         lock: FileLock | None = None
         database: Database | None = None
+        is_open = False
         try:
             lock = lock_file(self._path) if self._path is not None else None
             database = self._open_database()
             if self._path is not None and not self._is_large():
                 database.check()
-            self._report(
-                [_JobResult(self._open_job, (database.revision(), database.next_expiry()))]
-            )
+            self._report([JobResult(self._open_job, (database.revision(), database.next_expiry()))])
+            is_open = True
             for jobs in self._batches():
-                results = _run_batch(database, jobs)
-                self._write_error = _updated_write_error(self._write_error, results, database)
+                results = run_batch(database, jobs)
+                self._write_error = updated_write_error(self._write_error, results, database)
                 self._report(results)
-        except StorageError as error:
-            self._report([_JobResult(self._open_job, error)])
+        except Exception as error:
+            if is_open:
+                raise
+            self._report([JobResult(self._open_job, error)])
         finally:
             if self._readers is not None:
                 self._readers.close()
@@ -396,30 +385,30 @@ class EmbeddedStore(KV):
         """Open the file; on a full disk without a file for the index of SQLite's write-ahead log,
         and so without reader threads."""
         try:
-            return Database(self._path)
+            return Database(self._path, fsync=self._fsync)
         except Refused as error:
-            database = Database(self._path, exclusive=True)
+            database = Database(self._path, exclusive=True, fsync=self._fsync)
             self._readers = None
             _log.warning("%s; until the next start one thread reads and writes", error)
             return database
 
-    def _batches(self) -> Iterator[list[_Job]]:
+    def _batches(self) -> Iterator[list[Job]]:
         """Yield batches of all waiting jobs, until the store is closed."""
         while (jobs := self._jobs.get()) is not None:
             closing = False
             while len(jobs) < MAX_BATCH and not closing:
                 try:
-                    more = self._jobs.get_nowait()
+                    more_jobs = self._jobs.get_nowait()
                 except Empty:
                     break
-                closing = more is None
-                jobs += more or ()
+                closing = more_jobs is None
+                jobs += more_jobs or ()
             for at in range(0, len(jobs), MAX_BATCH):
                 yield jobs[at : at + MAX_BATCH]
             if closing:
                 return
 
-    def _report(self, results: Sequence[_JobResult]) -> None:
+    def _report(self, results: Sequence[JobResult]) -> None:
         self._call_on_loop(lambda: self._handle_results(results))
 
     def _call_on_loop(self, callback: Callable[[], None]) -> None:
@@ -433,57 +422,17 @@ class EmbeddedStore(KV):
             self._writer_ended.set_result(None)
 
 
-def _run_batch(database: Database, jobs: Sequence[_Job]) -> list[_JobResult]:
-    """Run a batch: all writes in one transaction first, then the queries."""
-    results: list[_JobResult] = []
-    writes = [job for job in jobs if isinstance(job.work, Write)]
-    if writes:
-        try:
-            outcomes: Sequence[Any] = database.apply(
-                [job.work for job in writes if isinstance(job.work, Write)]
-            )
-            database.truncate_long_wal()
-        except StorageError as error:
-            outcomes = [error] * len(writes)
-        results = [_JobResult(job, outcome) for job, outcome in zip(writes, outcomes, strict=True)]
-    for job in jobs:
-        if not isinstance(job.work, Write):
-            try:
-                results.append(_JobResult(job, job.work(database)))
-            except StorageError as error:
-                results.append(_JobResult(job, error))
-    return results
-
-
-def _updated_write_error(
-    write_error: str, results: Sequence[_JobResult], database: Database
-) -> str:
-    """Return the error state of writes after a batch, and log a change of it."""
-    outcomes = [result.outcome for result in results if isinstance(result.job.work, Write)]
-    failed = [error for error in outcomes if isinstance(error, Unavailable | Corrupt)]
-    if not failed and not (write_error and outcomes):
-        return write_error
-    try:
-        if failed:
-            raise failed[0]
-        database.probe_write()  # a small write may succeed while the disk is full for others
-    except StorageError as error:
-        if str(error) != write_error:
-            _log.error("writes fail: %s", error)
-        return str(error)
-    _log.warning("writes succeed again")
-    return ""
-
-
 def _check_expected(key: str, expected: Revision) -> None:
     """Reject revision 0: a `Write` takes it for an absent key."""
     if expected < 1:
         raise Conflict(key, expected=expected, current=None)
 
 
-async def open_embedded(path: Path | None, *, clock: Clock | None = None) -> EmbeddedStore:
-    """Open the store in a file, created if missing, or a new one in memory (None). Raises
-    StoreLocked, Corrupt, Unavailable."""
-    store = EmbeddedStore(path, clock or SystemClock())
+async def open_embedded(
+    path: Path | None, *, clock: Clock | None = None, fsync: bool = True
+) -> EmbeddedStore:
+    """Open the store in a file, created if missing, or a new one in memory (None). Without `fsync`
+    a power failure may damage the file. Raises StoreLocked, Corrupt, Unavailable."""
+    store = EmbeddedStore(path, clock or SystemClock(), fsync=fsync)
     await store.open()
     return store

@@ -12,6 +12,8 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
+from kapiserver.api.types import Tree
+from kapiserver.codecs.cost import cost_of
 from kapiserver.storage.entry import Entry
 
 DEFAULT_BYTES = 128 << 20
@@ -33,7 +35,7 @@ class _Account(weakref.ref[Entry]):
     __slots__ = ("key", "size")
 
     def __init__(self, entry: Entry, on_dead: Callable[[_Account], None]) -> None:
-        super().__init__(entry, on_dead)  # type: ignore[call-arg]
+        super().__init__(entry, on_dead)  # type: ignore[call-arg] # of `ref.__new__`
         self.key = id(entry)
         self.size = 0
 
@@ -61,7 +63,8 @@ class LRUCache:
 
     def add(self, entry: Entry, size: int) -> None:
         """Account for a derived value of so many bytes; evict the oldest if over the limit."""
-        self._remove_dead()
+        if self._dead:
+            self._remove_dead()
         accounts, key = self._accounts, id(entry)
         account = accounts.get(key)
         if account is None:
@@ -89,7 +92,7 @@ class LRUCache:
         return not self._rejected
 
     def remove(self, entry: Entry) -> None:
-        """Evict an entry that nobody will ask for again."""
+        """Evict an entry that no request will read again."""
         self._remove_dead()
         account = self._accounts.pop(id(entry), None)
         if account is not None:
@@ -114,11 +117,26 @@ class LRUCache:
 
 
 class EncodingCache:
-    """The caches of all resources."""
+    """The caches of all resources.
 
-    def __init__(self, limit: int = DEFAULT_BYTES) -> None:
-        self.trees = LRUCache(limit // TREE_SHARE, Entry.drop_tree)
+    free_later  frees a large tree that is evicted, from its cost and the tree
+    """
+
+    def __init__(
+        self,
+        limit: int = DEFAULT_BYTES,
+        *,
+        free_later: Callable[[int, Tree], None] = lambda _cost, _tree: None,
+    ) -> None:
+        self._free_later = free_later
+        self.trees = LRUCache(limit // TREE_SHARE, self._drop_tree)
         self.encodings = LRUCache(limit - limit // TREE_SHARE, Entry.drop_encodings)
+
+    def _drop_tree(self, entry: Entry) -> None:
+        tree = entry.cached_tree
+        if entry.is_large and tree is not None:
+            self._free_later(cost_of(entry.value), tree)
+        entry.drop_tree()
 
     @property
     def size(self) -> int:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 ENCRYPTED_PREFIX = b"k8s:enc:"
 """Every encrypted value begins with this."""
@@ -144,8 +145,7 @@ class Secretbox:
             raise DecryptionError("output array was not large enough for encryption") from error
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixTransformer:
+class PrefixTransformer(Struct, frozen=True):
     """A transformer and the prefix of its values."""
 
     prefix: bytes
@@ -155,10 +155,10 @@ class PrefixTransformer:
 class PrefixTransformers:
     """Transformers by prefix: the first encrypts, and each decrypts values with its prefix."""
 
-    def __init__(self, transformers: Sequence[PrefixTransformer], *, none: str) -> None:
-        """`none` is the error message for values of an unknown prefix."""
+    def __init__(self, transformers: Sequence[PrefixTransformer], *, unknown_prefix: str) -> None:
+        """`unknown_prefix` is the error message for values of an unknown prefix."""
         self._transformers = tuple(transformers)
-        self._none = none
+        self._unknown_prefix = unknown_prefix
 
     def encrypt(self, value: bytes, key: str) -> bytes:
         first = self._transformers[0]
@@ -179,7 +179,7 @@ class PrefixTransformers:
             return DecryptResult(result.value, result.stale or number > 0)
         distinct_errors = list(dict.fromkeys(errors))
         if not distinct_errors:
-            raise DecryptionError(self._none)
+            raise DecryptionError(self._unknown_prefix)
         raise DecryptionError(
             distinct_errors[0] if len(distinct_errors) == 1 else f"[{', '.join(distinct_errors)}]"
         )

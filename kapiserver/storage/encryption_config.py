@@ -13,8 +13,9 @@ import binascii
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path as FilePath
+
+from msgspec import Struct
 
 from kapiserver.api.errors import FieldError, Path, invalid, required
 from kapiserver.api.group import GroupVersion
@@ -99,11 +100,14 @@ class EncryptionConfiguration(Kind):
     resources: list[ResourceConfiguration] = field(1, always=True)
 
 
-_KIND = GroupVersion("apiserver.config.k8s.io", "v1").with_kind("EncryptionConfiguration")
+_KINDS = {
+    GroupVersion("apiserver.config.k8s.io", "v1").with_kind(
+        "EncryptionConfiguration"
+    ): EncryptionConfiguration
+}
 
 
-@dataclass(frozen=True, slots=True)
-class _Cipher:
+class _Cipher(Struct, frozen=True):
     """A keyed provider: the prefix of its values, and the allowed lengths of its keys."""
 
     prefix: bytes
@@ -162,7 +166,7 @@ def _read_file(file: FilePath) -> bytes:
 def parse_encryption_config(data: bytes, name: str) -> TransformerOverrides:
     """Return the transformers of a file's content. Raises InvalidEncryptionConfig."""
     try:
-        decoded = YAMLSerializer(ConfigurationScheme({_KIND: EncryptionConfiguration})).decode(data)
+        decoded = YAMLSerializer(ConfigurationScheme(_KINDS)).decode(data)
     except CodecError as error:
         raise _undecodable(name, str(error)) from error
     if decoded.strict_errors:
@@ -193,7 +197,7 @@ def _overrides(config: Tree) -> TransformerOverrides:
                     )
             choices[group_resource] = choices.get(group_resource, []) + providers
     return {
-        group_resource: PrefixTransformers(transformers, none="no matching prefix found")
+        group_resource: PrefixTransformers(transformers, unknown_prefix="no matching prefix found")
         for group_resource, transformers in choices.items()
     }
 
@@ -208,7 +212,7 @@ def _prefix_transformer(provider: Tree) -> PrefixTransformer:
                 for key in provider[name]["keys"]
             ]
             return PrefixTransformer(
-                cipher.prefix, PrefixTransformers(keys, none=cipher.unknown_key)
+                cipher.prefix, PrefixTransformers(keys, unknown_prefix=cipher.unknown_key)
             )
     return PrefixTransformer(b"", IDENTITY)
 
@@ -245,9 +249,9 @@ def _check_overlap(names: Sequence[str], path: Path) -> Iterable[FieldError]:
     distinct = set(parsed)
     has_wildcard = ANY in distinct and len(distinct) > 1
     if has_wildcard or any(
-        pattern.group == other.group and "*" in (pattern.resource, other.resource)
+        pattern.group == other_pattern.group and "*" in (pattern.resource, other_pattern.resource)
         for pattern in distinct
-        for other in distinct - {pattern}
+        for other_pattern in distinct - {pattern}
     ):
         yield invalid(path, list(names), _OVERLAP)
 

@@ -8,7 +8,8 @@ objects are not affected. Knows no cipher and no object.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kapiserver.storage.encryption import DecryptionError, Transformer
 from kapiserver.storage.kv import (

@@ -38,7 +38,7 @@ def encoding_of(version: GroupVersion, media: str) -> Encoding:
 
 
 class Selectable(NamedTuple):
-    """What selectors match: labels and fields."""
+    """The labels and fields of an object that selectors match."""
 
     labels: Mapping[str, str]
     fields: Mapping[str, str]
@@ -245,7 +245,7 @@ class Entry:
         # Most entries have one encoding: a tuple takes a quarter of a dictionary's memory.
         if encodings.__class__ is tuple:
             return encodings[1] if encodings[0] == encoding else None
-        return encodings.get(encoding)  # type: ignore[union-attr]
+        return encodings.get(encoding)  # type: ignore[union-attr] # it is no tuple
 
     def cache_encoding(self, encoding: Encoding, data: bytes) -> None:
         """Cache the object in one encoding."""

@@ -10,7 +10,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.entry import Entry
@@ -21,8 +22,7 @@ from kapiserver.storage.watch_cache import CachedEvent, WatchCache
 from kapiserver.storage.watch_fanout import MAX_PENDING_EVENTS, VisibleEvent, visible_event
 
 
-@dataclass(frozen=True, slots=True)
-class WatchStart:
+class WatchStart(Struct, frozen=True):
     """Where a watch starts.
 
     scope       a prefix, or one key
@@ -39,8 +39,7 @@ class WatchStart:
     expired: Expired | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InitialEventsEnd:
+class InitialEventsEnd(Struct, frozen=True):
     """All initial objects were sent, as they were at this revision."""
 
     revision: Revision

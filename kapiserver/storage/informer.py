@@ -19,6 +19,7 @@ from contextvars import Context
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from kapiserver.api.types import Tree
+from kapiserver.codecs.cost import cost_of
 from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, StorageError
@@ -64,7 +65,6 @@ class Informer:
         self, cache: WatchCache, codec: ObjectCodec, clock: Clock, offloader: Offloader
     ) -> None:
         self._offloader = offloader
-        self.lister = Lister(self, codec)
         self._cache = cache
         self._codec = codec
         self._clock = clock
@@ -73,6 +73,11 @@ class Informer:
         """The entries of the cache when it lost its watch."""
         self._filling: asyncio.Task[None] | None = None
         self._retry: Timer | None = None
+
+    @property
+    def lister(self) -> Lister:
+        """A lister of the objects; made anew, because an informer with a lister is a cycle."""
+        return Lister(self, self._codec)
 
     def subscribe(self, on_change: OnChange) -> Subscription:
         """Deliver objects and changes one by one; many objects in time slices."""
@@ -100,7 +105,9 @@ class Informer:
             if entry is not None and entry.is_large and entry.cached_tree is None:
                 run = self._offloader.run_in_thread
                 with suppress(Corrupt):  # the handler gets the error
-                    trees.append((entry, await run(entry.codec.tree, entry)))
+                    tree = await run(entry.codec.tree, entry)
+                    self._offloader.free_later(cost_of(entry.value), tree)
+                    trees.append((entry, tree))
         return trees
 
     def index(self, values: Callable[[Entry], Iterable[str]]) -> Index:
@@ -112,16 +119,16 @@ class Informer:
         Return False if that takes too long. Raises Unavailable."""
         if not await self._cache.wait_for_revision(revision):
             return False
-        await self._delivered()
+        await self._wait_delivered()
         return True
 
     async def fresh(self) -> None:
         """Wait until the lister shows every write that was acknowledged before the call, and the
         handlers have it. Raises Unavailable."""
         await self._cache.wait_fresh()
-        await self._delivered()
+        await self._wait_delivered()
 
-    async def _delivered(self) -> None:
+    async def _wait_delivered(self) -> None:
         """Wait until the handlers have got the changes that the lister shows."""
         for subscription in tuple(self._subscriptions):
             await subscription.wait_decoded()
@@ -154,7 +161,7 @@ class Informer:
                 self._retry.cancel()
                 self._retry = None
 
-    async def filled(self) -> None:
+    async def wait_filled(self) -> None:
         """Wait until the cache holds all objects. Raises StorageError."""
         await self._cache.wait_ready()
 
@@ -258,7 +265,7 @@ class Subscription:
         """Wait until `synced`. Raises StorageError when the store cannot be read now; the informer
         keeps trying."""
         if not self.synced:
-            await self.informer.filled()
+            await self.informer.wait_filled()
             await self._synced.wait()
 
     def cancel(self) -> None:
@@ -361,9 +368,9 @@ class Subscription:
 
 
 def _needs_decoding(change: ObjectChange) -> bool:
-    return any(
-        entry is not None and entry.is_large and entry.cached_tree is None
-        for entry in (change.old, change.new)
+    old, new = change
+    return (old is not None and old.is_large and old.cached_tree is None) or (
+        new is not None and new.is_large and new.cached_tree is None
     )
 
 

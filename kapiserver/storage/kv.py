@@ -10,15 +10,15 @@ Txn on mod_revision, Watch, Compact) as kube-apiserver uses it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NewType, Protocol
+
+from msgspec import Struct
 
 Revision = NewType("Revision", int)
 """Identifies a state of the whole store; an empty store is at revision 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyValue:
+class KeyValue(Struct, frozen=True):
     """One key, its value and the revision of the write (etcd's mod_revision).
 
     stale       the stored bytes should be rewritten, for example with the current encryption key
@@ -30,8 +30,7 @@ class KeyValue:
     stale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RangeResult:
+class RangeResult(Struct, frozen=True):
     """One page of a range read, all of one revision.
 
     items       in key order
@@ -44,16 +43,14 @@ class RangeResult:
     remaining: int
 
 
-@dataclass(frozen=True, slots=True)
-class GetResult:
+class GetResult(Struct, frozen=True):
     """The result of a get: the key-value pair, None for an absent key, and the revision read."""
 
     item: KeyValue | None
     revision: Revision
 
 
-@dataclass(frozen=True, slots=True)
-class KVEvent:
+class KVEvent(Struct, frozen=True):
     """One change of one key.
 
     value       the new value; None if the key was deleted
@@ -66,8 +63,7 @@ class KVEvent:
     previous: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
+class HistoryPage(Struct, frozen=True):
     """Events of one page of history: all of them up to and including `until`."""
 
     events: Sequence[KVEvent]

@@ -148,7 +148,8 @@ class WatchIndex:
     """
 
     def __init__(self) -> None:
-        self._by_directory: dict[str, set[KVWatch]] = {}
+        self._by_directory: dict[str, dict[KVWatch, None]] = {}
+        """In the order in which the watches were added."""
 
     def __iter__(self) -> Iterator[KVWatch]:
         """Iterate over a copy of all watches."""
@@ -156,13 +157,13 @@ class WatchIndex:
 
     def add(self, watch: KVWatch) -> None:
         """Dispatch events to the watch from now on."""
-        self._by_directory.setdefault(_directory(watch.prefix), set()).add(watch)
+        self._by_directory.setdefault(_directory(watch.prefix), {})[watch] = None
 
     def discard(self, watch: KVWatch) -> None:
         """Dispatch no more events to the watch. Idempotent."""
         directory = _directory(watch.prefix)
-        watches = self._by_directory.get(directory, set())
-        watches.discard(watch)
+        watches = self._by_directory.get(directory, {})
+        watches.pop(watch, None)
         if not watches:
             self._by_directory.pop(directory, None)
 

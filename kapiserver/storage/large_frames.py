@@ -15,7 +15,7 @@ from kapiserver.storage.query import EventType, Framer
 
 
 class LargeFrame:
-    """The frame of one event. It is cached as long as somebody refers to it."""
+    """The frame of one event. It is cached as long as a watcher refers to it."""
 
     __slots__ = ("__weakref__", "data")
 

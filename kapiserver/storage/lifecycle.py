@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import (
     finalizers_of,
     is_terminating,
     metadata_of,
     name_of,
+    next_generation,
     share_field,
 )
 from kapiserver.api.declarative_validation import merge_errors
@@ -70,12 +72,12 @@ def generate_name(base: str, suffix: str, *, max_length: int = 63) -> str:
 def ensure_namespace(obj: Tree, namespace: str) -> None:
     """Set the request's namespace in the object. Raises BadObject if it has another."""
     meta = metadata_of(obj)
-    own = meta.get("namespace") or ""
-    if own == namespace:
+    object_namespace = meta.get("namespace") or ""
+    if object_namespace == namespace:
         return
     if not namespace:
         del meta["namespace"]
-    elif not own:
+    elif not object_namespace:
         meta["namespace"] = namespace
         reorder_keys(meta, ObjectMeta)
     else:
@@ -84,11 +86,22 @@ def ensure_namespace(obj: Tree, namespace: str) -> None:
         )
 
 
+def clear_system_metadata(obj: Tree) -> None:
+    """Remove the fields of a new object's metadata that the server sets."""
+    meta = metadata_of(obj)
+    for name in _SYSTEM_METADATA:
+        meta.pop(name, None)
+
+
+_SYSTEM_METADATA = (
+    "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "selfLink", "uid",
+)  # fmt: skip
+
+
 def fill_system_metadata(obj: Tree, *, uid: str, now: str) -> None:
     """Set uid and creationTimestamp of a new object, and clear system fields."""
+    clear_system_metadata(obj)
     meta = metadata_of(obj)
-    for name in ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"):
-        meta.pop(name, None)
     meta["uid"] = uid
     meta["creationTimestamp"] = now
     reorder_keys(meta, ObjectMeta)
@@ -282,8 +295,7 @@ def check_delete_preconditions(old: Tree, preconditions: Preconditions, resource
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletionPlan:
+class DeletionPlan(Struct, frozen=True, kw_only=True):
     """The effect of a delete request on an object.
 
     update  the object to write first; None if it does not change
@@ -356,7 +368,7 @@ def _mark_terminating(new: Tree, now: float) -> None:
 
 def _next_generation(meta: Tree) -> None:
     if meta.get("generation"):
-        meta["generation"] += 1
+        meta["generation"] = next_generation(meta["generation"])
 
 
 def _set_policy_finalizers(new: Tree, query: DeleteQuery, strategy: Strategy) -> bool:

@@ -58,10 +58,10 @@ class ListEncoder:
         """Prepare a long list without blocking the event loop: compile the encoder, and measure
         the items of a protobuf list, which begins with its length."""
         if len(listing.entries) >= LONG_LIST:
-            if encoding not in self._compiled:
-                await self.compile(listing.entries, encoding)
             if encoding.media == "protobuf":
                 await self._measure(listing.entries, encoding)
+            elif encoding not in self._compiled:
+                await self.compile(listing.entries, encoding)
 
     def is_compiled(self, encoding: Encoding) -> bool:
         """Whether an object was encoded so already, which compiles the encoder."""
@@ -82,6 +82,9 @@ class ListEncoder:
         time_slice = TimeSlice()
         for entry in unmeasured:
             if not splices or self._codec.list_splice(entry) is None:
+                # Only these items need the encoder: the others are spliced from stored bytes.
+                if encoding not in self._compiled:
+                    await self.compile(entries, encoding)
                 await self._offloader.prepare_encoding(entry, encoding)
                 entry.encode(encoding)
             await time_slice.yield_if_expired()

@@ -181,6 +181,16 @@ class ListReader:
             raise error.for_list() from error
         return listing
 
+    async def cached_entries(self, namespace: str) -> Sequence[Entry]:
+        """Return the objects of a namespace ("" for all) as the watch cache has them."""
+        await self._cache.wait_ready()
+        entries = self._cache.range(self._codec.scope(namespace))
+        try:
+            self._codec.decrypt_all(entries)
+        except Undecryptable as error:
+            raise error.for_list() from error
+        return entries
+
     async def _list(self, query: ListQuery) -> ListResult:
         check_list(query)
         scope = self.scope(query.namespace, query.selection)
@@ -212,7 +222,7 @@ class ListReader:
             inconsistent_token = (await self._load_token_codec()).encode(
                 latest, prefix, _selector_text(query)
             )
-            raise self.expired(_CONTINUE_TOO_OLD, inconsistent_token) from None
+            raise self.expired_error(_CONTINUE_TOO_OLD, inconsistent_token) from None
 
     async def _list_current(self, query: ListQuery, scope: str, start: str) -> ListResult:
         return await self._select_page(query, self._cache.range(scope, start), self._cache.revision)
@@ -232,7 +242,7 @@ class ListReader:
         try:
             return await self._read_page(query, revision, scope, start)
         except Compacted:
-            raise self.expired(_LIST_TOO_OLD) from None
+            raise self.expired_error(_LIST_TOO_OLD) from None
         except FutureRevision as error:
             raise self.too_large(error.revision, error.current) from None
 
@@ -328,7 +338,7 @@ class ListReader:
             revision, current=current, resource=resource.name, group=resource.group
         )
 
-    def expired(self, message: str, continue_token: str = "") -> Expired:
+    def expired_error(self, message: str, continue_token: str = "") -> Expired:
         """Return the error for a resource version or continue token that is too old."""
         resource = self._codec.resource
         return Expired(

@@ -15,12 +15,14 @@ from contextvars import Context
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from kapiserver.api.group import Resource
 from kapiserver.api.types import Tree
 from kapiserver.storage.entry import LARGE_OBJECT_BYTES, ObjectKey
 from kapiserver.storage.errors import Compacted, Corrupt, Unavailable, Undecryptable
 from kapiserver.storage.kv import KV, KVEvent, Revision, Watch
-from kapiserver.storage.object_codec import ObjectCodec
+from kapiserver.storage.object_reader import ResourceReader
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.time_slice import TimeSlice
 
@@ -30,8 +32,7 @@ PAGE = 250
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectMetadata:
+class ObjectMetadata(Struct, frozen=True, kw_only=True):
     """The metadata of one object; `path` is its key in the store."""
 
     resource: Resource
@@ -79,7 +80,7 @@ class MetadataHandler(Protocol):
         """An object was deleted."""
 
 
-CodecForKey: TypeAlias = Callable[[str], ObjectCodec | None]
+StoreForKey: TypeAlias = Callable[[str], ResourceReader | None]
 
 
 def _interned(owners: Sequence[Tree]) -> tuple[Tree, ...]:
@@ -106,13 +107,13 @@ class MetadataInformer:
         self,
         kv: KV,
         prefix: str,
-        codec_for_key: CodecForKey,
+        store_for_key: StoreForKey,
         handler: MetadataHandler,
         offloader: Offloader,
     ) -> None:
         self._kv = kv
         self._prefix = prefix
-        self._codec_for_key = codec_for_key
+        self._store_for_key = store_for_key
         self._handler = handler
         self._offloader = offloader
         self._pending: deque[KVEvent] = deque()
@@ -144,6 +145,11 @@ class MetadataInformer:
         self._on_break = on_break
         self._watch = self._kv.watch(self._prefix, after=revision, sink=self)
 
+    def uid_of(self, path: str) -> str:
+        """Return the uid of the object at a path, as far as the informer has received events; ""
+        if there is none."""
+        return self._uids.get(path, "")
+
     def stop(self) -> None:
         """Stop. Idempotent."""
         self._on_break = lambda: None
@@ -158,21 +164,21 @@ class MetadataInformer:
             return self._decode(path, value)
         return await self._offloader.run_in_thread(self._decode, path, value)
 
-    def _codec_of(self, path: str) -> ObjectCodec | None:
-        codec = self._codec_for_key(path)
-        return codec if codec is not None and path.startswith(codec.prefix) else None
+    def _store_of(self, path: str) -> ResourceReader | None:
+        store = self._store_for_key(path)
+        return store if store is not None and path.startswith(store.codec.prefix) else None
 
     def _decode(self, path: str, value: bytes) -> ObjectMetadata | None:
-        codec = self._codec_of(path)
-        if codec is None:
+        store = self._store_of(path)
+        if store is None:
             return None
         try:
-            fields = codec.ownership_metadata(path, value)
+            fields = store.ownership_metadata(path, value)
         except (Corrupt, Undecryptable) as error:
             _log.warning("ignoring an object that cannot be decoded: %s", error)
             return None
         return ObjectMetadata(
-            resource=codec.resource,
+            resource=store.codec.resource,
             path=path,
             uid=fields.get("uid") or "",
             owners=_interned(fields.get("ownerReferences") or ()),
@@ -220,9 +226,9 @@ class MetadataInformer:
 
     def _delete(self, event: KVEvent) -> None:
         uid = self._uids.pop(event.key, "")
-        codec = self._codec_of(event.key)
-        if codec is not None:
-            self._handler.on_delete(DeletedObject(codec.resource, event.key, uid))
+        store = self._store_of(event.key)
+        if store is not None:
+            self._handler.on_delete(DeletedObject(store.codec.resource, event.key, uid))
 
     def on_progress(self, revision: Revision) -> None:
         """Ignore progress."""

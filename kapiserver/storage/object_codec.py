@@ -19,8 +19,8 @@ from kapiserver.api.selectable_fields import Extractor
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Kind, Tree
 from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG
-from kapiserver.codecs.codec import convert
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.empty_lists import empty_list_finder
 from kapiserver.codecs.errors import CodecError, UnknownKind
 from kapiserver.codecs.json import SORT_KEYS, encode_value, trimmed_copy
 from kapiserver.codecs.protobuf import (
@@ -49,6 +49,7 @@ from kapiserver.storage.entry import (
     stamp_resource_version,
 )
 from kapiserver.storage.errors import Undecryptable, Unreadable
+from kapiserver.storage.kv import Revision
 from kapiserver.storage.partial_decode import SELECTABLE_METADATA, partial_type
 
 CBOR_ITEM = "cbor.item"
@@ -92,6 +93,10 @@ class ObjectCodec:
         self._prefixes: dict[GroupVersion, bytes] = {}
         # Stored values begin with these bytes, up to the length of the message.
         self._head = envelope_head(self._stored_kind, 0)[:-1]
+
+    @functools.cached_property
+    def _has_empty_list(self) -> Callable[[Tree], bool] | None:
+        return empty_list_finder(self.type) if self.is_typed else None
 
     # Decoders of messages of the stored version, compiled when first needed.
 
@@ -139,7 +144,13 @@ class ObjectCodec:
         meta = obj["metadata"]
         if "resourceVersion" in meta or "selfLink" in meta:
             obj = stamp_resource_version(obj, 0)
-        return encode_for_storage(self._codecs, convert(self._scheme, obj, self.stored_version))
+        return encode_for_storage(self._codecs, self._scheme.convert(obj, self.stored_version))
+
+    def written_entry(self, path: str, value: bytes, revision: Revision, tree: Tree) -> Entry:
+        """Return an entry of a written value, with the tree that the value was encoded from. It
+        has no tree if a read gives another one, because a message has no empty lists."""
+        has_empty_list = self._has_empty_list is not None and self._has_empty_list(tree)
+        return Entry(self, path, value, revision, tree=None if has_empty_list else tree)
 
     def tree(self, entry: Entry) -> Tree:
         """Decode an entry to the hub version. Values of older servers are defaulted, because they
@@ -155,7 +166,7 @@ class ObjectCodec:
                 self._scheme.default(tree)
             if not self.is_typed:  # older servers did not set it
                 metadata_of(tree).setdefault("generation", 1)
-            tree = convert(self._scheme, tree, self.hub)
+            tree = self._scheme.convert(tree, self.hub)
             if self.is_typed:
                 add_type_meta(self.type, tree)
             if from_older_server and self.resource.current_marker:
@@ -288,15 +299,17 @@ class ObjectCodec:
     def encode(self, entry: Entry, encoding: Encoding) -> bytes:
         """Encode an entry as an item of a list."""
         version, media = encoding
-        if media == "json":
-            prefix = self.json_prefix(version)
+        if media == "json" and entry.cached_tree is None:
+            # A message is transcoded in less time than it is decoded.
             transcoded = self._transcode_entry(entry, version)
             if transcoded is not None:
                 return transcoded[1:]
-            tree = convert(self._scheme, self._read(entry), version)
+        # Not cached: this tree is used for one encoding only.
+        tree = self._scheme.convert(entry.cached_tree or self.tree(entry), version)
+        if media == "json":
             text = encode_value(tree, option=0 if self.is_typed else SORT_KEYS)
+            prefix = self.json_prefix(version)
             return text[len(prefix) :] if prefix else trimmed_copy(text)
-        tree = convert(self._scheme, self._read(entry), version)
         if media == "protobuf":
             return read_envelope(self._serialize("protobuf", tree)).raw
         if media == CBOR_ITEM:
@@ -304,10 +317,6 @@ class ObjectCodec:
         if media == "cbor":
             return self._serialize("cbor", tree).removeprefix(SELF_DESCRIBED_TAG)
         return self._serialize(media, tree)
-
-    def _read(self, entry: Entry) -> Tree:
-        # Not cached: this tree is used for one encoding only.
-        return entry.cached_tree or self.tree(entry)
 
     def _transcode_entry(self, entry: Entry, version: GroupVersion) -> bytes | None:
         if self._transcode is None or version != self.stored_version:

@@ -7,11 +7,14 @@ k8s.io/apiserver/pkg/registry/generic/registry/store.go and storage/cacher.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec import Struct
+
+from kapiserver.api.accessors import metadata_of
 from kapiserver.api.group import Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
@@ -35,7 +38,12 @@ MAX_REQUEST_SECONDS = 60.0
 
 
 class IdentifierSource(Protocol):
-    """Generates the uids and name suffixes of new objects."""
+    """Generates the uids and name suffixes of new objects.
+
+    rng     chooses among free addresses and ports
+    """
+
+    rng: random.Random
 
     def uid(self) -> str:
         """Return a new uid."""
@@ -44,8 +52,7 @@ class IdentifierSource(Protocol):
         """Return a random suffix for metadata.generateName."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreContext:
+class StoreContext(Struct, frozen=True, kw_only=True):
     """The parts that the stores of all resources share."""
 
     kv: KV
@@ -107,9 +114,32 @@ class ResourceReader:
             raise self._not_found(key.name)
         return entry
 
+    def cached_entry(self, key: ObjectKey) -> Entry | None:
+        """Return one object as the watch cache has it, perhaps older than the store's; None if the
+        cache lacks it or is not filled."""
+        return self._cache.get(self._codec.path(key)) if self._cache.is_filled else None
+
+    @property
+    def is_cached_empty(self) -> bool:
+        """Whether the watch cache is filled and has no object."""
+        return self._cache.is_filled and not self._cache.count
+
+    def ownership_metadata(self, path: str, value: bytes) -> Tree:
+        """Return metadata with uid, owners, finalizers and deletion of a stored value. Decodes only
+        these unless the whole tree is cached. Raises Unreadable, Undecryptable."""
+        tree = self._cache.cached_tree(path, value)
+        if tree is not None:
+            return metadata_of(tree)
+        return self._codec.ownership_metadata(path, value)
+
     async def list(self, query: ListQuery) -> ListResult:
         """Return a list or one page of it. Raises Expired, ResourceVersionTooLarge, BadQuery."""
         return await self._lists.list(query)
+
+    async def cached_entries(self, namespace: str = "") -> Sequence[Entry]:
+        """Return the objects of a namespace ("" for all) as the watch cache has them, perhaps
+        older than the store's. Raises Unavailable, Undecryptable."""
+        return await self._lists.cached_entries(namespace)
 
     async def watch(self, query: WatchQuery, framer: Framer, sink: WatchSink) -> Watcher:
         """Start a watch that writes frames to the sink.
@@ -134,6 +164,10 @@ class ResourceReader:
         else:
             self._fanout.start(watcher, start.initial, marked=start.marked)
         return watcher
+
+    def write_last_bookmark(self, watcher: Watcher) -> None:
+        """Write a bookmark to a watcher whose stream ends; see WatchFanout.write_last_bookmark."""
+        self._fanout.write_last_bookmark(watcher)
 
     async def events(
         self, query: WatchQuery, *, max_seconds: float | None = None
@@ -167,7 +201,7 @@ class ResourceReader:
         scope = self._lists.scope(query.namespace, query.selection)
         if revision < self._cache.oldest and not await self._cache.recall_history(revision):
             message = f"too old resource version: {revision} ({self._cache.oldest})"
-            return WatchStart(scope, revision, expired=self._lists.expired(message))
+            return WatchStart(scope, revision, expired=self._lists.expired_error(message))
         return WatchStart(
             scope,
             revision,
@@ -205,10 +239,15 @@ class ResourceReader:
 
     def retire(self) -> None:
         """Stop when all received events were delivered, and again after MAX_REQUEST_SECONDS,
-        because a request that still uses this store may fill the cache again."""
+        because a request that still uses this store may fill the cache again. Then the cache and
+        its watchers no longer refer to each other: that cycle would stay in memory."""
         self._retirement = asyncio.ensure_future(self.wait_delivered())
         self._retirement.add_done_callback(lambda _: self.stop())
-        self._clock.call_later(MAX_REQUEST_SECONDS, self.stop)
+        self._clock.call_later(MAX_REQUEST_SECONDS, self._end_retirement)
+
+    def _end_retirement(self) -> None:
+        self.stop()
+        self._cache.remove_listener(self._fanout)
 
     async def _read(self, path: str) -> Entry | None:
         """Read the current entry from the store; reuse the cached one of the same revision."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kapiserver.api.accessors import copy_tree, is_terminating, metadata_of, name_of, namespace_of
-from kapiserver.api.errors import APIError
+from kapiserver.api.errors import APIError, BadObject
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.meta.v1 import ObjectMeta
@@ -104,23 +105,35 @@ class ResourceStore(ResourceReader):
             lifecycle.ensure_namespace(obj, "")
         elif namespace is not None:
             lifecycle.ensure_namespace(obj, namespace)
-        lifecycle.fill_system_metadata(
-            obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
-        )
+        validate = await self._admit_new(obj, admit)
         meta = obj["metadata"]
         generate_name = "" if meta.get("name") else meta.get("generateName") or ""
+        if not generate_name:
+            return await self._create(obj, validate, dry_run, cost)
+        unnamed = await self._offloader.run(cost, copy_tree, obj)
         for attempt in range(1, lifecycle.NAME_ATTEMPTS + 1):
-            candidate = copy_tree(obj) if generate_name else obj
-            if generate_name:
-                self._name(candidate, generate_name)
+            if attempt > 1:  # `validate` checks this very tree
+                obj.clear()
+                obj.update(await self._offloader.run(cost, copy_tree, unnamed))
+            self._name(obj, generate_name)
             try:
-                return await self._create(candidate, admit, dry_run, cost)
+                return await self._create(obj, validate, dry_run, cost)
             except AlreadyExists as error:
-                if not generate_name:
-                    raise
                 if attempt == lifecycle.NAME_ATTEMPTS:
                     raise self._exists(error.name, NO_UNIQUE_NAME, retry_after=1) from None
         raise AssertionError("unreachable")
+
+    async def _admit_new(self, obj: Tree, admit: Admit | None) -> Validate | None:
+        """Admit a new object before the server sets uid, creationTimestamp and a generated name.
+        Raises BadObject if admission moves it to another namespace."""
+        lifecycle.clear_system_metadata(obj)
+        namespace = namespace_of(obj)
+        validate = await admit(obj, None) if admit is not None else None
+        lifecycle.ensure_namespace(obj, namespace)
+        lifecycle.fill_system_metadata(
+            obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
+        )
+        return validate
 
     def _name(self, obj: Tree, generate_name: str) -> None:
         max_length = self._kind_info.strategy().generate_name_max
@@ -131,9 +144,8 @@ class ResourceStore(ResourceReader):
         reorder_keys(meta, ObjectMeta)
 
     async def _create(
-        self, obj: Tree, admit: Admit | None, dry_run: bool, cost: int
+        self, obj: Tree, validate: Validate | None, dry_run: bool, cost: int
     ) -> WriteResult:
-        validate = await admit(obj, None) if admit is not None else None
         if self._reserve is None:
             return await self._create_admitted(obj, validate, dry_run, cost)
         async with self._reserve(obj, None, dry_run):
@@ -153,7 +165,7 @@ class ResourceStore(ResourceReader):
         await self._cache.wait_ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
         value = await self._offloader.run(cost, self._codec.stored_value, obj)
-        entry = Entry(self._codec, path, value, _NOT_WRITTEN, tree=obj)
+        entry = self._codec.written_entry(path, value, _NOT_WRITTEN, obj)
         try:
             if dry_run:
                 await self._must_be_absent(path)
@@ -244,10 +256,13 @@ class ResourceStore(ResourceReader):
         obj = await self._offloader.run(cost, change, None)
         metadata_of(obj).pop("resourceVersion", None)
         lifecycle.ensure_namespace(obj, key.namespace)
-        lifecycle.fill_system_metadata(
-            obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
-        )
-        return await self._create(obj, admit, dry_run, cost)
+        validate = await self._admit_new(obj, admit)
+        if name_of(obj) != key.name:
+            raise BadObject(
+                f"the name of the object ({name_of(obj)}) does not match the name on the URL "
+                f"({key.name})"
+            )
+        return await self._create(obj, validate, dry_run, cost)
 
     async def _update(
         self,
@@ -262,6 +277,7 @@ class ResourceStore(ResourceReader):
         old = await self._offloader.tree(entry)
         cost = change_cost(cost, entry)
         new = await self._offloader.apply_change(cost, old, change)
+        self._offloader.free_later(cost, new)
         lifecycle.check_resource_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
         if self._reserve is None or subresource:
@@ -304,8 +320,8 @@ class ResourceStore(ResourceReader):
 
     async def _replace(self, entry: Entry, new: Tree, value: bytes, *, dry_run: bool) -> Entry:
         if dry_run:
-            return Entry(self._codec, entry.path, value, entry.revision, tree=new)
-        changed = Entry(self._codec, entry.path, value, _NOT_WRITTEN, tree=new)
+            return self._codec.written_entry(entry.path, value, entry.revision, new)
+        changed = self._codec.written_entry(entry.path, value, _NOT_WRITTEN, new)
         write = self._kv.update(entry.path, value, expected=entry.revision, ttl=self._ttl)
         await self._write(changed, write)
         return changed
@@ -357,7 +373,7 @@ class ResourceStore(ResourceReader):
             value = await self._offloader.run(cost, self._codec.stored_value, plan.update)
             if value != entry.value:
                 entry = await self._replace(entry, plan.update, value, dry_run=query.dry_run)
-                old = entry.tree()
+                old = await self._offloader.tree(entry)
         if not plan.remove:
             return WriteResult(entry=entry, outcome="terminating")
         deleted = await self._remove(entry, old, entry.value, dry_run=query.dry_run)
@@ -366,11 +382,12 @@ class ResourceStore(ResourceReader):
     async def _remove(self, entry: Entry, last: Tree, value: bytes, *, dry_run: bool) -> Entry:
         """Delete the key and return the last object, at the revision of the deletion."""
         if dry_run:
-            return Entry(self._codec, entry.path, value, entry.revision, tree=last)
+            return self._codec.written_entry(entry.path, value, entry.revision, last)
         async with self._reserve(None, last, False) if self._reserve else contextlib.nullcontext():
             revision = await self._kv.delete(entry.path, expected=entry.revision)
         tree = stamp_resource_version(last, revision)
-        return Entry(self._codec, entry.path, value, revision, tree=tree)
+        self._offloader.free_later(change_cost(0, entry), tree)
+        return self._codec.written_entry(entry.path, value, revision, tree)
 
     async def delete_collection(
         self, listing: ListQuery, query: DeleteQuery, *, admit: Admit | None = None

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.selectors import EVERYTHING, Selection
 from kapiserver.api.types import Tree
@@ -18,8 +19,7 @@ from kapiserver.storage.kv import Revision
 EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListQuery:
+class ListQuery(Struct, frozen=True, kw_only=True):
     """A list request. An empty `namespace` means all namespaces; strings are as the client sent."""
 
     namespace: str = ""
@@ -30,8 +30,7 @@ class ListQuery:
     continue_token: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListResult:
+class ListResult(Struct, frozen=True, kw_only=True):
     """A list or one page of it. `remaining` is None if a selector makes it unknown."""
 
     entries: Sequence[Entry]
@@ -66,8 +65,7 @@ class Framer(Protocol):
         """Return the frame of an ERROR event with the error's Status, the last of a stream."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchQuery:
+class WatchQuery(Struct, frozen=True, kw_only=True):
     """A watch request for one namespace or all.
 
     initial_events  sendInitialEvents, None if not given: then a `resource_version` of "" or "0"
@@ -93,7 +91,7 @@ class WatchSink(Protocol):
     def backlog(self) -> int:
         """Return the bytes written and not yet taken by the client's connection."""
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         """Wait until the backlog is small, or the client has disconnected."""
 
     def close(self) -> None:
@@ -103,8 +101,7 @@ class WatchSink(Protocol):
         """End the stream at once and drop its backlog."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preconditions:
+class Preconditions(Struct, frozen=True, kw_only=True):
     """Preconditions of an update or delete; None accepts any value."""
 
     uid: str | None = None
@@ -114,8 +111,7 @@ class Preconditions:
 ANY = Preconditions()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteQuery:
+class DeleteQuery(Struct, frozen=True, kw_only=True):
     """A delete request, as in DeleteOptions."""
 
     grace_period_seconds: int | None = None
@@ -124,8 +120,7 @@ class DeleteQuery:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteResult:
+class WriteResult(Struct, frozen=True, kw_only=True):
     """The result of a write: the object after it, and the outcome."""
 
     entry: Entry

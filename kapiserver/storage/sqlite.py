@@ -10,13 +10,13 @@ keeps the row of the revision it compacts to, so the counter survives compaction
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from kapiserver.storage.errors import (
     Compacted,
@@ -38,7 +38,7 @@ from kapiserver.storage.sqlite_damage import (
 )
 from kapiserver.storage.sqlite_errors import translate_errors
 from kapiserver.storage.sqlite_layout import check_layout, update_layout
-from kapiserver.storage.sqlite_wal import has_lost_transactions
+from kapiserver.storage.sqlite_wal import has_lost_transactions, wal_size
 
 EMPTY_STORE_REVISION = Revision(1)
 WAL_LIMIT = 32 << 20
@@ -106,8 +106,7 @@ INSERT INTO expiry SELECT number, 9e99, 0 FROM numbers
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """One write, applied if the key's revision is `expected` (0: the key is absent).
 
     value    None deletes the key
@@ -130,6 +129,7 @@ class Database:
         *,
         exclusive: bool = False,
         first: bool = True,
+        fsync: bool = True,
     ) -> None:
         """Open the file, or a new store in memory, and create missing tables. Raises Corrupt,
         Unavailable.
@@ -137,10 +137,12 @@ class Database:
         exclusive   no other connection can be opened, and SQLite needs no file for the index of
                     its write-ahead log
         first       no other connection is open
+        fsync       flush each transaction to disk
         """
         self._path = path
         self._exclusive = exclusive
         self._first = first
+        self._fsync = fsync
         self._counts = counts or RemainingCounts()
         self._wal = f"{path}-wal"
         self._truncate_at = 0
@@ -178,7 +180,7 @@ class Database:
         if run(_COMPACTED).fetchone() is None:
             raise Corrupt(f"{self._path}: the compacted revision is missing")
         if self._path is not None:
-            run("PRAGMA synchronous = FULL")
+            run(f"PRAGMA synchronous = {'FULL' if self._fsync else 'OFF'}")
 
     def check(self) -> None:
         """Check the structure of the file. Raises Damaged, Unavailable."""
@@ -212,7 +214,7 @@ class Database:
                 self._sql.execute(_NEWEST_REVISION).fetchone()[0] or EMPTY_STORE_REVISION
             )
 
-    def compacted(self) -> Revision:
+    def compacted_revision(self) -> Revision:
         """Return the oldest readable revision, 0 if nothing was compacted."""
         with translate_errors():
             return Revision(self._sql.execute(_COMPACTED).fetchone()[0])
@@ -362,17 +364,18 @@ class Database:
         """Compact at most `step` revisions in one short transaction, and return the compacted
         revision. Call again until that is `revision`."""
         with self._transaction():
-            done = self.compacted()
-            until = Revision(min(revision, done + step))
-            if until <= done:
-                return done
+            compacted = self.compacted_revision()
+            until = Revision(min(revision, compacted + step))
+            if until <= compacted:
+                return compacted
             self._sql.execute(
                 "DELETE FROM log WHERE revision IN "
                 "(SELECT previous FROM log WHERE revision > ? AND revision <= ? AND previous > 0)",
-                (done, until),
+                (compacted, until),
             )
             self._sql.execute(
-                "DELETE FROM log WHERE revision >= ? AND revision < ? AND deleted", (done, until)
+                "DELETE FROM log WHERE revision >= ? AND revision < ? AND deleted",
+                (compacted, until),
             )
             self._sql.execute("UPDATE state SET compacted = ?", (until,))
         return until
@@ -410,9 +413,7 @@ class Database:
     def truncate_long_wal(self) -> None:
         """Truncate the write-ahead log if readers have kept it from restarting and it has grown
         too long. If that fails, it is tried again after some more writes."""
-        if self._path is not None and os.stat(self._wal).st_size > max(
-            WAL_LIMIT, self._truncate_at
-        ):
+        if self._path is not None and wal_size(self._wal) > max(WAL_LIMIT, self._truncate_at):
             self.truncate_wal()
 
     def truncate_wal(self) -> None:
@@ -425,11 +426,11 @@ class Database:
             run(f"PRAGMA busy_timeout = {_TRUNCATE_BUSY_TIMEOUT}")
             run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             run(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
-        wal_size = os.stat(self._wal).st_size
-        self._truncate_at = wal_size + WAL_LIMIT // 8 if wal_size else 0
+        size = wal_size(self._wal)
+        self._truncate_at = size + WAL_LIMIT // 8 if size else 0
 
     def _check_not_compacted(self, revision: Revision) -> None:
-        oldest = self.compacted()
+        oldest = self.compacted_revision()
         if revision < oldest:
             raise Compacted(revision, oldest=oldest)
 

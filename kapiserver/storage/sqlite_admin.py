@@ -10,9 +10,10 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct
 
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv import Revision
@@ -83,8 +84,7 @@ _INVARIANTS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class Summary(Struct, frozen=True, kw_only=True):
     """The contents of a file.
 
     revision    newest revision
@@ -152,8 +152,8 @@ def compact(path: Path, progress: Progress) -> Summary:
     with _exclusive(path):
         with closing(Database(path)) as database:
             newest = database.revision()
-            while (done := database.compact(newest, _COMPACTION_STEP)) < newest:
-                progress("forgetting history", done, newest)
+            while (compacted := database.compact(newest, _COMPACTION_STEP)) < newest:
+                progress("forgetting history", compacted, newest)
             free = database.free_pages()
             while database.shrink(_VACUUM_STEP):
                 progress("giving pages back", free - database.free_pages(), free)

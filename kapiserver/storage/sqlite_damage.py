@@ -13,7 +13,7 @@ from zlib import crc32
 from kapiserver.storage.errors import Damaged
 from kapiserver.storage.sqlite_layout import has_expected_schema
 
-# What must hold, and the query of a row that violates it.
+# A message for each kind of damage, and the query that finds a damaged row.
 _RULES = (
     (
         "an object has no version",

@@ -8,13 +8,25 @@ The format is described at https://www.sqlite.org/fileformat2.html#walformat.
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
+
+from kapiserver.storage.errors import Refused
 
 _HEADER = struct.Struct(">16xII8x")
 _FRAME = struct.Struct(">4xIII8x")
 _CUT_OFF = 1
 """Transactions that a crash can leave unfinished: the next begins when the last is on disk."""
+
+
+def wal_size(path: str) -> int:
+    """Return the number of bytes of a write-ahead log. Raises Refused if the file was deleted while
+    it was open: writes to it are lost."""
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        raise Refused(f"{path}: {error.strerror}") from error
 
 
 def has_lost_transactions(path: Path, recovered: int, page_size: int) -> bool:

@@ -9,8 +9,10 @@ import functools
 import os
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion, Resource
@@ -59,8 +61,7 @@ async def _no_converter(
     raise ConversionRefused(f"{definition.name}: no conversion webhooks are configured")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreHooks:
+class StoreHooks(Struct, frozen=True, kw_only=True):
     """Functions of the layer above that stores call.
 
     converter   converts custom objects that only a webhook can convert
@@ -76,6 +77,7 @@ class RandomIdentifiers:
 
     def __init__(self) -> None:
         self._random = random.SystemRandom()
+        self.rng = random.Random()
 
     def uid(self) -> str:
         """Return a random UUID (version 4)."""
@@ -104,6 +106,7 @@ class StoreRegistry:
         encoding_cache_bytes: int = DEFAULT_BYTES,
         encryption: EncryptionRules | None = None,
         hooks: Callable[[StoreRegistry], StoreHooks] = lambda _: StoreHooks(),
+        offloader: Offloader | None = None,
     ) -> None:
         self.kv = kv
         self.clock = clock
@@ -111,17 +114,20 @@ class StoreRegistry:
         self._root = root
         self._event_ttl = event_ttl
         self._encryption = encryption
-        self.encoding_cache = EncodingCache(encoding_cache_bytes)
+        self.offloader = offloader or Offloader()
+        """Runs long work in a thread."""
+        self.encoding_cache = EncodingCache(
+            encoding_cache_bytes, free_later=self.offloader.free_later
+        )
         """Limits the memory of decoded trees and encodings."""
         self.watch_backlogs = WatchBacklogs()
         """Limits what waits for slow watchers."""
-        self.offloader = Offloader()
-        """Runs long work in a thread."""
+        self.identifiers: IdentifierSource = identifiers or RandomIdentifiers()
         self._context = StoreContext(
             kv=kv,
             scheme=scheme,
             clock=clock,
-            identifiers=identifiers or RandomIdentifiers(),
+            identifiers=self.identifiers,
             load_token_codec=self.load_token_codec,
             offloader=self.offloader,
             watch_backlogs=self.watch_backlogs,
@@ -182,13 +188,13 @@ class StoreRegistry:
     def metadata_informer(self, handler: MetadataHandler) -> MetadataInformer:
         """Return an informer that reports the metadata of all objects to the handler."""
         return MetadataInformer(
-            self.kv, f"{self._root}/", self._codec_for_key, handler, self.offloader
+            self.kv, f"{self._root}/", self._store_for_key, handler, self.offloader
         )
 
-    def _codec_for_key(self, path: str) -> ObjectCodec | None:
-        """Return the codec for a key of the store, or None if it belongs to no known resource."""
+    def _store_for_key(self, path: str) -> ResourceStore | None:
+        """Return the store of the object of a key, or None if it belongs to no known resource."""
         resource = self._context.scheme.resource_at(path[len(self._root) + 1 :])
-        return None if resource is None else self.get(resource).codec
+        return None if resource is None else self.get(resource)
 
     def free_memory(self) -> None:
         """Drop all derived values, and half of what waits for slow watchers."""

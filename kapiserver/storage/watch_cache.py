@@ -13,10 +13,12 @@ import functools
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol
 
+from msgspec import Struct
+
+from kapiserver.api.types import Tree
 from kapiserver.storage.clock import Clock
 from kapiserver.storage.entry import Entry, EntryCodec
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
@@ -78,8 +80,7 @@ class CachedEvent:
         return entry
 
 
-@dataclass(slots=True)
-class _Snapshot:
+class _Snapshot(Struct):
     """All entries from revision `first` to `last` (None if they are still current)."""
 
     entries: list[Entry]
@@ -174,6 +175,7 @@ class WatchCache:
             reached.result()
         finally:
             self._waiters = [waiter for waiter in self._waiters if waiter[1] is not reached]
+            del reached  # its error refers to this frame: that would be a cycle
         # If the cache was stopped while we waited, fill it again for the remaining waiters.
         return self._watch is not None or await self.wait_for_revision(revision)
 
@@ -186,8 +188,8 @@ class WatchCache:
             reached.cancel()
             return
         self.request_progress()
-        again = functools.partial(self._poll_progress, reached, deadline)
-        self._clock.call_later(PROGRESS_REQUEST_SECONDS, again)
+        poll_again = functools.partial(self._poll_progress, reached, deadline)
+        self._clock.call_later(PROGRESS_REQUEST_SECONDS, poll_again)
 
     @property
     def is_filled(self) -> bool:
@@ -200,7 +202,7 @@ class WatchCache:
 
     def remove_listener(self, listener: CacheListener) -> None:
         """Stop notifying a listener."""
-        self._listeners = tuple(other for other in self._listeners if other is not listener)
+        self._listeners = tuple(item for item in self._listeners if item is not listener)
 
     def request_progress(self) -> None:
         """Request a progress notification of the store's watch."""
@@ -364,6 +366,17 @@ class WatchCache:
     def get(self, path: str) -> Entry | None:
         """Return the entry of a key, or None."""
         return self._index.get(path)
+
+    def cached_tree(self, path: str, value: bytes) -> Tree | None:
+        """Return the tree of a stored value if it is cached, as after a write of this process."""
+        entries = self._expected.get(path)
+        if entries is None:
+            entry = self._index.get(path)
+            entries = [] if entry is None else [entry]
+        for entry in entries:
+            if entry.value == value:
+                return entry.cached_tree
+        return None
 
     def range(self, scope: str, start: str = "") -> list[Entry]:
         """Return the entries below a prefix, or of one key, from the key `start` on."""

@@ -315,7 +315,7 @@ class WatchFanout:
         if watcher.sink.backlog() > LAGGING_BYTES:
             timer = self._clock.call_later(LAGGING_SECONDS, count_backlog)
         try:
-            await watcher.sink.drained()
+            await watcher.sink.wait_drained()
         finally:
             if timer is not None:
                 timer.cancel()
@@ -423,6 +423,16 @@ class WatchFanout:
         self._bookmarks_due = True
         self._cache.request_progress()
         self._start_pump()
+
+    def write_last_bookmark(self, watcher: Watcher) -> None:
+        """Write a bookmark before the stream of a watch ends, so that the client resumes at the
+        current revision and not at its last event. Writes none while events wait for delivery, or
+        if the watcher asked for no bookmarks."""
+        if not watcher.bookmarks or watcher.ended or watcher.task or self._pump:
+            return
+        revision = self._cache.revision
+        if watcher.sent_revision <= revision:
+            watcher.sink.write(watcher.framer.bookmark(revision, initial_events_end=False))
 
     async def _deliver_bookmarks(self, revision: Revision) -> None:
         frames: dict[Hashable, bytes] = {}

@@ -18,9 +18,11 @@ import pytest
 
 from kapiserver.storage.embedded_store import open_embedded
 from kapiserver.storage.errors import Unavailable
+from kapiserver.storage.etcd import transport as etcd_transport
 from kapiserver.storage.etcd.config import TRANSPORTS, EtcdConfig, EtcdTransport
 from kapiserver.storage.etcd.store import EtcdStore, open_etcd
 from kapiserver.storage.kv import KV
+from kapiserver.testing.memory_store import open_memory_store
 from tests.clock import ManualClock
 from tests.storage.etcd_server import Member, programs, shared_etcd, version
 from tests.storage.invariants import check_file, check_store
@@ -58,6 +60,13 @@ async def _memory(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
 
 
 @asynccontextmanager
+async def _memory_on_loop(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
+    store = await open_memory_store(clock)
+    yield store
+    await store.close()
+
+
+@asynccontextmanager
 async def _file(clock: ManualClock, folder: Path) -> AsyncIterator[KV]:
     store = await open_embedded(folder / "store.db", clock=clock)
     yield store
@@ -85,6 +94,7 @@ Opening = Callable[[ManualClock, Path], AbstractAsyncContextManager[KV]]
 
 BACKENDS: dict[str, Opening] = {
     "memory": _memory,
+    "memory-on-loop": _memory_on_loop,
     "file": _file,
     **{
         f"etcd-{version(program)}-{transport}": _over(program, transport)
@@ -107,8 +117,10 @@ SLOW = {name for name in BACKENDS if name.endswith("-gateway")}
 @pytest.fixture(
     params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in BACKENDS]
 )
-def open_fresh(request: pytest.FixtureRequest) -> Opening:
-    """Parametrizes a test over the backends; returns a function that opens a fresh store."""
+def open_fresh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Opening:
+    """Parametrizes a test over the backends; returns a function that opens a fresh store. On a busy
+    machine, etcd may take longer for a thousand calls than a call may take in a server."""
+    monkeypatch.setattr(etcd_transport, "CALL_SECONDS", 60.0)
     return BACKENDS[request.param]
 
 

@@ -16,7 +16,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,9 @@ def version(etcd: Path) -> str:
     return output.stdout.split()[2]
 
 
-_claims: list[socket.socket] = []
+_claims = ExitStack()
+"""The sockets that reserve ports until the process ends."""
+atexit.register(_claims.close)
 
 
 def free_port() -> int:
@@ -67,7 +69,7 @@ def free_port() -> int:
         except OSError:
             claim.close()
         else:
-            _claims.append(claim)
+            _claims.enter_context(claim)
             return port
     raise AssertionError("no port is free")
 
@@ -142,7 +144,7 @@ class Member:
         raise AssertionError(Path(self._folder, "log").read_text())
 
     def status(self) -> Any:
-        """What the member says about itself and the cluster's leader (Maintenance.Status)."""
+        """Return the member's status with the cluster's leader (Maintenance.Status)."""
         request = urllib.request.Request(f"{self.url}/v3/maintenance/status", data=b"{}")
         with urllib.request.urlopen(request, timeout=30) as response:
             return json.load(response)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,10 +14,12 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.cost import LARGE
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.entry import Encoding, ObjectKey
 from kapiserver.storage.kv import KV
 from kapiserver.storage.object_store import ResourceStore
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.query import WatchQuery, WriteResult
 from kapiserver.storage.store_registry import StoreRegistry
 from kapiserver.storage.watch_fanout import Watcher
@@ -35,6 +38,7 @@ class CountedNames:
     """Identifiers that count: predictable uids, and suffixes from a replaceable iterator."""
 
     def __init__(self) -> None:
+        self.rng = random.Random(1)
         self._uids = itertools.count(1)
         self.suffixes: Iterator[str] = (f"{number:05d}" for number in itertools.count())
 
@@ -43,6 +47,20 @@ class CountedNames:
 
     def suffix(self) -> str:
         return next(self.suffixes)
+
+
+class FreedNames(Offloader):
+    """An offloader that records the names of the large objects that it frees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def free_later(self, cost: int, value: Any) -> None:
+        """Free an object."""
+        super().free_later(cost, value)
+        if cost >= LARGE:
+            self.names.append(value["metadata"]["name"])
 
 
 class StorageHarness:
@@ -82,11 +100,11 @@ def run(
 ) -> Any:
     """Run a test with a harness, on an event loop of its own."""
 
-    async def inside() -> Any:
+    async def run_body() -> Any:
         async with asyncio.timeout(TIMEOUT_SECONDS), open_harness(spec, **options) as harness:
             return await test(harness)
 
-    return asyncio.run(inside())
+    return asyncio.run(run_body())
 
 
 def config_map(name: str = "", namespace: str = "default", **more: Any) -> Tree:
@@ -222,7 +240,7 @@ class Client:
     def backlog(self) -> int:
         return self.stuck
 
-    async def drained(self) -> None:
+    async def wait_drained(self) -> None:
         if not self.reads:
             await asyncio.Event().wait()
 

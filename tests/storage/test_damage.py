@@ -74,7 +74,7 @@ class Store:
                 )
         yield "expired", lambda: database.expired_writes(1e13, 1000)
         yield "revision", database.revision
-        yield "compacted", database.compacted
+        yield "compacted", database.compacted_revision
 
 
 def _pages(database: Database, prefix: str, revision: Revision | None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -99,6 +100,29 @@ async def test_reads_are_not_ahead_of_watches(tmp_path: Path) -> None:
     go_on.set()
     read, page = await reads
     assert read.revision == page.revision == store.revision == await writing
+    await store.close()
+
+
+async def test_error_of_the_writer_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the writer thread after the store is open is not lost: it ends the thread, with
+    its traceback on standard error."""
+    errors: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: errors.append(str(args.exc_value)))
+    store = await open_store("sqlite::memory:")
+    assert isinstance(store, EmbeddedStore)
+
+    report = store._report
+
+    def report_write(results: Any) -> None:
+        monkeypatch.setattr(store, "_report", report)
+        raise RuntimeError("a fault of the writer")
+
+    monkeypatch.setattr(store, "_report", report_write)
+    writing = asyncio.create_task(store.create("/a", b""))
+    await asyncio.shield(store._writer_ended)
+    store._writer.join()
+    assert errors == ["a fault of the writer"]
+    writing.cancel()
     await store.close()
 
 
@@ -378,3 +402,58 @@ async def test_write_ahead_log_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_end_of_a_prefix(prefix: str, end: str) -> None:
     """The end of a prefix is the smallest text greater than every text with that prefix."""
     assert prefix_end(prefix) == end
+
+
+@pytest.mark.parametrize(("fsync", "synchronous"), [(True, 2), (False, 0)])
+async def test_fsync(tmp_path: Path, fsync: bool, synchronous: int) -> None:
+    """Each commit is flushed to disk (FULL, 2) or none is (OFF, 0)."""
+    store = await open_embedded(tmp_path / "a.db", fsync=fsync)
+    query = "PRAGMA synchronous"
+    row = await store._submit(lambda database: database._sql.execute(query).fetchone())
+    await store.close()
+    assert row == (synchronous,)
+
+
+async def test_deleted_files(tmp_path: Path) -> None:
+    """If the files of an open store are deleted, writes fail and closing succeeds, as when a test
+    environment removes the directory of a server that still starts."""
+    store = await open_embedded(tmp_path / "a.db")
+    await store.create("/a", b"1")
+    shutil.rmtree(tmp_path)
+    for _ in range(2):
+        with pytest.raises(Refused, match="No such file"):
+            await asyncio.wait_for(store.create("/b", b"2"), 30)
+    await asyncio.wait_for(store.close(), 30)
+
+
+NO_UTF8 = "/a/\udc80"
+"""A key that SQLite does not take."""
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+async def test_an_unexpected_error_fails_its_job_alone(tmp_path: Path, in_file: bool) -> None:
+    """A write or read that raises another error than the storage errors fails, and no other: not
+    those of the same transaction, and not the next ones."""
+    store = await open_store(f"sqlite:{tmp_path / 'store.db'}" if in_file else "sqlite::memory:")
+    recorder = Recorder()
+    store.watch("/", after=await store.current_revision(), sink=recorder)
+    async with asyncio.timeout(60):
+        writes = (store.create(key, b"") for key in ("/a/1", NO_UTF8, "/a/2"))
+        first, error, second = await asyncio.gather(*writes, return_exceptions=True)
+        assert (first, second) == (2, 3)
+        assert isinstance(error, Unavailable)
+        assert "surrogates not allowed" in str(error)
+        with pytest.raises((Unavailable, UnicodeEncodeError)):
+            await store.get(NO_UTF8)
+        await store.writable()
+        await store.create("/a/3", b"")
+        await recorder.count(3)
+    assert [item.key for item in (await store.range("/")).items] == ["/a/1", "/a/2", "/a/3"]
+    await store.close()
+
+
+async def test_an_unexpected_error_at_start() -> None:
+    """A file that cannot be opened for another reason than the storage errors is an error, too."""
+    async with asyncio.timeout(60):
+        with pytest.raises(ValueError, match="null"):
+            await open_embedded(Path("a\0b"))

@@ -146,7 +146,7 @@ def test_padding_is_checked(padding: bytes, message: str) -> None:
 
 def choices(*named: tuple[bytes, Transformer]) -> PrefixTransformers:
     return PrefixTransformers(
-        [PrefixTransformer(prefix, provider) for prefix, provider in named], none="nobody"
+        [PrefixTransformer(prefix, provider) for prefix, provider in named], unknown_prefix="nobody"
     )
 
 

@@ -69,7 +69,7 @@ async def test_keys_and_values_are_stored_unchanged(
         "--prefix",
         "/registry",
     ]
-    output = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: ASYNC221
+    output = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: ASYNC221 - it ends at once
     assert output == b"/registry/pods/default/x\nk8s\0bytes\n"
     await store.close()
 

@@ -12,7 +12,7 @@ from kapiserver.storage.etcd import gateway_http
 from kapiserver.storage.etcd.gateway_http import ConnectionPool, HTTPResponse
 from kapiserver.storage.etcd.transport import RequestNotSent, ResponseLost
 
-SHORT_TIMEOUT = 5.0
+SECONDS = 60.0
 
 
 @asynccontextmanager
@@ -72,9 +72,7 @@ async def test_responses(wire: bytes, response: HTTPResponse) -> None:
     bytewise = [wire[at : at + 1] for at in range(len(wire))]
     async with scripted_server(chunks, bytewise, chunks) as (connections, requests):
         for _ in range(3):
-            assert (
-                await connections.post("/x", b"A: b\r\n", b"{}", seconds=SHORT_TIMEOUT) == response
-            )
+            assert await connections.post("/x", b"A: b\r\n", b"{}", seconds=SECONDS) == response
         request = requests.get_nowait()
     assert request.startswith(b"POST /x HTTP/1.1\r\nHost: 127.0.0.1:")
     assert request.endswith(b"\r\nA: b\r\nContent-Length: 2\r\n\r\n{}")
@@ -100,7 +98,7 @@ async def test_bad_responses(wire: bytes) -> None:
     """A malformed or truncated response raises BrokenOff."""
     async with scripted_server([wire]) as (connections, _):
         with pytest.raises(ResponseLost):
-            await connections.post("/x", b"", b"", seconds=SHORT_TIMEOUT)
+            await connections.post("/x", b"", b"", seconds=SECONDS)
 
 
 async def test_no_server() -> None:
@@ -108,9 +106,9 @@ async def test_no_server() -> None:
     async with scripted_server([RESPONSE]) as (connections, _):
         pass
     with pytest.raises(RequestNotSent):
-        await connections.post("/x", b"", b"", seconds=SHORT_TIMEOUT)
+        await connections.post("/x", b"", b"", seconds=SECONDS)
     with pytest.raises(RequestNotSent):
-        await ConnectionPool("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SHORT_TIMEOUT)
+        await ConnectionPool("http://127.0.0.1:1", None).post("/x", b"", b"", seconds=SECONDS)
 
 
 async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +121,7 @@ async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
             await connections.post("/x", b"", b"", seconds=0.01)
         with pytest.raises(ResponseLost):
             await first
-        assert await connections.post("/x", b"", b"", seconds=SHORT_TIMEOUT) == HTTPResponse(
+        assert await connections.post("/x", b"", b"", seconds=SECONDS) == HTTPResponse(
             200, b"hello"
         )
 
@@ -131,10 +129,10 @@ async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_cancelled_call() -> None:
     """The response of a cancelled call is not used for the next call."""
     async with scripted_server([], [RESPONSE]) as (connections, requests):
-        first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SHORT_TIMEOUT))
+        first = asyncio.create_task(connections.post("/first", b"", b"", seconds=SECONDS))
         await requests.get()
         first.cancel()
-        assert await connections.post("/next", b"", b"", seconds=SHORT_TIMEOUT) == HTTPResponse(
+        assert await connections.post("/next", b"", b"", seconds=SECONDS) == HTTPResponse(
             200, b"hello"
         )
         assert first.cancelled()

@@ -72,7 +72,7 @@ async def test_restricted_users(member: Member, tmp_path: Path) -> None:
             *ETCDCTL_FLAGS,
             *arguments.split(),
         ]
-        subprocess.run(command, check=True, capture_output=True)  # noqa: ASYNC221
+        subprocess.run(command, check=True, capture_output=True)  # noqa: ASYNC221 - it ends at once
     password = tmp_path / "password"
     password.write_text("secret")
 

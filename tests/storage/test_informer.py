@@ -27,7 +27,15 @@ from kapiserver.storage.informer import RETRY_SECONDS, ObjectChange, Subscriptio
 from kapiserver.storage.kv import KV, EventSink, Revision, Watch
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.query import DeleteQuery
-from tests.storage.objectkit import TIMEOUT_SECONDS, StorageHarness, config_map, key, put, run
+from tests.storage.objectkit import (
+    TIMEOUT_SECONDS,
+    FreedNames,
+    StorageHarness,
+    config_map,
+    key,
+    put,
+    run,
+)
 
 State = dict[str, int]
 """Revisions of objects, by path."""
@@ -236,7 +244,7 @@ class Model(RuleBasedStateMachine):
                 await self.store.cache.wait_ready()
                 self.stopped = False
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                while not all(map(self.is_up_to_date, self.handlers)):  # noqa: ASYNC110
+                while not all(map(self.is_up_to_date, self.handlers)):  # noqa: ASYNC110 - it has no event
                     await asyncio.sleep(0)
 
         self.runner.run(recover())
@@ -340,7 +348,9 @@ def test_no_subscription_no_listener() -> None:
 
 def test_large_objects_are_decoded_before_they_are_delivered() -> None:
     """A handler finds the tree of a large object that another server wrote, which was decoded in a
-    thread; changes keep their order, and the tree is not kept without an account."""
+    thread, and is freed in one; changes keep their order, and the tree is not kept without an
+    account."""
+    freed = FreedNames()
 
     async def scenario(harness: StorageHarness) -> None:
         seen: list[tuple[str, bool]] = []
@@ -364,6 +374,7 @@ def test_large_objects_are_decoded_before_they_are_delivered() -> None:
             await done.wait()
         assert seen == [("large", True), ("small", False), ("large-2", True), ("end", False)]
         assert all(entry.cached_tree is None for entry in entries)
+        assert freed.names == ["large", "large-2"]
         other.stop()
 
-    run(scenario)
+    run(scenario, offloader=freed)

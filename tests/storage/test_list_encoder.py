@@ -9,6 +9,7 @@ import pytest
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor
 from kapiserver.storage.entry import Encoding
+from kapiserver.storage.list_encoder import LONG_LIST
 from kapiserver.storage.query import ListQuery
 from tests.storage.objectkit import (
     CBOR,
@@ -108,5 +109,27 @@ def test_large_lists_are_chunked(encoding: Encoding) -> None:
         assert all(len(chunk) < 450_000 for chunk in chunks)
         read = json.loads if encoding is JSON else cbor.decode_value
         assert len(read(b"".join(chunks))["items"]) == 20
+
+    run(test)
+
+
+def test_stored_protobuf_needs_no_encoder() -> None:
+    """A long Protobuf list compiles the kind's encoder only if an object is stored in another
+    form."""
+
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        for number in range(LONG_LIST):
+            await store.create(config_map(f"c{number}"))
+        await store.encoder.prepare(await store.list(ListQuery()), PROTOBUF)
+        assert not store.encoder.is_compiled(PROTOBUF)
+        as_json = json.dumps(config_map("as-json")).encode()
+        await harness.kv.create("/registry/configmaps/default/as-json", as_json)
+        listing = await store.list(ListQuery())
+        await store.encoder.prepare(listing, PROTOBUF)
+        assert store.encoder.is_compiled(PROTOBUF)
+        body = await joined(store.encoder.encode_list(listing, PROTOBUF))
+        items = harness.codecs.universal_deserializer.decode(body).object["items"]
+        assert len(items) == LONG_LIST + 1
 
     run(test)

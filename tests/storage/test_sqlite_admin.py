@@ -365,7 +365,7 @@ async def test_killed_amid_a_command(command: str, lines: int, tmp_path: Path) -
     newest = await fill(path)
     arguments = [sys.executable, "-c", PROGRAM, command, str(path), str(copy), str(lines)]
     pipe = subprocess.PIPE
-    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe) as process:  # noqa: ASYNC220
+    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe) as process:  # noqa: ASYNC220 - nothing else runs on the loop
         assert process.stdout is not None
         for _ in range(lines):
             assert process.stdout.readline()

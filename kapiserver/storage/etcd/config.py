@@ -5,16 +5,16 @@ Knows no flag and no connection.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 EtcdTransport: TypeAlias = Literal["grpc", "gateway"]
 TRANSPORTS: tuple[EtcdTransport, ...] = get_args(EtcdTransport)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EtcdConfig:
+class EtcdConfig(Struct, frozen=True, kw_only=True):
     """Settings of one store in etcd, named like kube-apiserver's --etcd-* flags.
 
     endpoints       URLs of one cluster: http://host:2379 or https://host:2379

@@ -31,7 +31,7 @@ from kapiserver.storage.etcd.transport import (
 )
 
 
-class _Gateway(AioClient):  # type: ignore[misc]
+class _Gateway(AioClient):  # type: ignore[misc] # etcd3-py has no types
     """etcd3-py's client of one endpoint, with our own connections for calls, and without the
     blocking request of /version in its constructor."""
 

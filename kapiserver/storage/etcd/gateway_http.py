@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable
-from dataclasses import dataclass
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from kapiserver.storage.etcd.transport import (
     DEFAULT_PORT,
@@ -30,8 +31,7 @@ T = TypeVar("T")
 _END = b"\r\n\r\n"
 
 
-@dataclass(frozen=True, slots=True)
-class HTTPResponse:
+class HTTPResponse(Struct, frozen=True):
     """A response without its headers."""
 
     status: int

@@ -179,7 +179,7 @@ class _Channel:
             return self._connections[-1]
         if self._opening is None:
             self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(self._opened)
+            self._opening.add_done_callback(self._on_opened)
         return await asyncio.shield(self._opening)
 
     def headers(self, method: str, token: str) -> bytes:
@@ -225,11 +225,11 @@ class _Channel:
         if self._tls is not None and connection.application_protocol != "h2":
             connection.close()
             raise RequestNotSent("the endpoint does not speak HTTP/2")
-        self._connections = [other for other in self._connections if not other.closed]
+        self._connections = [item for item in self._connections if not item.closed]
         self._connections.append(connection)
         return connection
 
-    def _opened(self, opening: asyncio.Task[Connection]) -> None:
+    def _on_opened(self, opening: asyncio.Task[Connection]) -> None:
         self._opening = None
         if not opening.cancelled():
             opening.exception()  # retrieve it, in case every waiter was cancelled
@@ -259,6 +259,7 @@ class GrpcTransport:
             return await call.response
         finally:
             connection.cancel(call)
+            del call  # the error of its response refers to this frame: that would be a cycle
 
     @asynccontextmanager
     async def stream(

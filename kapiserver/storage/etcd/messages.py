@@ -6,15 +6,15 @@ Mirrors etcd's rpc.proto: RangeResponse, TxnResponse, WatchResponse.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.storage.kv import KeyValue, KVEvent, Revision
 
 NO_REVISION = Revision(0)
 
 
-@dataclass(slots=True)
-class RangeResponse:
+class RangeResponse(Struct):
     """A RangeResponse.
 
     count           number of keys in the range, whatever the limit
@@ -26,8 +26,7 @@ class RangeResponse:
     store_revision: Revision
 
 
-@dataclass(slots=True)
-class TxnResponse:
+class TxnResponse(Struct):
     """A TxnResponse: `revision` of the write if it succeeded, else `current_revision` of the key
     (0 if absent)."""
 
@@ -36,8 +35,7 @@ class TxnResponse:
     current_revision: int
 
 
-@dataclass(slots=True)
-class WatchResponse:
+class WatchResponse(Struct):
     """A WatchResponse: events, or the end of the watch.
 
     cancelled   reason of the end, "" while the watch runs

@@ -22,8 +22,9 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from kapiserver.storage.errors import (
     Compacted,
@@ -86,8 +87,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Lease:
+class _Lease(Struct):
     """A lease that keys with similar expiry share."""
 
     id: int
@@ -172,12 +172,14 @@ class EtcdStore(KV):
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
         _check_expected(key, expected)
-        return _changed(key, expected, await self._put(key, value, expected=expected, ttl=ttl))
+        return _written_revision(
+            key, expected, await self._put(key, value, expected=expected, ttl=ttl)
+        )
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         _check_expected(key, expected)
         call = self._codec.delete_if(self._key(key), expected=expected)
-        return _changed(key, expected, await self._call(self._etcd.write, call))
+        return _written_revision(key, expected, await self._call(self._etcd.write, call))
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         self._check_open()
@@ -278,7 +280,7 @@ class EtcdStore(KV):
             async with self._etcd.stream(call) as responses:
                 yield self._watch_responses(responses, after)
         except EtcdError as error:
-            raise self._translated(error, after) from error
+            raise self._translate_error(error, after) from error
 
     async def _watch_responses(
         self, responses: AsyncIterator[WatchResponse], after: Revision
@@ -332,7 +334,7 @@ class EtcdStore(KV):
         self._revision_changed = asyncio.Event()
 
     async def _check_stream(self) -> None:
-        """Detect a silent stream even if nobody reads."""
+        """Detect a silent stream even while no caller reads."""
         while True:
             await asyncio.sleep(STREAM_CHECK_SECONDS)
             self.call_when_current(lambda: None)
@@ -438,9 +440,9 @@ class EtcdStore(KV):
         try:
             return await send(call)
         except EtcdError as error:
-            raise self._translated(error, revision) from error
+            raise self._translate_error(error, revision) from error
 
-    def _translated(self, error: EtcdError, revision: Revision) -> StorageError:
+    def _translate_error(self, error: EtcdError, revision: Revision) -> StorageError:
         if "has been compacted" in error.message:
             return Compacted(revision, oldest=Revision(revision + 1))
         if "is a future revision" in error.message:
@@ -460,7 +462,7 @@ def _check_expected(key: str, expected: Revision) -> None:
         raise Conflict(key, expected=expected, current=None)
 
 
-def _changed(key: str, expected: Revision, response: TxnResponse) -> Revision:
+def _written_revision(key: str, expected: Revision, response: TxnResponse) -> Revision:
     """Return the revision of a write. Raises Conflict."""
     if not response.succeeded:
         raise Conflict(key, expected=expected, current=response.current_revision or None)

@@ -1,4 +1,4 @@
-"""What the etcd client needs of a way to talk to etcd: its gRPC, or its JSON gateway.
+"""The interface of the etcd client's transports: gRPC, and etcd's JSON gateway.
 
 A codec encodes each request as a `Call`, which has the decoder of the response; a transport moves
 the bytes to one endpoint. Knows no list of endpoints, no login and no retry (`client.py`).

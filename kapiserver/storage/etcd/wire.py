@@ -245,17 +245,17 @@ class WireCodec:
     @_decoder
     def _watch_response(self, data: bytes) -> WatchResponse:
         events: list[KVEvent] = []
-        other: dict[int, int | bytes] = {}
+        other_fields: dict[int, int | bytes] = {}
         for number, value in _fields(data):
             if number == 11:
                 events.append(self._event(_bytes(value)))
             else:
-                other[number] = value
+                other_fields[number] = value
         cancelled = ""
-        if other.get(4):
-            cancelled = _bytes(other.get(6)).decode(errors="replace") or "cancelled"
-        compacted = Revision(_number(other.get(5)))
-        return WatchResponse(events, cancelled, compacted, bool(other.get(7)))
+        if other_fields.get(4):
+            cancelled = _bytes(other_fields.get(6)).decode(errors="replace") or "cancelled"
+        compacted = Revision(_number(other_fields.get(5)))
+        return WatchResponse(events, cancelled, compacted, bool(other_fields.get(7)))
 
     @_decoder
     def _revision(self, data: bytes) -> Revision:

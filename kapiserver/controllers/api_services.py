@@ -18,7 +18,7 @@ from kapiserver.api.accessors import labels_of, uid_of
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
-from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.bootstrap import canonical_tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.controllers.writing import create_missing, delete_object, update_object
@@ -33,7 +33,7 @@ RETRY_SECONDS = 30.0
 NAME = "apiservices"
 REGISTRATION = GroupVersion("apiregistration.k8s.io", "v1")
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
-ONCE, ALWAYS = "onstart", "true"
+ONSTART, AUTOMANAGED = "onstart", "true"
 _CUSTOM_PRIORITY = (1000, 100)
 
 _log = logging.getLogger(__name__)
@@ -128,16 +128,14 @@ class APIServiceRegistration:
                 self._server.clock.call_later(RETRY_SECONDS, self._start_all)
             return
         self._present_at_start = frozenset(entry.key.name for entry in informer.lister.list())
-        for name in (
-            *map(name_of, (*self._built_in, *self._definition_counts)),
-            *self._present_at_start,
-        ):
+        names = map(name_of, (*self._built_in, *self._definition_counts))
+        for name in sorted({*names, *self._present_at_start}):
             self._queue.add(name)
 
     # Changes.
 
     def _on_definitions_changed(self, names: Sequence[str]) -> None:
-        for version in self._update_served(names):
+        for version in sorted(self._update_served(names)):
             self._queue.add(name_of(version))
 
     def _update_served(self, names: Sequence[str]) -> frozenset[GroupVersion]:
@@ -176,9 +174,9 @@ class APIServiceRegistration:
         desired = GroupVersion(group, version)
         if desired in self._built_in:
             first, versions = PRIORITIES[group]
-            return api_service(desired, (first, versions[version]), ONCE)
+            return api_service(desired, (first, versions[version]), ONSTART)
         if self._definition_counts[desired] > 0:
-            return api_service(desired, _CUSTOM_PRIORITY, ALWAYS)
+            return api_service(desired, _CUSTOM_PRIORITY, AUTOMANAGED)
         return None
 
     async def _reconcile(self, name: str) -> None:
@@ -187,7 +185,7 @@ class APIServiceRegistration:
             current = (await self._store.get(ObjectKey("", name))).tree()
         except NotFound:
             current = None
-        if first or desired is None or _management(desired) == ALWAYS:
+        if first or desired is None or _management(desired) == AUTOMANAGED:
             await self._write(name, desired, current, first=first)
         self._reconciled.add(name)
 
@@ -199,13 +197,13 @@ class APIServiceRegistration:
                 await create_missing(self._objects, desired)
             return
         management = _management(current)
-        if management == ONCE and not (first and name in (self._present_at_start or ())):
+        if management == ONSTART and not (first and name in (self._present_at_start or ())):
             return
-        if management not in (ONCE, ALWAYS):
+        if management not in (ONSTART, AUTOMANAGED):
             return
         if desired is None:
             await delete_object(self._objects, name, uid=uid_of(current))
-        elif current["spec"] != (spec := decoded(self._server, desired)["spec"]):
+        elif current["spec"] != (spec := canonical_tree(self._server.codecs, desired)["spec"]):
             await update_object(self._objects, name, lambda current: current | {"spec": spec})
 
 

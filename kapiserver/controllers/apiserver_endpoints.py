@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
@@ -21,8 +22,7 @@ _SKIP_MIRROR = {"endpointslice.kubernetes.io/skip-mirror": "true"}
 _OF_SERVICE = {"kubernetes.io/service-name": "kubernetes"}
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ServerAddress:
+class ServerAddress(Struct, frozen=True, order=True):
     """An address at which a server is reached."""
 
     port: int

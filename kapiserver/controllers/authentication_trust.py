@@ -77,14 +77,14 @@ class AuthenticationTrustController:
             self._queue.add_after(name, RESYNC_SECONDS)
             self._clock.call_later(RESYNC_SECONDS, self._end_look)
         current = self._config_maps.lister.get(ObjectKey(NAMESPACE, name))
-        own, now = _trusted(self._config), self._clock.now()
+        trusted, now = _trust_data(self._config), self._clock.now()
         config_maps = self._context.resource("v1", "configmaps", namespace=NAMESPACE)
         if current is None:
-            await create_missing(config_maps, {"metadata": {"name": name}, "data": own})
+            await create_missing(config_maps, {"metadata": {"name": name}, "data": trusted})
             return
 
         def change(tree: Tree) -> Tree:
-            return tree | {"data": _combined(tree.get("data") or {}, own, now)}
+            return tree | {"data": _combine(tree.get("data") or {}, trusted, now)}
 
         if change(current.tree()) != current.tree():
             await update_object(config_maps, name, change)
@@ -93,7 +93,7 @@ class AuthenticationTrustController:
         self._looks_again = False
 
 
-def _trusted(config: Config) -> dict[str, str]:
+def _trust_data(config: Config) -> dict[str, str]:
     """Return the data of the ConfigMap for one server."""
     data: dict[str, str] = {}
     files = client_authority_files(config)
@@ -116,19 +116,21 @@ def _bundle(files: Sequence[Path]) -> str:
     return "".join(certificates)
 
 
-def _combined(current: Mapping[str, str], own: Mapping[str, str], now: float) -> dict[str, str]:
+def _combine(current: Mapping[str, str], trusted: Mapping[str, str], now: float) -> dict[str, str]:
     """Return the data with what this server trusts added."""
     data = dict(current)
-    for key, text in own.items():
+    for key, text in trusted.items():
         old = data.get(key) or ""
         if key in _LISTS:
             data[key] = _json(dict.fromkeys((*_parsed(old), *_parsed(text))))
         else:
             certificates = dict.fromkeys((*pem_certificates(old), *pem_certificates(text)))
             # The own ones are as the administrator wants them.
-            known = frozenset(pem_certificates(text))
+            current_certificates = frozenset(pem_certificates(text))
             data[key] = "".join(
-                each for each in certificates if each in known or not _has_expired(each, now)
+                each
+                for each in certificates
+                if each in current_certificates or not _has_expired(each, now)
             )
     return data
 

@@ -7,6 +7,7 @@ field management at every start. Mirrors kube-apiserver's system namespaces cont
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 
 import orjson
@@ -15,6 +16,7 @@ from kapiserver.api.accessors import metadata_of
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
+from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.lifecycle import timestamp
@@ -37,33 +39,50 @@ async def _create_namespace(server: Server, name: str) -> None:
     with suppress(NotFound):
         await store.get(ObjectKey("", name))
         return
-    tree = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
+    tree = canonical_tree(
+        server.codecs, {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
+    )
     await create_directly(server, store, tree, managed=_MANAGED_FIELDS)
 
 
 async def create_directly(
-    server: Server, store: ResourceStore, tree: Tree, *, managed: Tree
+    server: Server,
+    store: ResourceStore,
+    tree: Tree,
+    *,
+    managed: Tree,
+    applied: Mapping[str, Tree] | None = None,
 ) -> None:
     """Create an object of kube-apiserver in the store, without admission, unless one of its name
     exists. Raises StorageError, InvalidObject.
 
+    tree        the object in canonical form; not changed
     managed     the fieldsV1 that field management would compute
+    applied     the fieldsV1 of other managers, by name, as if they had applied these fields
     """
     metadata = metadata_of(tree)
-    entry = {
-        "manager": "kube-apiserver",
-        "operation": "Update",
-        "apiVersion": tree["apiVersion"],
-        "time": timestamp(server.clock.now()),
-        "fieldsType": "FieldsV1",
-        "fieldsV1": managed,
-    }
-    complete = {**tree, "metadata": {**metadata, "managedFields": [entry]}}
+    managers = [(name, "Apply", fields) for name, fields in (applied or {}).items()]
+    entries = [
+        {
+            "manager": manager,
+            "operation": operation,
+            "apiVersion": tree["apiVersion"],
+            "time": timestamp(server.clock.now()),
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+        }
+        for manager, operation, fields in (*managers, ("kube-apiserver", "Update", managed))
+    ]
+    complete = {**tree, "metadata": {**metadata, "managedFields": entries}}
     namespace = metadata.get("namespace") or ""
     with suppress(AlreadyExists):  # another server may create it at the same time
-        await store.create(decoded(server, complete), namespace=namespace)
+        await store.create(complete, namespace=namespace)
 
 
-def decoded(server: Server, tree: Tree) -> Tree:
-    """Return an object, as a client would write it, in canonical form and defaulted."""
-    return server.codecs.universal_decoder().decode(orjson.dumps(tree)).object
+def canonical_tree(codecs: CodecFactory, tree: Tree) -> Tree:
+    """Return an object, as a client would write it, in canonical form, defaulted, in the hub
+    version."""
+    decoded = codecs.universal_deserializer.decode(orjson.dumps(tree))
+    codecs.scheme.default(decoded.object)
+    hub = codecs.scheme.hub_version(decoded.kind.group, decoded.kind.kind)
+    return codecs.scheme.convert(decoded.object, hub)

@@ -70,15 +70,16 @@ class BootstrapSigner:
         await self._subscriptions.wait_synced()
         entry = self._config_maps.lister.get(key)
         data = (entry.tree().get("data") or {}) if entry is not None else {}
-        if _CONTENT not in data or self._signed(data) == data:
+        if _CONTENT not in data or self._with_signatures(data) == data:
             return
         config_maps = self._context.resource("v1", "configmaps", namespace=key.namespace)
         with suppress_reason("NotFound"):
             await config_maps.update_with_retry(
-                key.name, lambda tree: tree | {"data": self._signed(tree.get("data") or {})}
+                key.name,
+                lambda tree: tree | {"data": self._with_signatures(tree.get("data") or {})},
             )
 
-    def _signed(self, data: Tree) -> Tree:
+    def _with_signatures(self, data: Tree) -> Tree:
         """Return the data of the ConfigMap with the signatures of all tokens, and no others."""
         unsigned = {name: each for name, each in data.items() if not name.startswith(_SIGNATURE)}
         content = data.get(_CONTENT)

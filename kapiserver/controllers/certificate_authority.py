@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.certificates.keys import encode_key, is_self_signed, public_key_of
 from kapiserver.api.certificates.signer_rules import InvalidRequest, RequestContent
@@ -66,8 +67,7 @@ _SINGLE_SUBJECT_ATTRIBUTES = ("2.5.4.3", "2.5.4.5")
 """Common name and serial number, of which the last one counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateAuthority:
+class CertificateAuthority(Struct, frozen=True):
     """A CA certificate and its key."""
 
     certificate: x509.Certificate
@@ -180,12 +180,14 @@ def _extensions(request: RequestContent) -> Iterator[tuple[x509.ExtensionType, b
     """Yield the extensions of a certificate for a request, and whether they are critical."""
     from cryptography import x509
 
-    used = {_KEY_USAGES[usage] for usage in request.usages if usage in _KEY_USAGES}
-    if used:
+    key_usages = {_KEY_USAGES[usage] for usage in request.usages if usage in _KEY_USAGES}
+    if key_usages:
         names = dict.fromkeys(_KEY_USAGES.values(), False)
-        yield x509.KeyUsage(**{name: name in used for name in names}), True
-    wanted = {_EXTENDED_KEY_USAGES.get(usage) for usage in request.usages}
-    purposes = [oid for oid in dict.fromkeys(_EXTENDED_KEY_USAGES.values()) if oid in wanted]
+        yield x509.KeyUsage(**{name: name in key_usages for name in names}), True
+    requested_oids = {_EXTENDED_KEY_USAGES.get(usage) for usage in request.usages}
+    purposes = [
+        oid for oid in dict.fromkeys(_EXTENDED_KEY_USAGES.values()) if oid in requested_oids
+    ]
     if purposes:
         yield x509.ExtendedKeyUsage([x509.ObjectIdentifier(oid) for oid in purposes]), False
     yield x509.BasicConstraints(ca=False, path_length=None), True

@@ -84,14 +84,14 @@ class CRDStatusController:
         await self._write_status(name, self._status_of_names)
 
     def _status_of_names(self, current: Tree) -> Tree:
-        others = [
+        other_names = [
             head["status"]["acceptedNames"]
             for name, head in self._custom.summaries.items()
             if name != current["metadata"]["name"]
             and head["spec"]["group"] == current["spec"]["group"]
         ]
         now = timestamp(self._server.clock.now())
-        return status_of(current, others, now)
+        return status_of(current, other_names, now)
 
     async def _write_status(self, name: str, new_status: Callable[[Tree], Tree]) -> None:
         def fields(current: Tree) -> Tree:
@@ -144,9 +144,9 @@ class CRDStatusController:
         """Delete all objects of the definition. Return whether none is left; if some are, the next
         deletion queues the definition again. As in kube-apiserver, this skips admission."""
         self._watch_deletions(objects, name)
-        everything = ListQuery()
+        query = ListQuery()
         if (await objects.list(ListQuery(limit=1))).entries:
-            await objects.delete_collection(everything, DeleteQuery())
+            await objects.delete_collection(query, DeleteQuery())
         return not (await objects.list(ListQuery(limit=1))).entries
 
     def _watch_deletions(self, objects: ResourceStore, name: str) -> None:
@@ -205,18 +205,18 @@ def _is_up_to_date(head: Tree) -> bool:
     )
 
 
-def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
-    """Return the status of a definition; `others` are the names that the other definitions of its
-    group have accepted."""
+def status_of(obj: Tree, other_names: Sequence[Tree], now: str) -> Tree:
+    """Return the status of a definition; `other_names` are the accepted names of the other
+    definitions of its group."""
     requested: Tree = obj["spec"]["names"]
     accepted: Tree = obj["status"]["acceptedNames"]
     names_in_use = {
         "resources": {
             name
-            for item in others
+            for item in other_names
             for name in (item["plural"], item.get("singular"), *(item.get("shortNames") or ()))
         },
-        "kinds": {name for item in others for name in (item["kind"], item.get("listKind"))},
+        "kinds": {name for item in other_names for name in (item["kind"], item.get("listKind"))},
     }
     names, conflict = dict(accepted), ("NoConflicts", "no conflicts found")
     for name, reason, among in _NAMES:
@@ -234,10 +234,10 @@ def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
     status = {**obj["status"], "acceptedNames": _ordered_names(names)}
     status = set_condition(status, "NamesAccepted", str(good), *conflict, now=now)
     if not is_true(obj, "Established"):
-        why = ("InitialNamesAccepted", "the initial names have been accepted")
+        reason_and_message = ("InitialNamesAccepted", "the initial names have been accepted")
         if not good:
-            why = ("NotAccepted", "not all names are accepted")
-        status = set_condition(status, "Established", str(good), *why, now=now)
+            reason_and_message = ("NotAccepted", "not all names are accepted")
+        status = set_condition(status, "Established", str(good), *reason_and_message, now=now)
     status = _with_structural_condition(status, obj, now)
     approval = _approval(obj)
     if approval is None:
@@ -249,11 +249,11 @@ def status_of(obj: Tree, others: Sequence[Tree], now: str) -> Tree:
 
 def _name_conflict(requested: object, accepted: object, names_in_use: set[str]) -> str:
     if isinstance(requested, list):
-        had = accepted if isinstance(accepted, list) else ()
+        accepted_names = accepted if isinstance(accepted, list) else ()
         matches = [
             f'"{item}" is already in use'
             for item in requested
-            if item not in had and item in names_in_use
+            if item not in accepted_names and item in names_in_use
         ]
         return matches[0] if len(matches) == 1 else f"[{', '.join(matches)}]" if matches else ""
     return (

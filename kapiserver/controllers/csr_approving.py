@@ -98,16 +98,16 @@ class CSRApprovingController:
             check_request(KUBE_APISERVER_CLIENT_KUBELET, content)
         except InvalidRequest:
             return
-        tried = []
+        subresources = []
         for recognizer in _RECOGNIZERS:
             if not recognizer.recognizes(spec, content):
                 continue
-            tried.append(recognizer.subresource)
+            subresources.append(recognizer.subresource)
             if await self._is_allowed(spec, recognizer.subresource):
                 await self._approve(name, uid_of(entry.tree()), recognizer.message)
                 return
         raise NotAuthorized(
-            f'recognized csr "{name}" as [{" ".join(tried)}] but subject access review was not '
+            f'recognized csr "{name}" as [{" ".join(subresources)}] but subject access review '
             "approved"
         )
 

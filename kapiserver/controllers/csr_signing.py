@@ -87,10 +87,14 @@ class CSRSigningController:
             )
         except InvalidRequest as error:
             message = str(error)
-            await self._update(name, uid_of(request), lambda current: _failed(current, message))
+            await self._update(
+                name, uid_of(request), lambda current: _with_failure(current, message)
+            )
         else:
             encoded = base64.b64encode(certificate).decode()
-            await self._update(name, uid_of(request), lambda current: _issued(current, encoded))
+            await self._update(
+                name, uid_of(request), lambda current: _with_certificate(current, encoded)
+            )
 
     def _duration(self, expiration_seconds: int | None) -> timedelta:
         if expiration_seconds is None:
@@ -126,11 +130,11 @@ def _awaits_certificate(request: Tree) -> bool:
     )
 
 
-def _issued(request: Tree, certificate: str) -> Tree:
+def _with_certificate(request: Tree, certificate: str) -> Tree:
     return request | {"status": {**request["status"], "certificate": certificate}}
 
 
-def _failed(request: Tree, message: str) -> Tree:
+def _with_failure(request: Tree, message: str) -> Tree:
     status = request["status"]
     condition = {
         "type": "Failed",

@@ -104,8 +104,8 @@ class DisruptionController:
         budgets = self._context.resource(
             str(_POLICY), "poddisruptionbudgets", namespace=key.namespace
         )
-        written = await update_object(budgets, key.name, change, subresource="status")
-        if written is not None and value_at(written, "status", "disruptedPods"):
+        updated = await update_object(budgets, key.name, change, subresource="status")
+        if updated is not None and value_at(updated, "status", "disruptedPods"):
             self._queue.add_after(key, EVICTION_TIMEOUT_SECONDS)
 
     def _selected_pods(self, budget: Tree) -> list[Tree]:
@@ -121,13 +121,13 @@ class DisruptionController:
     def _expected_and_desired(self, budget: Tree, pods: Sequence[Tree]) -> tuple[int, int]:
         """Return how many pods are expected, and how many of them should be healthy."""
         spec = budget.get("spec") or {}
-        most, least = spec.get("maxUnavailable"), spec.get("minAvailable")
-        if most is None and not isinstance(least, str):
-            return len(pods), least or 0
+        max_unavailable, min_available = spec.get("maxUnavailable"), spec.get("minAvailable")
+        if max_unavailable is None and not isinstance(min_available, str):
+            return len(pods), min_available or 0
         expected = self._expected_pods(pods)
-        if most is not None:
-            return expected, max(expected - _scaled_value(most, expected), 0)
-        return expected, _scaled_value(least, expected)
+        if max_unavailable is not None:
+            return expected, max(expected - _scaled_value(max_unavailable, expected), 0)
+        return expected, _scaled_value(min_available, expected)
 
     def _expected_pods(self, pods: Sequence[Tree]) -> int:
         """Return the sum of the replicas that the pods' controllers ask for."""

@@ -37,7 +37,7 @@ def selects_pods(service: Tree) -> bool:
     return bool(spec.get("selector")) and spec.get("type") != EXTERNAL_NAME
 
 
-def selected(service: Tree, pods: Iterable[Tree]) -> list[Tree]:
+def selected_pods(service: Tree, pods: Iterable[Tree]) -> list[Tree]:
     """Return the running pods of a service that have addresses, sorted by name."""
     selector = service["spec"]["selector"].items()
     result = [
@@ -70,8 +70,8 @@ def _port(pod: Tree, port: Tree) -> int | None:
         return target
     for container in value_at(pod, "spec", "containers") or ():
         for item in container.get("ports") or ():
-            same = item.get("protocol") == port.get("protocol")
-            if item.get("name") == target and same:
+            has_protocol = item.get("protocol") == port.get("protocol")
+            if item.get("name") == target and has_protocol:
                 return int(item["containerPort"])
     return None
 
@@ -176,7 +176,7 @@ def is_mirrored(endpoints: Tree, service: Tree) -> bool:
     return not skipped and not leader and not value_at(service, "spec", "selector")
 
 
-def mirrored(endpoints: Tree) -> list[Tree]:
+def mirrored_slices(endpoints: Tree) -> list[Tree]:
     """Return the slices that mirror Endpoints."""
     result = []
     for subset in endpoints.get("subsets") or ():
@@ -202,8 +202,8 @@ def mirrored(endpoints: Tree) -> list[Tree]:
 
 def mirrored_annotations(endpoints: Tree) -> dict[str, str]:
     """Return the annotations of Endpoints that their slices get."""
-    own = ("kubectl.kubernetes.io/last-applied-configuration", _TRIGGER)
-    return {key: value for key, value in annotations_of(endpoints).items() if key not in own}
+    excluded = ("kubectl.kubernetes.io/last-applied-configuration", _TRIGGER)
+    return {key: value for key, value in annotations_of(endpoints).items() if key not in excluded}
 
 
 def owned_by(owner: Tree, kind: str) -> Tree:

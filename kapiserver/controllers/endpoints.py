@@ -10,7 +10,8 @@ pkg/controller/endpointslicemirroring.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import (
     is_terminating,
@@ -21,17 +22,17 @@ from kapiserver.api.accessors import (
 )
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.bootstrap import canonical_tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.endpoint_builder import (
     MANAGED_BY,
     SERVICE_NAME,
     is_mirrored,
     labels,
-    mirrored,
     mirrored_annotations,
+    mirrored_slices,
     owned_by,
-    selected,
+    selected_pods,
     selects_pods,
     slices,
     subsets,
@@ -53,8 +54,7 @@ _SLICE_MANAGER = "endpointslice-controller.k8s.io"
 _MIRROR_MANAGER = "endpointslicemirroring-controller.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
+class _Variant(Struct, frozen=True):
     """One of the three controllers; `sync` reconciles a namespace."""
 
     name: str
@@ -134,17 +134,16 @@ class ServiceEndpointsController:
         deleted = frozenset(self._deleted_services.pop(name, set()))
         if namespace is None or is_terminating(namespace.tree()):
             return
-        began = self._server.clock.now()
+        start_time = self._server.clock.now()
         try:
             await self._variant.sync(self._reader, name, deleted)
         except Exception:
             self._deleted_services.setdefault(name, set()).update(deleted)
             raise
-        self._durations[name] = self._server.clock.now() - began
+        self._durations[name] = self._server.clock.now() - start_time
 
 
-@dataclass(slots=True, kw_only=True)
-class _Reader:
+class _Reader(Struct, kw_only=True):
     """The informers that a controller reads; `pods` is None while no service selects any."""
 
     context: ControllerContext
@@ -182,7 +181,7 @@ async def _services_with_pods(reader: _Reader, namespace: str) -> list[tuple[Tre
         rarest = min((pods_by_label.get(label, []) for label in selector), key=len)
         return await _trees(reader, rarest)
 
-    return [(service, selected(service, await candidates(service))) for service in services]
+    return [(service, selected_pods(service, await candidates(service))) for service in services]
 
 
 # Endpoints.
@@ -201,7 +200,7 @@ async def _sync_endpoints(reader: _Reader, namespace: str, deleted: frozenset[st
         desired: Tree = {"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata}
         desired["subsets"] = subsets(service, pods)
         await _write(reader, reader.endpoints, CORE, "endpoints", desired)
-    for name in deleted:
+    for name in sorted(deleted):
         key = ObjectKey(namespace, name)
         if reader.services.lister.get(key) is None:  # else it was created again
             endpoints = reader.context.resource("v1", "endpoints", namespace=namespace)
@@ -213,7 +212,7 @@ async def _write(
 ) -> Revision:
     """Create or replace an object unless it is as desired, keeping labels and annotations that
     others added. Return the revision of the write; 0 without one."""
-    content = decoded(reader.context.server, desired)
+    content = canonical_tree(reader.context.server.codecs, desired)
     namespace, name = namespace_of(content), name_of(content)
     objects = reader.context.resource(str(version), resource, namespace=namespace)
 
@@ -231,9 +230,9 @@ async def _write(
         present = await reader.context.server.stores.offloader.tree(existing)
         if merge(present) == present:
             return Revision(0)
-        written = await update_object(objects, name, merge)
-        if written is not None:
-            return Revision(int(resource_version_of(written)))
+        updated = await update_object(objects, name, merge)
+        if updated is not None:
+            return Revision(int(resource_version_of(updated)))
     with suppress_reason("AlreadyExists", "NotFound"):
         return Revision(int(resource_version_of(await objects.create(desired))))
     return Revision(0)
@@ -251,7 +250,7 @@ async def _sync_slices(reader: _Reader, namespace: str, deleted: frozenset[str])
         own_labels = {**labels(service), SERVICE_NAME: name, MANAGED_BY: _SLICE_MANAGER}
         metadata = {"namespace": namespace, "labels": own_labels, "ownerReferences": [owner]}
         await _write_slices(reader, name, metadata, desired, existing.pop(name, []))
-    for name in deleted:
+    for name in sorted(deleted):
         await _delete_slices(reader, namespace, existing.get(name, []))
 
 
@@ -270,7 +269,9 @@ async def _sync_mirrored_slices(reader: _Reader, namespace: str, deleted: frozen
         annotations = mirrored_annotations(endpoints)
         if annotations:
             metadata["annotations"] = annotations
-        await _write_slices(reader, name, metadata, mirrored(endpoints), existing.pop(name, []))
+        await _write_slices(
+            reader, name, metadata, mirrored_slices(endpoints), existing.pop(name, [])
+        )
     for orphaned in existing.values():  # of deleted Endpoints or services
         await _delete_slices(reader, namespace, orphaned)
 
@@ -294,7 +295,7 @@ async def _write_slices(
     existing: list[Tree],
 ) -> None:
     """Write slices of these contents over the existing ones of a service; delete the others."""
-    written = Revision(0)
+    last_revision = Revision(0)
     for content in contents:
         family = content["addressType"]
         reused = next((old for old in existing if old["addressType"] == family), None)
@@ -305,10 +306,10 @@ async def _write_slices(
         head = {"kind": "EndpointSlice", "apiVersion": str(_DISCOVERY)}
         tree = {**head, "metadata": {**named, **metadata}, **content}
         revision = await _write(reader, reader.slices, _DISCOVERY, "endpointslices", tree)
-        written = max(written, revision)
+        last_revision = max(last_revision, revision)
     await _delete_slices(reader, str(metadata["namespace"]), existing)
     # The next reconcile must find the slices that this one has created.
-    await reader.slices.wait_for(written)
+    await reader.slices.wait_for(last_revision)
 
 
 async def _delete_slices(reader: _Reader, namespace: str, slices: Sequence[Tree]) -> None:

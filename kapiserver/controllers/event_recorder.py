@@ -66,7 +66,7 @@ class EventRecorder:
             if error.reason != "AlreadyExists":
                 raise
             # The roles of controllers let them update events, but not read them.
-            await events.update_with_retry(name, lambda earlier: _count_again(earlier, now))
+            await events.update_with_retry(name, lambda event: _count_again(event, now))
 
 
 def _count_again(event: Tree, now: str) -> Tree:

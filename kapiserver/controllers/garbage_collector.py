@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of, uid_of
 from kapiserver.api.errors import NotRegistered
@@ -28,7 +29,6 @@ from kapiserver.storage.kv import Revision
 from kapiserver.storage.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import ListQuery
 from kapiserver.storage.time_slice import TimeSlice
 
 NAME = "garbage-collector-controller"
@@ -41,8 +41,7 @@ _ChangeOwners: TypeAlias = Callable[[list[Tree]], list[Tree]]
 _log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _OwnersByState:
+class _OwnersByState(Struct):
     """The uids of one object's owners, by their state."""
 
     solid: list[str]
@@ -106,6 +105,8 @@ class GarbageCollector:
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
+        if self._deleted_uids:
+            self._deleted_uids.pop(observed.uid, None)  # a snapshot of a test server was restored
         before = self._objects.get(observed.path)
         deletes_dependents = observed.terminating and (
             FOREGROUND in observed.finalizers or ORPHAN in observed.finalizers
@@ -165,8 +166,9 @@ class GarbageCollector:
     # Reconciling one object.
 
     async def _reconcile(self, path: str) -> None:
+        await self._metadata.wait_listed()  # an object may be listed before its owners
         observed = self._objects.get(path)
-        if observed is None:
+        if observed is None or await self._has_observed_owners(observed):
             return
         store = self._server.stores.get(observed.resource)
         try:
@@ -180,6 +182,27 @@ class GarbageCollector:
             await self._process_dependents(observed, obj)
         elif metadata_of(obj).get("ownerReferences"):
             await self._process_owners(observed, obj, entry.revision)
+
+    async def _has_observed_owners(self, observed: ObjectMetadata) -> bool:
+        """Whether the informer has observed each owner, and none waits for its dependents. The
+        object need not be read then: a later event of an owner queues it again."""
+        if observed.terminating:
+            return False
+        time_slice = TimeSlice()
+        for reference in observed.owners:
+            await time_slice.yield_if_expired()
+            uid = reference.get("uid")
+            try:
+                resource = self._resource_of(reference)
+                key = _key_of_owner(observed, reference, resource)
+            except (NotRegistered, ValueError, _ClusterScopedDependent):
+                return False
+            path = self._server.stores.get(resource).codec.path(key)
+            if not uid or self._metadata.uid_of(path) != uid:
+                return False
+            if uid in self._owners_awaiting_dependents:
+                return False
+        return True
 
     async def _process_dependents(self, observed: ObjectMetadata, obj: Tree) -> None:
         """Carry out the deletion policy of a terminating owner for its dependents."""
@@ -270,17 +293,10 @@ class GarbageCollector:
         NotRegistered, ValueError, _ClusterScopedDependent."""
         uid = reference.get("uid") or ""
         resource = self._resource_of(reference)
-        if resource.namespaced and not observed.resource.namespaced:
-            raise _ClusterScopedDependent(
-                f"ownerRef {_reference_text(reference, '')} of a cluster-scoped object names a "
-                "namespaced kind"
-            )
+        key = _key_of_owner(observed, reference, resource)
         if uid in self._deleted_uids:
             return None
         store = self._server.stores.get(resource)
-        key = ObjectKey(
-            observed.key.namespace if resource.namespaced else "", reference.get("name") or ""
-        )
         for version_asked in ("0", ""):  # the cache may be behind another server
             try:
                 owner = await self._metadata_of_entry(
@@ -312,7 +328,7 @@ class GarbageCollector:
         for resource, references in owners.items():
             names = {name for name, _ in references}
             store = self._server.stores.get(resource)
-            for entry in (await store.list(ListQuery(resource_version="0"))).entries:
+            for entry in await store.cached_entries():
                 await time_slice.yield_if_expired()
                 name = entry.key.name
                 if name not in names:
@@ -363,7 +379,9 @@ class GarbageCollector:
             finalizers = metadata.get("finalizers") or []
             if name not in finalizers:
                 return {}
-            return {"finalizers": [other for other in finalizers if other != name] or None}
+            return {
+                "finalizers": [finalizer for finalizer in finalizers if finalizer != name] or None
+            }
 
         await self._patch_metadata(observed, patch)
 
@@ -420,6 +438,17 @@ def _check_is_refusal(error: StatusError) -> None:
 
 class _ClusterScopedDependent(Exception):
     """An owner reference of a cluster-scoped object to a namespaced kind."""
+
+
+def _key_of_owner(observed: ObjectMetadata, reference: Tree, resource: Resource) -> ObjectKey:
+    """Return the key of an owner. Raises _ClusterScopedDependent."""
+    if resource.namespaced and not observed.resource.namespaced:
+        raise _ClusterScopedDependent(
+            f"ownerRef {_reference_text(reference, '')} of a cluster-scoped object names a "
+            "namespaced kind"
+        )
+    namespace = observed.key.namespace if resource.namespaced else ""
+    return ObjectKey(namespace, reference.get("name") or "")
 
 
 def _reference_text(reference: Tree, namespace: str) -> str:

@@ -12,7 +12,8 @@ import asyncio
 import contextlib
 import logging
 import socket
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import name_of
 from kapiserver.api.group import CORE, GroupVersion
@@ -25,7 +26,7 @@ from kapiserver.controllers.apiserver_endpoints import (
     endpoints,
     slices,
 )
-from kapiserver.controllers.bootstrap import decoded
+from kapiserver.controllers.bootstrap import canonical_tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.priority_classes import create_priority_classes
 from kapiserver.controllers.subscriptions import Subscriptions
@@ -73,12 +74,15 @@ class KubernetesService:
         self._task = asyncio.create_task(self._run(), name="kubernetes-service")
 
     async def stop(self) -> None:
-        """End, and remove this server from the endpoints if others share the store."""
+        """End. If other servers share the store, complete what it is writing first, and remove
+        this server from the endpoints."""
         self._stopping = True
         self._subscriptions.cancel()
         self._changed.set()
         if self._task is not None:
-            await self._task
+            if not self._shared:
+                self._task.cancel()
+            await asyncio.wait([self._task])
         if self._shared and self._place is not None:
             try:
                 await self._leave(self._place)
@@ -87,16 +91,16 @@ class KubernetesService:
 
     async def _run(self) -> None:
         while not self._stopping:
-            again = RENEW_SECONDS if self._shared else None
+            next_seconds = RENEW_SECONDS if self._shared else None
             try:
                 await self._keep()
                 await create_priority_classes(self._context)
             except Exception as error:
                 _log.warning("service kubernetes: %s; trying again", error)
-                again = _RETRY_SECONDS
+                next_seconds = _RETRY_SECONDS
             timer = None
-            if again is not None:
-                timer = self._server.clock.call_later(again, self._resync)
+            if next_seconds is not None:
+                timer = self._server.clock.call_later(next_seconds, self._resync)
             await self._changed.wait()
             self._changed.clear()
             if timer is not None:  # or there would be one more for each turn, for ever
@@ -232,7 +236,7 @@ class KubernetesService:
             return
         content = {
             field: value
-            for field, value in decoded(self._server, desired).items()
+            for field, value in canonical_tree(self._server.codecs, desired).items()
             if field in desired and field not in ("kind", "apiVersion", "metadata")
         }
         if any(existing.get(field) != value for field, value in content.items()):
@@ -243,8 +247,7 @@ def _object(version: GroupVersion, kind: str, metadata: Tree, spec: Tree) -> Tre
     return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "spec": spec}
 
 
-@dataclass(frozen=True, slots=True)
-class _Probe:
+class _Probe(Struct, frozen=True):
     """A remote address. The route to it determines the local address; no packet is sent."""
 
     family: socket.AddressFamily

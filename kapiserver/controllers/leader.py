@@ -69,15 +69,15 @@ class LeaderElector:
 
     async def _run(self) -> None:
         while not self._stopping:
-            begun = self._server.clock.now()
-            held = await self._attempt(self._acquire, seconds=self._remaining_seconds())
-            if held:
-                self._renewed = begun
+            attempt_time = self._server.clock.now()
+            has_lease = await self._attempt(self._acquire, seconds=self._remaining_seconds())
+            if has_lease:
+                self._renewed = attempt_time
                 if not self._is_leader:
                     self._is_leader = True
                     _log.info("%s became leader of %s", self._identity, LEASE.name)
                     await self._start()
-            elif self._is_leader and (held is False or self._remaining_seconds() <= 0):
+            elif self._is_leader and (has_lease is False or self._remaining_seconds() <= 0):
                 await self._stop_leading()
             self._server.clock.call_later(
                 min(RENEW_SECONDS, self._remaining_seconds()), self._wake.set

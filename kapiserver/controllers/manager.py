@@ -22,6 +22,8 @@ from kapiserver.controllers.registry import (
 )
 from kapiserver.controllers.shared_metadata import SharedMetadata
 
+_AGGREGATION = "clusterrole-aggregation-controller"
+
 
 class ControllerManager:
     """The controllers of one server; `start` it once, `stop` it once.
@@ -29,6 +31,7 @@ class ControllerManager:
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     signing_ca  files of the server's own CA; None without HTTPS
     registry    of the controllers that there are
+    has_policy  whether the store has the bootstrap policy of RBAC already
     """
 
     def __init__(
@@ -38,8 +41,11 @@ class ControllerManager:
         ca_text: str,
         signing_ca: Pair | None = None,
         registry: Sequence[ControllerDescriptor] = REGISTRY,
+        has_policy: bool = False,
     ) -> None:
         enabled = enabled_controllers(server.config.controllers, registry)
+        self._has_policy = has_policy
+        self._aggregates_roles = _AGGREGATION in enabled
         self._server = server
         self._on_every_server, self._on_leader = (
             ControllerGroup(
@@ -52,8 +58,8 @@ class ControllerManager:
     async def start(self) -> None:
         """Create what must exist before the first request, and start the controllers."""
         await create_system_namespaces(self._server)
-        if self._server.rbac is not None:
-            await _reconcile_rbac_policy(self._server)
+        if self._server.rbac is not None and not self._has_policy:
+            await _reconcile_rbac_policy(self._server, aggregate=self._aggregates_roles)
         await self._on_every_server.start()
         if not self._server.stores.kv.shared:
             await self._on_leader.start()
@@ -64,11 +70,8 @@ class ControllerManager:
 
     async def stop(self) -> None:
         """Stop all controllers, and step down as leader."""
-        await self._on_every_server.stop()
-        if self._elector is not None:
-            await self._elector.stop()
-        else:
-            await self._on_leader.stop()
+        leading = self._elector or self._on_leader
+        await asyncio.gather(self._on_every_server.stop(), leading.stop())
 
 
 class ControllerGroup:
@@ -112,9 +115,10 @@ class ControllerGroup:
 
     async def stop(self) -> None:
         """Stop the controllers, cancelling what they are doing."""
+        stops = [controller.stop() for controller in self._controllers]
         if self._metadata is not None:
-            await self._metadata.stop()
-        await asyncio.gather(*(controller.stop() for controller in self._controllers))
+            stops.append(self._metadata.stop())
+        await asyncio.gather(*stops)
 
 
 def apiserver_context(server: Server) -> ControllerContext:
@@ -124,10 +128,10 @@ def apiserver_context(server: Server) -> ControllerContext:
     )
 
 
-async def _reconcile_rbac_policy(server: Server) -> None:
+async def _reconcile_rbac_policy(server: Server, *, aggregate: bool) -> None:
     from kapiserver.controllers.rbac_bootstrap import reconcile_policy  # not needed without RBAC
 
-    await reconcile_policy(apiserver_context(server))
+    await reconcile_policy(apiserver_context(server), aggregate=aggregate)
 
 
 def _select(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kapiserver.api.accessors import finalizers_of, is_terminating, uid_of, value_at
 from kapiserver.api.group import CORE, Resource
@@ -28,8 +29,7 @@ WORKERS = 10
 _PODS = ("", "pods")
 
 
-@dataclass(slots=True)
-class RemainingContent:
+class RemainingContent(Struct):
     """Numbers of objects still in a namespace, by resource and by finalizer."""
 
     resources: Counter[str] = field(default_factory=Counter)
@@ -52,8 +52,8 @@ class NamespaceController:
         )
 
     async def start(self) -> None:
-        """Subscribe to the metadata of all objects."""
-        self._metadata.subscribe(self)
+        """Subscribe to the metadata of namespaces, and to the deletion of all objects."""
+        self._metadata.subscribe(self, frozenset({"namespaces"}))
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
@@ -65,12 +65,8 @@ class NamespaceController:
         self._terminating.clear()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
-        """An object was created or changed."""
-        if (
-            observed.resource.name == "namespaces"
-            and not observed.resource.group
-            and observed.terminating
-        ):
+        """A namespace was created or changed."""
+        if observed.terminating:
             self._terminating.add(observed.key.name)
             self._queue.add(observed.key.name)
 
@@ -107,8 +103,8 @@ class NamespaceController:
         resources = [item for item in self._server.scheme.stored_resources() if item.namespaced]
         pods = [item for item in resources if (item.group, item.name) == _PODS]
         remaining = RemainingContent()
-        for some in (pods, [item for item in resources if item not in pods]):
-            for item in some:
+        for batch in (pods, [item for item in resources if item not in pods]):
+            for item in batch:
                 await self._delete_resource(item, name, remaining)
             if remaining:
                 break
@@ -122,13 +118,13 @@ class NamespaceController:
         if not (await store.kv.range(prefix, limit=1)).items:
             return
         objects = store.get(resource)
-        inside = ListQuery(namespace=name)
+        query = ListQuery(namespace=name)
         client = self._context.served_resource(resource, namespace=name)
         if client is not None:
             await client.shared.delete_collection({"propagationPolicy": "Background"})
         else:  # not served, but these objects must not outlive the namespace
-            await objects.delete_collection(inside, DeleteQuery(propagation_policy="Background"))
-        for entry in (await objects.list(inside)).entries:
+            await objects.delete_collection(query, DeleteQuery(propagation_policy="Background"))
+        for entry in (await objects.list(query)).entries:
             remaining.resources[resource.qualified_name] += 1
             remaining.finalizers.update(finalizers_of(entry.tree()))
 
@@ -143,8 +139,7 @@ def _without_finalizer(namespace: Tree) -> Tree:
     return namespace
 
 
-@dataclass(frozen=True, slots=True)
-class _ConditionTemplate:
+class _ConditionTemplate(Struct, frozen=True):
     """One condition: its reason and message with a fault and without."""
 
     type: str
@@ -196,7 +191,7 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
         _ConditionTemplate(
             "NamespaceContentRemaining",
             "SomeResourcesRemain",
-            _listed(
+            _format_counts(
                 "Some resources are remaining: ",
                 remaining.resources,
                 "{}. has {} resource instances",
@@ -207,7 +202,7 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
         _ConditionTemplate(
             "NamespaceFinalizersRemaining",
             "SomeFinalizersRemain",
-            _listed(
+            _format_counts(
                 "Some content in the namespace has finalizers remaining: ",
                 remaining.finalizers,
                 "{} in {} resource instances",
@@ -218,7 +213,7 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
     )
 
 
-def _listed(head: str, counts: Counter[str], form: str) -> str:
+def _format_counts(head: str, counts: Counter[str], form: str) -> str:
     if not counts:
         return ""
     return head + ", ".join(form.format(name, counts[name]) for name in sorted(counts))

@@ -8,15 +8,17 @@ plugin/pkg/auth/authorizer/rbac/bootstrappolicy and component-helpers/auth/rbac/
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kapiserver.api.accessors import copy_tree, metadata_of, name_of
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.role_escalation import missing_rules
 from kapiserver.apiserver.authorization.rbac_index import RBAC
+from kapiserver.controllers import role_aggregation
 from kapiserver.controllers.bootstrap import create_directly
 from kapiserver.controllers.context import ControllerContext
+from kapiserver.controllers.rbac_cluster_roles import AGGREGATED_ROLES
 from kapiserver.controllers.rbac_policy import AUTOUPDATE, PolicyObject, bootstrap_policy
 from kapiserver.controllers.writing import create_missing, delete_object, update_object
 from kapiserver.storage.entry import ObjectKey
@@ -24,31 +26,57 @@ from kapiserver.storage.entry import ObjectKey
 CONCURRENT_WRITES = 16
 
 
-async def reconcile_policy(context: ControllerContext) -> None:
+_AGGREGATION: Mapping[str, Tree] = {role_aggregation.NAME: {"f:rules": {}}}
+
+
+async def reconcile_policy(context: ControllerContext, *, aggregate: bool = True) -> None:
     """Create the missing roles and bindings, and add missing rules and subjects. Raises
-    StorageError, StatusError."""
+    StorageError, StatusError.
+
+    aggregate   create aggregated roles with the rules that the controller of role_aggregation.py
+                would add, so that it need not
+    """
     slots = asyncio.Semaphore(CONCURRENT_WRITES)
+    rules = _rules_to_aggregate() if aggregate else {}
 
     async def reconcile_within_bounds(desired: PolicyObject) -> None:
         async with slots:
-            await _reconcile(context, desired)
+            await _reconcile(context, desired, rules)
 
     async with asyncio.TaskGroup() as group:
         for desired in bootstrap_policy():
             group.create_task(reconcile_within_bounds(desired))
 
 
-async def _reconcile(context: ControllerContext, desired: PolicyObject) -> None:
+async def _reconcile(
+    context: ControllerContext, desired: PolicyObject, aggregated: Mapping[str, list[Tree]]
+) -> None:
     server = context.server
     namespace = metadata_of(desired.tree).get("namespace") or ""
     name = name_of(desired.tree)
     store = server.stores.by_name(RBAC, desired.resource)
     present = store.informer.lister.get(ObjectKey(namespace, name))
     if present is None:
-        await create_directly(server, store, desired.tree, managed=managed_fields(desired.tree))
+        tree, managed = desired.tree, managed_fields(desired.tree)
+        if "aggregationRule" in tree and name in aggregated:
+            tree = {**tree, "rules": aggregated[name]}
+            await create_directly(server, store, tree, managed=managed, applied=_AGGREGATION)
+        else:
+            await create_directly(server, store, tree, managed=managed)
     elif completed(present.tree(), desired.tree) != present.tree():
         objects = context.resource(str(RBAC), desired.resource, namespace=namespace)
         await _complete(objects, name, desired.tree)
+
+
+def _rules_to_aggregate() -> dict[str, list[Tree]]:
+    """Return the rules of the policy's aggregated cluster roles, by name."""
+    policy = [desired.tree for desired in bootstrap_policy()]
+    cluster_roles = [tree for tree in policy if tree["kind"] == "ClusterRole"]
+    roles = {name_of(tree): tree for tree in sorted(cluster_roles, key=name_of)}
+    for name in reversed(AGGREGATED_ROLES):  # each after the one that it selects
+        rules = role_aggregation.aggregated_rules(roles[name], list(roles.values()))
+        roles[name] = {**roles[name], "rules": rules}
+    return {name: roles[name]["rules"] for name in AGGREGATED_ROLES}
 
 
 def managed_fields(tree: Tree) -> Tree:
@@ -61,7 +89,8 @@ def managed_fields(tree: Tree) -> Tree:
     fields: Tree = {"f:metadata": metadata}
     if "aggregationRule" in tree:
         fields["f:aggregationRule"] = {".": {}, "f:clusterRoleSelectors": {}}
-    fields |= {f"f:{name}": {} for name in ("roleRef", "rules", "subjects") if name in tree}
+    atomic = ("roleRef", "rules", "subjects")
+    fields |= {f"f:{name}": {} for name in atomic if tree.get(name) is not None}
     return dict(sorted(fields.items()))
 
 
@@ -92,6 +121,8 @@ def completed(current: Tree, desired: Tree) -> Tree:
         _add_missing(
             rule, "clusterRoleSelectors", desired["aggregationRule"]["clusterRoleSelectors"]
         )
+    elif tree.get("rules") == desired["rules"]:
+        return tree  # comparing is faster than looking for missing parts
     elif missing := missing_rules(tree.get("rules") or (), desired["rules"]):
         tree["rules"] = [*(tree.get("rules") or ()), *missing]
     return tree

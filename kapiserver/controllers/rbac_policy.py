@@ -105,13 +105,13 @@ _NAMESPACE_ROLES = (
 
 
 def bootstrap_policy() -> Iterator[PolicyObject]:
-    """Yield every role and binding; cluster roles first, bindings after the roles they refer to."""
+    """Yield every role and binding in canonical form, as a decoder returns them; cluster roles
+    first, bindings after the roles they refer to."""
     for name, aggregated_to in AGGREGATED_ROLES.items():
         selectors = [{"matchLabels": {f"{GROUP}/aggregate-to-{name}": "true"}}]
         tree = _object("ClusterRole", name, labels=_aggregation_label(aggregated_to))
-        yield PolicyObject(
-            "clusterroles", {**tree, "aggregationRule": {"clusterRoleSelectors": selectors}}
-        )
+        aggregation = {"clusterRoleSelectors": selectors}
+        yield PolicyObject("clusterroles", {**tree, "rules": None, "aggregationRule": aggregation})
     for name, rules in RULES_BY_AGGREGATE.items():
         tree = _object(
             "ClusterRole", f"system:aggregate-to-{name}", labels=_aggregation_label(name)
@@ -140,7 +140,7 @@ def _cluster_binding(role: str, subjects: Iterable[str]) -> PolicyObject:
 def _grant(kind: str, role: str, subjects: Iterable[str]) -> Tree:
     reference = {"apiGroup": GROUP, "kind": kind, "name": role}
     subject_trees = [_subject(text) for text in subjects]
-    return {"roleRef": reference, **({"subjects": subject_trees} if subject_trees else {})}
+    return {**({"subjects": subject_trees} if subject_trees else {}), "roleRef": reference}
 
 
 def _subject(text: str) -> Tree:

@@ -8,8 +8,9 @@ kube-controller-manager's `--controllers`. Mirrors cmd/kube-controller-manager/a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from kapiserver.apiserver.authentication.user import (
     APISERVER,
@@ -27,8 +28,7 @@ class Scope(Enum):
     LEADER = "the leader"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerDescriptor:
+class ControllerDescriptor(Struct, frozen=True, kw_only=True):
     """One controller.
 
     user        in whose name it writes: that of its service account in Kubernetes
@@ -208,6 +208,12 @@ def _trust_bundle_publisher(context: ControllerContext) -> Controller:
     return TrustBundlePublisher(context)
 
 
+def _policy_status(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.policy_status import PolicyStatusController
+
+    return PolicyStatusController(context)
+
+
 def _account(name: str) -> User:
     return service_account_user("kube-system", name)
 
@@ -384,6 +390,12 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
+        name="validatingadmissionpolicy-status-controller",
+        factory=_policy_status,
+        user=_account("validatingadmissionpolicy-status-controller"),
+        manager="validatingadmissionpolicy-status",
+    ),
+    ControllerDescriptor(
         name="volumeattributesclass-protection-controller",
         aliases=("volumeattributesclass-protection",),
         factory=_class_protection,
@@ -394,7 +406,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
 CONTROLLER_NAMES: tuple[str, ...] = tuple(
     descriptor.name for descriptor in REGISTRY if descriptor.selectable
 )
-"""What `--controllers` can turn on and off."""
+"""The names that `--controllers` can turn on and off."""
 
 
 def enabled_controllers(

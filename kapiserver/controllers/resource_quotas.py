@@ -55,8 +55,8 @@ class ResourceQuotaController:
         )
 
     async def start(self) -> None:
-        """Subscribe to the metadata of all objects."""
-        self._metadata.subscribe(self)
+        """Subscribe to the metadata of quotas, and of objects that may use less of one."""
+        self._metadata.subscribe(self, frozenset(("resourcequotas", *_MAY_SHRINK)))
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
@@ -78,7 +78,7 @@ class ResourceQuotaController:
                 self._dirty.add(observed.key)
             self._queue.add(observed.key)
             self._schedule(namespace)
-        elif namespace in self._quotas and observed.resource.qualified_name in _MAY_SHRINK:
+        elif namespace in self._quotas:
             self._schedule(namespace)
 
     def on_delete(self, deleted: DeletedObject) -> None:
@@ -94,7 +94,7 @@ class ResourceQuotaController:
         self._add_quotas(namespace)
 
     def _add_quotas(self, namespace: str) -> None:
-        for key in self._quotas.get(namespace, ()):
+        for key in sorted(self._quotas.get(namespace, ())):
             self._dirty.add(key)
             self._queue.add(key)
 
@@ -118,14 +118,14 @@ class ResourceQuotaController:
             if is_terminating(quota) or not (spec_changed or key in self._dirty):
                 return
             self._dirty.discard(key)
-            used = _used_status(quota) | await self._calculate_usage(key.namespace, quota)
-            used = {name: amount for name, amount in used.items() if name in hard}
-            if not spec_changed and _equal_amounts(used, _used_status(quota)):
+            usage = _used_status(quota) | await self._calculate_usage(key.namespace, quota)
+            usage = {name: amount for name, amount in usage.items() if name in hard}
+            if not spec_changed and _equal_amounts(usage, _used_status(quota)):
                 return
 
             status: Tree = {"hard": hard} if hard else {}
-            if used:
-                status["used"] = {name: str(used[name]) for name in sorted(used)}
+            if usage:
+                status["used"] = {name: str(usage[name]) for name in sorted(usage)}
             await self._write(key, quota | {"status": status})
 
     async def _write(self, key: ObjectKey, quota: Tree) -> None:

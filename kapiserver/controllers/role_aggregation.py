@@ -1,15 +1,19 @@
 """Write the rules of aggregated cluster roles: those of all roles that their selectors match.
 
+Decodes the rules of selected roles only: most of the bootstrap policy is not selected.
 Mirrors pkg/controller/clusterroleaggregation of Kubernetes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
 
-from kapiserver.api.accessors import is_terminating, labels_of
+from kapiserver.api.accessors import is_terminating, labels_of, name_of
 from kapiserver.api.errors import BadObject
 from kapiserver.api.label_selectors import selection_of
+from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authorization.rbac_index import RBAC
 from kapiserver.controllers.context import ControllerContext
@@ -18,6 +22,7 @@ from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.controllers.writing import suppress_reason
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.informer import ObjectChange
+from kapiserver.storage.partial_decode import partial_type
 
 NAME = "clusterrole-aggregation-controller"
 WORKERS = 4
@@ -29,6 +34,7 @@ class ClusterRoleAggregationController:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         server = context.server
+        self._codec = server.stores.by_name(RBAC, "clusterroles").codec
         self._aggregated: set[ObjectKey] = set()
         self._subscriptions = Subscriptions(server)
         self._queue: WorkQueue[ObjectKey] = context.work_queue(
@@ -47,12 +53,25 @@ class ClusterRoleAggregationController:
     def _on_role(self, change: ObjectChange) -> None:
         """Queue all aggregated roles: a change of labels or rules may concern any of them."""
         key = change.last.key
-        if change.new is not None and _selectors(change.new.tree()):
+        if change.new is not None and self._is_aggregated(change.new):
             self._aggregated.add(key)
         else:
             self._aggregated.discard(key)
-        for aggregated in self._aggregated:
+        for aggregated in sorted(self._aggregated):
             self._queue.add(aggregated)
+
+    def _is_aggregated(self, entry: Entry) -> bool:
+        """Report whether a role has selectors, without decoding its rules."""
+        role = entry.cached_tree
+        if role is None:
+            role = self._codec.decode_part(entry, self._decode_aggregation_rule)
+        return bool(_selectors(role))
+
+    @functools.cached_property
+    def _decode_aggregation_rule(self) -> Callable[[bytes], Tree]:
+        from kapiserver.codecs.protobuf_messages import message_decoder
+
+        return message_decoder(partial_type(self._codec.type, ("aggregationRule",)))
 
     async def _reconcile(self, key: ObjectKey) -> None:
         await self._subscriptions.wait_synced()
@@ -60,7 +79,13 @@ class ClusterRoleAggregationController:
         if entry is None or is_terminating(entry.tree()):
             return
         role = entry.tree()
-        rules = _aggregated_rules(role, self._roles.lister.list())
+        selections = list(_selections(role))
+        selected = [
+            candidate.tree()
+            for candidate in self._roles.lister.list()
+            if any(candidate.is_selected(selection) for selection in selections)
+        ]
+        rules = aggregated_rules(role, selected)
         if rules == (role.get("rules") or []):
             return
         configuration = {
@@ -78,18 +103,23 @@ def _selectors(role: Tree) -> Sequence[Tree]:
     return (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
 
 
-def _aggregated_rules(role: Tree, entries: Sequence[Entry]) -> list[Tree]:
-    """Return the rules of all selected roles, without duplicates, sorted by the roles' names."""
-    rules: list[Tree] = []
+def _selections(role: Tree) -> Iterator[Selection]:
     for selector in _selectors(role):
-        try:
+        selection = None
+        with contextlib.suppress(BadObject):  # such a selector selects nothing
             selection = selection_of(selector)
-        except BadObject:  # such a selector selects nothing
-            continue
-        for entry in entries:
-            other = entry.tree()
-            if other["metadata"]["name"] == role["metadata"]["name"]:
+        if selection is not None:
+            yield selection
+
+
+def aggregated_rules(role: Tree, cluster_roles: Sequence[Tree]) -> list[Tree]:
+    """Return the rules of all cluster roles that an aggregated one selects, without duplicates, in
+    the order of `cluster_roles`, which may include the role itself."""
+    rules: list[Tree] = []
+    for selection in _selections(role):
+        for cluster_role in cluster_roles:
+            if name_of(cluster_role) == name_of(role):
                 continue
-            if selection is not None and selection.matches(labels_of(other), {}):
-                rules.extend(rule for rule in other.get("rules") or () if rule not in rules)
+            if selection.matches(labels_of(cluster_role), {}):
+                rules.extend(rule for rule in cluster_role.get("rules") or () if rule not in rules)
     return rules

@@ -106,7 +106,7 @@ class ServiceCIDRController:
             if has_condition(current, "Ready", status):
                 return current
             conditions = value_at(current, "status", "conditions") or ()
-            other_conditions = [other for other in conditions if other.get("type") != "Ready"]
+            other_conditions = [item for item in conditions if item.get("type") != "Ready"]
             return current | {"status": {"conditions": [*other_conditions, condition]}}
 
         await self._update(key, change, subresource="status")
@@ -126,13 +126,13 @@ class ServiceCIDRController:
         await addresses.fresh()
         other_networks: list[_Network] = []
         for entry in self._cidrs.lister.list():
-            other = entry.tree()
-            if name_of(other) != name_of(cidr) and not is_terminating(other):
-                other_networks.extend(_networks(other))
-        own = _networks(cidr)
+            other_cidr = entry.tree()
+            if name_of(other_cidr) != name_of(cidr) and not is_terminating(other_cidr):
+                other_networks.extend(_networks(other_cidr))
+        networks = _networks(cidr)
         for entry in addresses.lister.list():
             address = ipaddress.ip_address(entry.key.name)
-            if _contains(own, address) and not _contains(other_networks, address):
+            if _contains(networks, address) and not _contains(other_networks, address):
                 return True
         return False
 

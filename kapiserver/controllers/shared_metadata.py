@@ -30,17 +30,30 @@ class SharedMetadata:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._handlers: list[MetadataHandler] = []
+        self._handlers: list[tuple[MetadataHandler, frozenset[str] | None]] = []
+        """The handlers, with the resources whose changes each gets; None for all."""
+        self._handlers_of: dict[str, list[MetadataHandler]] = {}
+        """The handlers for changes of a resource, by its qualified name."""
         self._informer: MetadataInformer | None = None
         self._broken = asyncio.Event()
+        self._listed = asyncio.Event()
         self._served_kinds: frozenset[str] = frozenset()
         """Names of the definitions whose objects the informer delivers."""
         self._checks: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
-    def subscribe(self, handler: MetadataHandler) -> None:
-        """Deliver all objects and changes to a handler. To be called before `start`."""
-        self._handlers.append(handler)
+    def subscribe(self, handler: MetadataHandler, resources: frozenset[str] | None = None) -> None:
+        """Deliver the present objects and the changes of some resources (qualified names; None for
+        all), and all deletions, to a handler. To be called before `start`."""
+        self._handlers.append((handler, resources))
+
+    def uid_of(self, path: str) -> str:
+        """Return the uid of the object at a path as last observed; "" if there is none."""
+        return "" if self._informer is None else self._informer.uid_of(path)
+
+    async def wait_listed(self) -> None:
+        """Wait until the handlers have received all present objects."""
+        await self._listed.wait()
 
     def start(self) -> None:
         """Start in a task, if there are handlers."""
@@ -61,10 +74,12 @@ class SharedMetadata:
     async def _run(self) -> None:
         while True:
             self._broken.clear()
+            self._listed.clear()
             self._served_kinds = self._current_kinds()
             self._informer = self._server.stores.metadata_informer(self)
             try:
                 await self._informer.start(self._broken.set)
+                self._listed.set()
             except StorageError as error:
                 _log.info("metadata informer: %s; retrying", error)
                 self._server.clock.call_later(RETRY_SECONDS, self._broken.set)
@@ -99,15 +114,21 @@ class SharedMetadata:
 
     def on_reset(self) -> None:
         """All present objects follow."""
-        for handler in self._handlers:
+        for handler, _ in self._handlers:
             handler.on_reset()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
-        for handler in self._handlers:
+        name = observed.resource.qualified_name
+        handlers = self._handlers_of.get(name)
+        if handlers is None:
+            handlers = self._handlers_of[name] = [
+                handler for handler, names in self._handlers if names is None or name in names
+            ]
+        for handler in handlers:
             handler.on_upsert(observed)
 
     def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted."""
-        for handler in self._handlers:
+        for handler, _ in self._handlers:
             handler.on_delete(deleted)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kapiserver.api.accessors import (
     finalizers_of,
@@ -35,8 +36,7 @@ WORKERS = 4
 _STORAGE = GroupVersion("storage.k8s.io", "v1")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _User:
+class _User(Struct, frozen=True, kw_only=True):
     """A resource whose objects may use protected ones.
 
     references  the keys (`namespace/name`, or the name of a cluster-scoped object) that an object
@@ -50,8 +50,7 @@ class _User:
     uses: Callable[[Tree, Tree], bool] = lambda _user, _protected: True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ProtectedKind:
+class _ProtectedKind(Struct, frozen=True, kw_only=True):
     """A kind of protected objects; `in_use` tells from its status whether an object is in use."""
 
     controller: str
@@ -83,8 +82,10 @@ class ProtectionController:
         )
 
     async def start(self) -> None:
-        """Subscribe to the metadata of all objects."""
-        self._metadata.subscribe(self)
+        """Subscribe to the metadata of the protected objects."""
+        resource, group = self._kind.resource, self._kind.version.group
+        name = f"{resource}.{group}" if group else resource
+        self._metadata.subscribe(self, frozenset({name}))
 
     async def stop(self) -> None:
         """End, cancelling reconciles in progress."""
@@ -99,11 +100,9 @@ class ProtectionController:
         self._waiting.clear()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
-        """An object was created or changed."""
+        """A protected object was created or changed."""
         # It is deleted, or it was created while nothing added the finalizer.
-        if self._is_protected(observed.resource) and (
-            observed.terminating is (self._kind.finalizer in observed.finalizers)
-        ):
+        if observed.terminating is (self._kind.finalizer in observed.finalizers):
             self._queue.add(observed.key)
 
     def on_delete(self, deleted: DeletedObject) -> None:

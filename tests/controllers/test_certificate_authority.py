@@ -156,11 +156,11 @@ def test_files(tmp_path):
             check_signing_files(config)
         prefix = "failed to start kubernetes.io/kube-apiserver-client-kubelet certificate "
         assert str(caught.value).startswith(prefix)
-    both = Config(
+    config = Config(
         cluster_signing_cert_file=files.certificate,
         cluster_signing_key_file=files.key,
         cluster_signing_legacy_unknown_cert_file=files.certificate,
         cluster_signing_legacy_unknown_key_file=files.key,
     )
     with pytest.raises(ValueError, match="default and per controller certs at the same time"):
-        check_signing_files(both)
+        check_signing_files(config)

@@ -174,26 +174,28 @@ def leaving(api):
 
 def test_namespace_deletion(api, leaving):
     """Deleting a namespace deletes its objects; it can be created again, empty."""
-    inside = f"/api/v1/namespaces/{leaving}"
-    api.post(f"{inside}/configmaps", {"metadata": {"name": "a"}})
-    api.post(f"{inside}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    namespace_path = f"/api/v1/namespaces/{leaving}"
+    api.post(f"{namespace_path}/configmaps", {"metadata": {"name": "a"}})
+    api.post(
+        f"{namespace_path}/services", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    )
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    api.post(f"{inside}/pods", pod)
-    assert api.delete(inside).status == 200
+    api.post(f"{namespace_path}/pods", pod)
+    assert api.delete(namespace_path).status == 200
     until_gone(api, "/api/v1/namespaces", leaving)
-    assert api.get(f"{inside}/configmaps").json["items"] == []
+    assert api.get(f"{namespace_path}/configmaps").json["items"] == []
     assert api.post("/api/v1/namespaces", {"metadata": {"name": leaving}}).status == 201
-    assert api.get(f"{inside}/services").json["items"] == []
-    assert api.get(f"{inside}/pods").json["items"] == []
+    assert api.get(f"{namespace_path}/services").json["items"] == []
+    assert api.get(f"{namespace_path}/pods").json["items"] == []
 
 
 def test_namespace_conditions(api, leaving):
     """Conditions say what blocks the deletion of a namespace, which ends as soon as nothing
     does."""
-    inside = f"/api/v1/namespaces/{leaving}"
+    namespace_path = f"/api/v1/namespaces/{leaving}"
     finalized = {"metadata": {"name": "a", "finalizers": ["test/held"]}}
-    api.post(f"{inside}/configmaps", finalized)
-    api.delete(inside)
+    api.post(f"{namespace_path}/configmaps", finalized)
+    api.delete(namespace_path)
     namespace = wait_until(
         api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"]
     )
@@ -211,25 +213,25 @@ def test_namespace_conditions(api, leaving):
         "Some content in the namespace has finalizers remaining: test/held in 1 resource instances",
     )
     assert conditions["NamespaceDeletionContentFailure"][0] == "False"
-    response = api.post(f"{inside}/configmaps", {"metadata": {"name": "b"}})
+    response = api.post(f"{namespace_path}/configmaps", {"metadata": {"name": "b"}})
     assert response.status == 403
-    api.patch(f"{inside}/configmaps/a", {"metadata": {"finalizers": None}})
+    api.patch(f"{namespace_path}/configmaps/a", {"metadata": {"finalizers": None}})
     until_gone(api, "/api/v1/namespaces", leaving)
 
 
 def test_pods_go_first(api, leaving):
     """The other objects of a namespace are deleted after its pods."""
-    inside = f"/api/v1/namespaces/{leaving}"
+    namespace_path = f"/api/v1/namespaces/{leaving}"
     pod = {
         "metadata": {"name": "p", "finalizers": ["test/held"]},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
     }
-    api.post(f"{inside}/pods", pod)
-    api.post(f"{inside}/configmaps", {"metadata": {"name": "a"}})
-    api.delete(inside)
+    api.post(f"{namespace_path}/pods", pod)
+    api.post(f"{namespace_path}/configmaps", {"metadata": {"name": "a"}})
+    api.delete(namespace_path)
     wait_until(api, "/api/v1/namespaces", leaving, lambda obj: "conditions" in obj["status"])
-    assert api.get(f"{inside}/configmaps/a").status == 200
-    api.patch(f"{inside}/pods/p", {"metadata": {"finalizers": None}})
+    assert api.get(f"{namespace_path}/configmaps/a").status == 200
+    api.patch(f"{namespace_path}/pods/p", {"metadata": {"finalizers": None}})
     until_gone(api, "/api/v1/namespaces", leaving)
 
 

@@ -83,7 +83,7 @@ class Election:
     async def wait_until(self, holds: Callable[[], bool]) -> None:
         """Run the event loop until a condition is true."""
         async with asyncio.timeout(TIMEOUT_SECONDS):
-            while not holds():  # noqa: ASYNC110
+            while not holds():  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0)
 
     async def lease(self) -> Any:

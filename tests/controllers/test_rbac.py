@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from kapiserver.apiserver.authorization.policy_rules import rule
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.runtime_config import make_scheme
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.media_types import MEDIA_TYPES
+from kapiserver.controllers.bootstrap import canonical_tree
 from kapiserver.controllers.rbac_bootstrap import completed
 from kapiserver.controllers.rbac_policy import bootstrap_policy
 from kapiserver.controllers.registry import REGISTRY
@@ -52,8 +59,8 @@ def test_managed_fields(make_server):
         below = f"namespaces/{namespace}/" if namespace else ""
         path = f"{RBAC}/{below}{desired.resource}"
         (entry,) = api.get(f"{path}/{metadata['name']}").json["metadata"]["managedFields"]
-        again = desired.tree | {"metadata": metadata | {"name": "again"}}
-        created = api.post(f"{path}?dryRun=All&fieldManager=kube-apiserver", again)
+        second_copy = desired.tree | {"metadata": metadata | {"name": "again"}}
+        created = api.post(f"{path}?dryRun=All&fieldManager=kube-apiserver", second_copy)
         (expected,) = created.json["metadata"]["managedFields"]
         assert entry | {"time": ""} == expected | {"time": ""}, metadata["name"]
         assert json.dumps(entry["fieldsV1"]) == json.dumps(expected["fieldsV1"])
@@ -63,6 +70,13 @@ def test_completed_twice():
     """A complete object stays as it is."""
     for desired in bootstrap_policy():
         assert completed(desired.tree, desired.tree) == desired.tree
+
+
+def test_policy_is_canonical():
+    """The server stores the objects of the policy without decoding them first."""
+    codecs = CodecFactory(make_scheme(Config()), MEDIA_TYPES)
+    for desired in bootstrap_policy():
+        assert json.dumps(canonical_tree(codecs, desired.tree)) == json.dumps(desired.tree)
 
 
 def test_controllers_have_roles():
@@ -104,3 +118,20 @@ def test_aggregation(api):
     role = wait_until(api, roles, "agg-sum", lambda obj: obj["rules"] == [secrets])
     managers = {entry.get("manager") for entry in role["metadata"]["managedFields"]}
     assert "clusterrole-aggregation-controller" in managers
+
+
+@pytest.mark.parametrize("name", ["admin", "edit", "view"])
+def test_aggregated_roles_of_the_policy(api, name):
+    """The server creates them as the controller would complete them: with the same rules, and the
+    same managers."""
+    roles = f"{RBAC}/clusterroles"
+    role = api.get(f"{roles}/{name}").json
+    copy = {"metadata": {"name": f"{name}-copy"}, "aggregationRule": role["aggregationRule"]}
+    assert api.post(roles, copy).status == 201
+    completed = wait_until(api, roles, f"{name}-copy", lambda obj: obj and obj["rules"])
+    assert len(role["rules"]) > 10
+    assert role["rules"] == completed["rules"]
+    applied, created = role["metadata"]["managedFields"]
+    by_controller = completed["metadata"]["managedFields"][0]
+    assert applied | {"time": by_controller["time"]} == by_controller
+    assert (created["manager"], created["operation"]) == ("kube-apiserver", "Update")

@@ -112,13 +112,13 @@ def test_restored(api, core, secret):
     """A token that is removed from the Secret is written again; another value stays."""
     secrets = f"{core}/secrets"
     api.patch(f"{secrets}/s", {"data": {"token": None}})
-    again = wait_until(api, secrets, "s", is_filled)
-    assert review(api, decoded(again, "token"))["authenticated"] is True
+    refilled = wait_until(api, secrets, "s", is_filled)
+    assert review(api, decoded(refilled, "token"))["authenticated"] is True
     own = base64.b64encode(b"mine").decode()
     api.patch(f"{secrets}/s", {"data": {"token": own, "namespace": None}})
     restored = wait_until(api, secrets, "s", lambda obj: "namespace" in obj["data"])
     assert decoded(restored, "token") == "mine"
-    assert "authenticated" not in review(api, decoded(again, "token"))
+    assert "authenticated" not in review(api, decoded(refilled, "token"))
 
 
 def test_review(api, core, account, secret, namespace):

@@ -1,4 +1,4 @@
-"""Who writes for the server: users, field managers and admission of its controllers."""
+"""Writes of controllers: their users, field managers and admission."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.admission.plugins import PLUGINS, Hooks, Plugin
+from kapiserver.apiserver.admission.plugin import Hooks, Plugin
+from kapiserver.apiserver.admission.plugins import PLUGINS
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.endpoints.operations import patch
@@ -171,7 +172,7 @@ def test_admission_sees_service_accounts() -> None:
 
         plugin = Plugin(
             name="Recorder",
-            load=lambda: Hooks(admit=admit),
+            load=lambda _context: Hooks(admit=admit),
             resources=(
                 "endpoints",
                 "endpointslices.discovery.k8s.io",
@@ -236,7 +237,7 @@ def test_status_of_definitions() -> None:
     resource = "customresourcedefinitions.apiextensions.k8s.io"
     plugin = Plugin(
         name="Recorder",
-        load=lambda: Hooks(admit=admit),
+        load=lambda _context: Hooks(admit=admit),
         resources=(resource, f"{resource}/status"),
         operations=("UPDATE",),
     )

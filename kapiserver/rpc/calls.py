@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kapiserver.apiserver.metrics import RPCLabels, RPCMetrics
+from kapiserver.apiserver.time_limit import TimeLimit
 from kapiserver.rpc.errors import rpc_error
 from kapiserver.rpc.registration import Call, Group, Method, RPCError, Version
-from kapiserver.rpc.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -74,7 +74,7 @@ class GroupRunner:
             message: Message = method.from_internal(response)
             self._check_size(message)
         except Exception as error:
-            raise self._failed(observed, error, in_response=in_response) from None
+            raise self._failure(observed, error, in_response=in_response) from None
         except asyncio.CancelledError:
             observed.end("CANCELLED")
             raise
@@ -100,7 +100,7 @@ class GroupRunner:
                 in_response = False
                 yield message
         except Exception as error:
-            raise self._failed(observed, error, in_response=in_response) from None
+            raise self._failure(observed, error, in_response=in_response) from None
         except (asyncio.CancelledError, GeneratorExit):
             observed.end("CANCELLED")
             raise
@@ -115,7 +115,7 @@ class GroupRunner:
         observed = _Observed(self._metrics, labels, self._release)
         if self._running >= self.limits.calls:
             self._running += 1
-            raise self._failed(
+            raise self._failure(
                 observed,
                 RPCError(
                     "RESOURCE_EXHAUSTED",
@@ -137,7 +137,7 @@ class GroupRunner:
                 f"the response has {size} bytes, at most {self.limits.message_bytes} are sent",
             )
 
-    def _failed(
+    def _failure(
         self, observed: _Observed, error: Exception, *, in_response: bool = False
     ) -> RPCError:
         labels = observed.labels
@@ -175,6 +175,8 @@ class GroupRunner:
                 loop = asyncio.get_running_loop()
                 future.add_done_callback(lambda _: _call_on_loop(loop, self._release))
             raise
+        finally:
+            del future  # its error refers to this frame: that would be a cycle
 
     async def _iterate(self, responses: Iterator[Any]) -> AsyncIterator[Any]:
         end = object()
@@ -189,6 +191,7 @@ def _run(future: Future[Any], function: Callable[..., Any], *arguments: Any) -> 
         future.set_result(function(*arguments))
     except BaseException as error:
         future.set_exception(error)
+        del future  # the error refers to this frame: that would be a cycle
 
 
 def _call_on_loop(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

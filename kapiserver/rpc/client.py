@@ -30,7 +30,7 @@ OpenChannel: TypeAlias = Callable[[str], grpc.aio.Channel]
 
 
 class CallOptions(TypedDict, total=False):
-    """What each call takes: seconds until it fails with DEADLINE_EXCEEDED, and metadata."""
+    """Options of each call: seconds until it fails with DEADLINE_EXCEEDED, and metadata."""
 
     timeout: float
     metadata: Sequence[tuple[str, str | bytes]]
@@ -204,9 +204,10 @@ def _to_pb(call: CallConversion, request: Any) -> Message:
 def _difference(value: Any, other: Any) -> str:
     """Return the path to the first difference between two dataclasses, or ""."""
     for field in dataclasses.fields(value):
-        own, its = getattr(value, field.name), getattr(other, field.name)
-        if own != its and repr(own) != repr(its):  # NaN is unequal to itself
-            if dataclasses.is_dataclass(own) and dataclasses.is_dataclass(its):
-                return f"{field.name}.{_difference(own, its)}"
+        field_value, other_value = getattr(value, field.name), getattr(other, field.name)
+        # NaN is unequal to itself, hence the comparison of their representations.
+        if field_value != other_value and repr(field_value) != repr(other_value):
+            if dataclasses.is_dataclass(field_value) and dataclasses.is_dataclass(other_value):
+                return f"{field.name}.{_difference(field_value, other_value)}"
             return field.name
     return ""

@@ -24,8 +24,8 @@ Key = TypeVar("Key")
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
-def same(path: str, value: Source) -> Source:  # noqa: ARG001 - the form of the checks below
-    """Return the value; all values fit."""
+def unchecked(path: str, value: Source) -> Source:  # noqa: ARG001 - the form of the checks below
+    """Return the value; every value fits the target field."""
     return value
 
 
@@ -89,8 +89,8 @@ def value_map(
     """Return the checked keys and values of a map."""
     targets: dict[Key, Target] = {}
     for key, source in sources.items():
-        here = f"{path}[{key}]"
-        targets[check_key(here, key)] = check(here, source)
+        entry_path = f"{path}[{key}]"
+        targets[check_key(entry_path, key)] = check(entry_path, source)
     return targets
 
 
@@ -171,8 +171,8 @@ def fill_map(
 ) -> None:
     """Add messages from their internal type to a map, which creates a message at a new key."""
     for key, source in sources.items():
-        here = f"{path}[{key}]"
-        fill(here, write, source, targets[check_key(here, key)])
+        entry_path = f"{path}[{key}]"
+        fill(entry_path, write, source, targets[check_key(entry_path, key)])
 
 
 def copy(source: AnyMessage, target: AnyMessage) -> None:

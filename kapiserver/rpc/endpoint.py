@@ -58,7 +58,6 @@ class Endpoint:
         credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self._services = services
-        self._user_of = user_of
         self._credentials = credentials
         limits = [runner.limits for runner, _ in services]
         size = max(limit.message_bytes for limit in limits)

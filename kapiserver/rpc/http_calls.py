@@ -96,13 +96,13 @@ class _Modules:
         self.package = api_group.replace(".", "_")
         self._api_group = api_group
         self._versions = {version.name: version for version in group.versions}
-        self._made: dict[str, ModuleType] = {}
+        self._modules: dict[str, ModuleType] = {}
 
     def find(self, name: str) -> ModuleType | None:
         """Return the module of a version, or `resources`; None for another name."""
-        if name in ("resources", *self._versions) and name not in self._made:
-            self._made[name] = self._make(name)
-        return self._made.get(name)
+        if name in ("resources", *self._versions) and name not in self._modules:
+            self._modules[name] = self._make(name)
+        return self._modules.get(name)
 
     def _make(self, name: str) -> ModuleType:
         module = ModuleType(f"kapiserver.rpc.{self.package}.{name}")

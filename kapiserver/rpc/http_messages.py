@@ -23,7 +23,7 @@ _LIBRARY_ERRORS = (
     json_format.Error, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
     ValueError,
 )  # fmt: skip
-"""What json_format raises for a value that a well-known type does not allow."""
+"""json_format raises these for a value that a well-known type does not allow."""
 _MAX_FLOAT = 3.4028234663852886e38
 
 
@@ -66,8 +66,8 @@ def _to_value(field: FieldDescriptor, value: Any, take: Callable[[int], None]) -
     if field.message_type is not None:
         return _message_to_value(value, take)
     if field.enum_type is not None:
-        known = field.enum_type.values_by_number.get(value)
-        return value if known is None else known.name
+        enum_value = field.enum_type.values_by_number.get(value)
+        return value if enum_value is None else enum_value.name
     if isinstance(value, bytes):
         return binascii.b2a_base64(value, newline=False).decode()
     if isinstance(value, float) and not math.isfinite(value):
@@ -110,9 +110,9 @@ def _fill(message: Message, tree: Tree) -> None:
             continue
         oneof = field.containing_oneof
         if oneof is not None:
-            other = members.setdefault(oneof.name, field.json_name)
-            if other != field.json_name:
-                raise ValueError(f"{field.json_name}: must not be set together with {other}")
+            other_member = members.setdefault(oneof.name, field.json_name)
+            if other_member != field.json_name:
+                raise ValueError(f"{field.json_name}: must not be set together with {other_member}")
         try:
             _set(message, field, value)
         except _LIBRARY_ERRORS as error:

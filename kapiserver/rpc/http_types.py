@@ -138,8 +138,8 @@ class EnumType(ScalarType):
         if isinstance(value, str) and value in cls.values.values_by_name:
             return value
         if value.__class__ is int and -(2**31) <= value < 2**31:
-            known = cls.values.values_by_number.get(value)
-            return value if known is None else known.name
+            enum_value = cls.values.values_by_number.get(value)
+            return value if enum_value is None else enum_value.name
         raise ValueError(f"{value!r} is not a value of the enum {cls.values.full_name}")
 
 
@@ -198,9 +198,9 @@ class TypeMaker:
 
     def message_type(self, descriptor: Any) -> type[Type]:
         """Return the type of a message."""
-        made = self._types.get(descriptor.full_name)
-        if made is not None:
-            return made
+        cached = self._types.get(descriptor.full_name)
+        if cached is not None:
+            return cached
         message = message_factory.GetMessageClass(descriptor)
         namespace: dict[str, Any] = {
             "message": message,
@@ -244,8 +244,8 @@ class TypeMaker:
             return dict[str, value]
         annotation = self._item_annotation(item)
         if item.is_repeated:
-            return list[annotation]  # type: ignore[valid-type]
-        return Optional[annotation] if item.has_presence or _is_enum(item) else annotation  # noqa: UP045
+            return list[annotation]  # type: ignore[valid-type] # made at run time
+        return Optional[annotation] if item.has_presence or _is_enum(item) else annotation  # noqa: UP045 - `|` needs a type
 
     def _item_annotation(self, item: Field) -> Any:
         if item.enum_type is not None:
@@ -254,14 +254,14 @@ class TypeMaker:
             return self._enum_type(item.enum_type)
         message = item.message_type
         if message is not None:
-            known = _WELL_KNOWN.get(message.full_name)
-            return self.message_type(message) if known is None else known
+            scalar_type = _WELL_KNOWN.get(message.full_name)
+            return self.message_type(message) if scalar_type is None else scalar_type
         return _SCALARS[item.type]
 
     def _enum_type(self, descriptor: EnumDescriptor) -> type[Type]:
-        made = self._types.get(descriptor.full_name)
-        if made is not None:
-            return made
+        cached = self._types.get(descriptor.full_name)
+        if cached is not None:
+            return cached
         names = ", ".join(descriptor.values_by_name)
         comment = self._comments.get(descriptor.full_name, "")
         text = f"{comment} One of {names}, or the number of an unknown value.".lstrip()

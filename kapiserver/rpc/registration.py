@@ -1,4 +1,4 @@
-"""What a group's generated code registers: its versions, their calls and its implementation.
+"""The registration of a group: its versions, their calls and its implementation.
 
 The generator writes a `Group` into each group's `registration_generated.py`, and the server serves
 it. An implementation receives a `Call` and raises `RPCError`. Knows no gRPC.

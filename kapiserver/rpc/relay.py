@@ -143,11 +143,11 @@ class _Connection:
         if not data:
             self.close()
             return
-        rest = self._send(target, memoryview(data))
-        if rest:
+        unsent = self._send(target, memoryview(data))
+        if unsent:
             # The target is slow: read no more until it has taken these.
             self._loop.remove_reader(source)
-            self._loop.add_writer(target, self._send_rest, source, target, rest)
+            self._loop.add_writer(target, self._send_rest, source, target, unsent)
 
     def _send_rest(self, source: socket.socket, target: socket.socket, rest: memoryview) -> None:
         unsent = self._send(target, rest)

@@ -121,9 +121,9 @@ def _discovery(groups: Sequence[Group], project: str) -> GroupRunner:
 def check_extra() -> None:
     """Raise MissingExtra unless grpcio is installed."""
     try:
-        import grpc  # noqa: F401
-        import grpc_health  # noqa: F401
-        import grpc_reflection  # noqa: F401
+        import grpc  # noqa: F401 - whether it is there
+        import grpc_health  # noqa: F401 - whether it is there
+        import grpc_reflection  # noqa: F401 - whether it is there
     except ImportError as error:
         raise MissingExtra(
             f"serving RPC needs the package {error.name}: pip install 'kapiserver[rpc]'"
@@ -137,9 +137,11 @@ def _check_unix_sockets(folder: Path, services: Sequence[tuple[GroupRunner, Vers
         )
         raise ValueError(f"grpcio serves no named pipes ({pipes}); serve TCP instead")
     names = [endpoint_name(runner.group, version) for runner, version in services]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"two groups would have the same socket in {folder}: {', '.join(twice)}")
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise ValueError(
+            f"two groups would have the same socket in {folder}: {', '.join(duplicates)}"
+        )
 
 
 async def _serve_socket(
@@ -177,10 +179,10 @@ async def _serve_tcp(
     if addresses.tls is None:
         raise ValueError("RPC over TCP needs a certificate, its key and the CA of the clients")
     names = [version.full_service for _, version in services]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
         raise ValueError(
-            f"one port cannot serve two groups with the same service: {', '.join(twice)}"
+            f"one port cannot serve two groups with the same service: {', '.join(duplicates)}"
         )
     endpoint = Endpoint(services, _certificate_user, credentials=_credentials(addresses.tls))
     try:

@@ -107,10 +107,12 @@ def probe(server_class: Any = None, *, deprecated: bool = False) -> Group:
 
 
 class Probe:
-    """The implementation; `entered` is set when a call waits, and `release` ends the wait."""
+    """The implementation; `entered` is set when a call waits, `blocked` when one blocks a thread,
+    and `release` ends the wait."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
+        self.blocked = threading.Event()
         self.release = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.calls: list[Call] = []
@@ -141,6 +143,7 @@ class Probe:
 
     def block(self, request: Any, call: Call) -> dict[str, Any]:
         if request.number:  # until the process ends
+            self.blocked.set()
             threading.Event().wait()
         return {"text": f"{request.text} in a thread"}
 

@@ -26,7 +26,7 @@ from tests.rpc.rpckit import Project
 
 def _only(group: Group, version: str) -> Group:
     """The group of an old server, with one version."""
-    return replace(group, versions=tuple(it for it in group.versions if it.name == version))
+    return replace(group, versions=tuple(item for item in group.versions if item.name == version))
 
 
 def test_client_of_one_version(tmp_path: Path) -> None:

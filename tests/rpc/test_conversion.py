@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.rpc.dummy.registration_generated import GROUP as DUMMY
@@ -42,6 +42,7 @@ def _things(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, Modul
 
 @pytest.mark.parametrize("name", ["Thing", "WellKnown", "GetRequest", "GetResponse"])
 @given(data=st.data())
+@settings(max_examples=40)
 def test_round_trip_of_every_field(
     things: tuple[ModuleType, ModuleType, ModuleType], name: str, data: st.DataObject
 ) -> None:

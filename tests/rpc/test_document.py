@@ -90,7 +90,10 @@ def test_types_contain_the_internal_types_of_the_various_protobuf_types(dummy: P
     """A class that is missing is a problem."""
     dummy.write("dummy/types.py", TYPES.replace("ComputeDoubleResponse", "SomethingElse"))
     problems = dummy.problems()
-    assert len([it for it in problems if "write the class ComputeDoubleResponse" in it]) == 2
+    assert (
+        len([problem for problem in problems if "write the class ComputeDoubleResponse" in problem])
+        == 2
+    )
 
 
 def test_internal_structures_must_be_able_to_represent_all_versions(dummy: Project) -> None:
@@ -240,4 +243,4 @@ def test_steps_to_add_a_new_api_version(project: Project) -> None:
     assert project.problems() == []  # 5
     project.write("dummy/server.py", (project.root / "dummy/server.py").read_text() + "# 6\n")
     assert project.problems() == []
-    assert [it.name for it in project.group("dummy").versions] == ["v1", "v1alpha1"]
+    assert [version.name for version in project.group("dummy").versions] == ["v1", "v1alpha1"]

@@ -138,7 +138,7 @@ def test_a_procedure_is_marked_as_deprecated_in_the_protobuf_definition(project:
     project.proto("v1", body.replace("OPTION", "option deprecated = true;"), group="dummy")
     assert project.problems() == []
     methods = project.group("dummy").versions[0].methods
-    assert [(it.name, it.deprecated) for it in methods] == [
+    assert [(method.name, method.deprecated) for method in methods] == [
         ("ComputeDouble", True), ("Halve", False),
     ]  # fmt: skip
     client = project.load("dummy.client_generated").DummyClient
@@ -150,8 +150,8 @@ def test_a_procedure_is_removed_from_the_first_version_without_it(project: Proje
     body = (SECOND + _MESSAGES).replace("OPTION", "")
     project.proto("v1", body, group="dummy")
     project.generate()
-    without = body.replace("rpc Halve(HalveRequest) returns (HalveResponse);", "")
-    project.proto("v2", without, group="dummy")
+    without_halve = body.replace("rpc Halve(HalveRequest) returns (HalveResponse);", "")
+    project.proto("v2", without_halve, group="dummy")
     assert project.problems() == []
     v2, v1 = project.group("dummy").versions
     assert [method.name for method in v1.methods] == ["ComputeDouble", "Halve"]

@@ -88,8 +88,8 @@ def test_another_version_of_protoc_changes_nothing(dummy: Project) -> None:
     lines = path.read_text().splitlines(keepends=True)
     start = next(n for n, line in enumerate(lines) if "ValidateProtobufRuntimeVersion" in line)
     end = lines.index(")\n", start)
-    kept = [line for line in lines[:start] if "Protobuf Python Version" not in line]
-    path.write_text("".join([*kept, "_runtime_version.ValidateProtobufRuntimeVersion(\n    1\n)\n",
+    head = [line for line in lines[:start] if "Protobuf Python Version" not in line]
+    path.write_text("".join([*head, "_runtime_version.ValidateProtobufRuntimeVersion(\n    1\n)\n",
                              *lines[end + 1 :]]))  # fmt: skip
     assert dummy.generate() == ["dummy/v1/api_pb2.py"]  # its comment is missing
     path.write_text(
@@ -273,12 +273,12 @@ def test_without_grpcio(tmp_path: Path) -> None:
         "assert main(['recode', '--to', 'json']) == 0\n"
         f"sys.exit(main(['rpc', 'generate', {str(tmp_path)!r}]))\n"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script],
         input='{"apiVersion":"v1","kind":"ConfigMap"}', capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr.endswith("pip install 'kapiserver[rpc]'\n")
+    assert completed.returncode == 1
+    assert completed.stderr.endswith("pip install 'kapiserver[rpc]'\n")
 
 
 @pytest.mark.slow
@@ -299,10 +299,10 @@ def test_generated_code_is_clean(project: Project) -> None:
         path.write_text(path.read_text().replace(f"{MARK}# ruff: noqa\n# fmt: off\n", ""))
     for arguments in (["check", "--ignore=ARG002,N802,E501"], ["format", "--check"]):
         ruff = [sys.executable, "-m", "ruff", *arguments, "--config", str(ROOT / "pyproject.toml")]
-        done = subprocess.run(
+        completed = subprocess.run(
             [*ruff, str(project.root)], capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stdout
+        assert completed.returncode == 0, completed.stdout
 
 
 @pytest.mark.parametrize(

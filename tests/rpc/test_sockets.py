@@ -97,9 +97,9 @@ def test_a_crashed_server_is_replaced(tmp_path: Path) -> None:
 
 def test_peers() -> None:
     """The server's own user and root may connect."""
-    one, other = socket.socketpair()
-    with one, other:
-        assert peer_uid(one) == os.geteuid()
+    server_end, client_end = socket.socketpair()
+    with server_end, client_end:
+        assert peer_uid(server_end) == os.geteuid()
     assert is_allowed(os.geteuid())
     assert is_allowed(0)
     assert is_allowed(None)
@@ -130,7 +130,7 @@ def test_a_stranger_is_refused_even_if_the_modes_let_it_in(tmp_path: Path, caplo
     reason="only root can become another user, who needs a Python",
 )
 def test_another_user_cannot_connect(tmp_path: Path) -> None:
-    """Not by the modes, and not if somebody has loosened them."""
+    """Another user cannot connect to the socket, even if its modes would allow it."""
     connect = (
         "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
         "s.settimeout(20); print(s.recv(1))"

@@ -48,14 +48,14 @@ class _Terminals:
                 stdout=subprocess.PIPE,
             )  # fmt: skip
         else:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [*program, *words[1:]], cwd=self._folder, env=self._environment, text=True,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
             )  # fmt: skip
-            self._output = done.stdout
-            assert done.returncode == (1 if "write the conversion" in done.stdout else 0), (
-                done.stdout
-            )
+            self._output = completed.stdout
+            assert completed.returncode == (
+                1 if "write the conversion" in completed.stdout else 0
+            ), completed.stdout
 
     def _compare(self, text: str) -> None:
         if text.startswith("serving"):

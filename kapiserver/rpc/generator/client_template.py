@@ -155,7 +155,7 @@ def _call(group: GroupDefinition, name: str, method: MethodDescriptor) -> str:
 
 def _newest_comment(group: GroupDefinition, method: MethodDescriptor) -> str:
     for version in group.versions:
-        for index, own in enumerate(version.methods):
-            if own.name == method.name:
-                return _comment(version, index, own)
+        for index, declaration in enumerate(version.methods):
+            if declaration.name == method.name:
+                return _comment(version, index, declaration)
     return ""

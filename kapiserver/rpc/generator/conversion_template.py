@@ -161,12 +161,12 @@ def _write(field: FieldDescriptor, optional: bool) -> list[str]:
 
 
 def _write_map(name: str, key: ValueType, value: ValueType) -> str:
-    check_key = key.check or "rules.same"
+    check_key = key.check or "rules.unchecked"
     if value.is_message:
         arguments = [f'"{name}"', check_key, value.fill, f"source.{name}", f"target.{name}"]
         return bracketed("    rules.fill_map(", arguments, ")")
     if not key.check and not value.check:
         return f"    target.{name}.update(source.{name})"
-    check = value.check or "rules.same"
+    check = value.check or "rules.unchecked"
     checked = f'rules.value_map("{name}", {check_key}, {check}, source.{name})'
     return bracketed(f"    target.{name}.update(", [checked], ")")

@@ -204,12 +204,12 @@ def _bad_names(directories: Sequence[Path]) -> Iterator[Problem]:
 def _group(
     directory: Path, project: str, versions: dict[Path, VersionDefinition]
 ) -> GroupDefinition:
-    own = {path.parent.name: versions[path] for path in _protos(directory)}
+    group_versions = {path.parent.name: versions[path] for path in _protos(directory)}
     return GroupDefinition(
         name=directory.name,
         project=project,
         directory=directory,
-        versions=tuple(own[name] for name in sort_versions(own)),
+        versions=tuple(group_versions[name] for name in sort_versions(group_versions)),
     )
 
 

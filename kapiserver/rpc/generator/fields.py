@@ -160,18 +160,18 @@ def _obstacle(
     annotation = internal.fields.get(field.name)
     if annotation is None:
         return f"types.{name} has no field {field.name}"
-    accepted = accepted_annotations(field)
-    if annotation not in accepted:
-        return f"types.{name}.{field.name} is {annotation}, not {' or '.join(accepted)}"
+    annotations = accepted_annotations(field)
+    if annotation not in annotations:
+        return f"types.{name}.{field.name} is {annotation}, not {' or '.join(annotations)}"
     for descriptor in _referenced(field):
-        other = class_path(descriptor)
+        class_name = class_path(descriptor)
         if isinstance(descriptor, EnumDescriptor):
-            if f"{other} | int" in annotation:
-                reason = _enum_obstacle(descriptor, types.classes.get(other), other)
+            if f"{class_name} | int" in annotation:
+                reason = _enum_obstacle(descriptor, types.classes.get(class_name), class_name)
                 if reason:
                     return reason
-        elif descriptor.full_name not in MESSAGES and other not in types.classes:
-            return f"types.py has no class {other}"
+        elif descriptor.full_name not in MESSAGES and class_name not in types.classes:
+            return f"types.py has no class {class_name}"
     return ""
 
 
@@ -191,6 +191,6 @@ def _enum_obstacle(enum: EnumDescriptor, internal: InternalClass | None, name: s
     for value in enum.values:
         number = internal.values.get(value.name)
         if number != value.number:
-            has = f"is {number}" if number is not None else "is missing"
-            return f"the value {value.name} of types.{name} {has}, not {value.number}"
+            difference = f"is {number}" if number is not None else "is missing"
+            return f"the value {value.name} of types.{name} {difference}, not {value.number}"
     return ""

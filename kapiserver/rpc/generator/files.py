@@ -56,7 +56,7 @@ _HAND_WRITTEN = re.compile(r"convert_(pb_\w+_to_internal|internal_\w+_to_pb)")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What differs from the files on disk. `skeletons` are hand-written files that do not exist."""
+    """Differences from the files on disk. `skeletons` are hand-written files that do not exist."""
 
     generated: dict[Path, str] = field(default_factory=dict)
     skeletons: dict[Path, str] = field(default_factory=dict)

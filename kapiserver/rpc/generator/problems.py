@@ -1,4 +1,4 @@
-"""What is wrong in the files of a group, by file and line."""
+"""Problems in the files of a group, by file and line."""
 
 from __future__ import annotations
 

@@ -70,12 +70,15 @@ def _check_shared_calls(group: GroupDefinition) -> Iterator[Problem]:
     for version in group.versions:
         for service in version.source.service[:1]:
             for index, method in enumerate(service.method):
-                name, other = first.setdefault(snake_case(method.name), (version.name, method))
+                name, other_method = first.setdefault(
+                    snake_case(method.name), (version.name, method)
+                )
                 line = version.line(_SERVICE, 0, _CALL, index)
-                if method.name != other.name:
-                    text = f"{method.name} and {other.name} of {name} have the same name in Python"
+                if method.name != other_method.name:
+                    names = f"{method.name} and {other_method.name} of {name}"
+                    text = f"{names} have the same name in Python"
                     yield Problem(version.path, line, text)
-                elif _streams(method) != _streams(other):
+                elif _streams(method) != _streams(other_method):
                     text = f"{method.name} must have the same streams as in {name}, or another name"
                     yield Problem(version.path, line, text)
 
@@ -141,33 +144,36 @@ def _check_messages(
     version: VersionDefinition, messages: Iterable[DescriptorProto], path: tuple[int, ...]
 ) -> _Problems:
     for index, message in enumerate(messages):
-        here = (*path, index)
+        message_path = (*path, index)
         if message.options.map_entry:
             continue
         if not _GO_NAME.fullmatch(message.name) or keyword.iskeyword(message.name):
-            yield version.line(*here), f"the message {message.name} must have a name in CamelCase"
+            yield (
+                version.line(*message_path),
+                f"the message {message.name} must have a name in CamelCase",
+            )
         if len(path) == 1 and message.name in _WELL_KNOWN_NAMES:
             text = f"a message cannot be named {message.name}; a well-known type has that name"
-            yield version.line(*here), text
+            yield version.line(*message_path), text
         for number, field in enumerate(message.field):
             if not _FIELD.fullmatch(field.name):
                 text = f"the field {field.name} must have a name in lower_snake_case"
-                yield version.line(*here, _FIELD_NUMBER, number), text
+                yield version.line(*message_path, _FIELD_NUMBER, number), text
             elif keyword.iskeyword(field.name) or field.name in _RESERVED_FIELDS:
                 text = f"a field cannot be named {field.name}; Python or types.py uses that name"
-                yield version.line(*here, _FIELD_NUMBER, number), text
-        yield from _check_messages(version, message.nested_type, (*here, _NESTED))
-        yield from _check_enums(version, message.enum_type, (*here, _NESTED_ENUM))
+                yield version.line(*message_path, _FIELD_NUMBER, number), text
+        yield from _check_messages(version, message.nested_type, (*message_path, _NESTED))
+        yield from _check_enums(version, message.enum_type, (*message_path, _NESTED_ENUM))
 
 
 def _check_enums(
     version: VersionDefinition, enums: Iterable[EnumDescriptorProto], path: tuple[int, ...]
 ) -> _Problems:
     for index, enum in enumerate(enums):
-        here = (*path, index)
+        enum_path = (*path, index)
         if not _GO_NAME.fullmatch(enum.name) or keyword.iskeyword(enum.name):
-            yield version.line(*here), f"the enum {enum.name} must have a name in CamelCase"
+            yield version.line(*enum_path), f"the enum {enum.name} must have a name in CamelCase"
         for number, value in enumerate(enum.value):
             if not _ENUM_VALUE.fullmatch(value.name):
                 text = f"the value {value.name} must have a name in UPPER_SNAKE_CASE"
-                yield version.line(*here, _VALUE, number), text
+                yield version.line(*enum_path, _VALUE, number), text

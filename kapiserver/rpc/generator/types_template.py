@@ -29,13 +29,18 @@ def types_module(version: VersionDefinition) -> str:
     text = "\n\n".join(blocks)
     imports = ["import builtins"] * ("builtins." in text) + ["import dataclasses"]
     imports += ["from enum import IntEnum"] * ("(IntEnum)" in text)
-    known = _well_known_imports(version)
+    well_known_imports = _well_known_imports(version)
     head = (
         f'"""Internal types of the group {version.group}; they can represent all of its versions.\n'
         "\n`kapiserver rpc generate` created this file. Edit it: it is not generated again.\n"
         '"""\n\nfrom __future__ import annotations\n\n'
     )
-    return head + "\n".join(imports + [""] * bool(known) + known) + "\n\n\n" + text
+    return (
+        head
+        + "\n".join(imports + [""] * bool(well_known_imports) + well_known_imports)
+        + "\n\n\n"
+        + text
+    )
 
 
 def _well_known_imports(version: VersionDefinition) -> list[str]:
@@ -88,8 +93,8 @@ def _definition(field: FieldDescriptor, names: Collection[str]) -> str:
     """Return the annotation and default of a field. Types that fields of the same class hide, as
     `bytes: int = 0` hides bytes, have `builtins.` before them."""
     text = f"{accepted_annotations(field)[0]} = {_default(field)}"
-    hidden = "|".join(name for name in _BUILTINS if name in names)
-    return re.sub(rf"\b({hidden})\b", r"builtins.\1", text) if hidden else text
+    shadowed = "|".join(name for name in _BUILTINS if name in names)
+    return re.sub(rf"\b({shadowed})\b", r"builtins.\1", text) if shadowed else text
 
 
 def _default(field: FieldDescriptor) -> str:

@@ -6,21 +6,25 @@ Parts that a test may replace (clock, identifiers, filters, authorizer, faults) 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import Client
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, Plugin
+from kapiserver.apiserver.admission.plugin import Plugin
+from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authentication.chain import Authentication
@@ -48,7 +52,7 @@ from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
-from kapiserver.apiserver.serving.process_memory import trim_in_thread
+from kapiserver.apiserver.serving.process_memory import collect_and_trim
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
@@ -66,10 +70,11 @@ from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import KV
 from kapiserver.storage.metered_store import MeteredStore
 from kapiserver.storage.object_reader import IdentifierSource
+from kapiserver.storage.offload import Offloader
 from kapiserver.storage.store_registry import Converter, StoreHooks, StoreRegistry
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.admission.configuration import AdmissionSettings
+    from kapiserver.apiserver.admission.configuration import PluginConfiguration
     from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.storage.encryption_config import EncryptionFile
 
@@ -79,8 +84,7 @@ Barrier: TypeAlias = Callable[[], Awaitable[None]]
 """Waits until other worker processes are ready."""
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """The parts of a server, and the handler of its requests."""
 
     server: Server
@@ -88,19 +92,19 @@ class App:
     handle: Handler
     authentication: Authentication
     unauthenticated: UnauthenticatedConnections
+    plugins: AdmissionPlugins
     encryption: EncryptionFile | None = None
     """The configuration file of encryption at rest; None without encryption."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningServer:
+class RunningServer(Struct, frozen=True, kw_only=True):
     """A server that accepts requests.
 
     url             the HTTPS URL, or the plain one without HTTPS
     reload          reads again the files that may change while the server runs
     insecure_url    the plain HTTP URL, "" if it is off
     ca_file         CA of the serving certificate; None without HTTPS
-    kubeconfig      file of an administrator's kubeconfig; None without HTTPS
+    kubeconfig      file of an administrator's kubeconfig; None if the server listens on no port
     credentials     certificate files; None without HTTPS
     """
 
@@ -123,6 +127,9 @@ class RunningServer:
         }
 
 
+_ControlLoop: TypeAlias = ControllerManager | AllocationRepair | KubernetesService
+
+
 async def _no_barrier() -> None:
     pass
 
@@ -139,6 +146,9 @@ async def serve(
     controllers: Sequence[ControllerDescriptor] = REGISTRY,
     call_groups: Sequence[CallGroup] = (),
     faults: Faults | None = None,
+    kv: KV | None = None,
+    offloader: Offloader | None = None,
+    has_policy: bool = False,
     barrier: Barrier = _no_barrier,
 ) -> AsyncIterator[RunningServer]:
     """Run a server until the block ends, then drain it within `config.shutdown_timeout` seconds:
@@ -152,6 +162,9 @@ async def serve(
     controllers         all controllers, of which the configuration enables some
     call_groups         groups that are served besides the declared ones; their resources are calls
     faults              called around every request
+    kv                  an open store, closed with the server; replaces that of the configuration
+    offloader           runs long work in threads
+    has_policy          the store has the bootstrap policy of RBAC, which is not completed then
     barrier             awaited before the server reports ready
 
     Raises the errors of `build_app`, ForeignKubeconfig, and OSError for a port in use.
@@ -171,46 +184,53 @@ async def serve(
             admission_plugins=admission_plugins,
             call_groups=call_groups,
             faults=faults,
+            kv=kv,
+            offloader=offloader,
         )
         stack.push_async_callback(app.kv.close)
+        stack.push_async_callback(app.plugins.close)
         _start_storage_tasks(app, stack)
         http = _http_server(app)
         stack.push_async_callback(_drain, app, http)
         insecure_port = 0
         if config.insecure_port is not None:
             insecure_port = await http.listen_insecure(config.insecure_port)
-        await _start_loops(app, stack, controllers, certificates)
+        control_loops: list[_ControlLoop] = []
+        control_loops.append(await _start_loops(app, stack, controllers, certificates, has_policy))
+        stack.push_async_callback(_stop_together, control_loops)
         await barrier()
-        _start_repair(app, stack)
+        control_loops.append(_start_repair(app))
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
-        if certificates is None:
-            reload = functools.partial(_reload_files, app)
-            running = RunningServer(
-                app=app, url=insecure_url, reload=reload, insecure_url=insecure_url
-            )
-        else:
-            running = await _listen_secure(app, http, certificates, folder, insecure_url)
-        _start_kubernetes_service(app, stack, int(running.url.rpartition(":")[2] or 0))
+        running = await _listen(app, http, certificates, folder, insecure_url)
+        port = int(running.url.rpartition(":")[2] or 0)
+        control_loops.append(_start_kubernetes_service(app, port))
         yield running
 
 
-async def _listen_secure(
-    app: App, http: HttpServer, certificates: Credentials, folder: Path, insecure_url: str
+async def _listen(
+    app: App,
+    http: HttpServer,
+    certificates: Credentials | None,
+    folder: Path,
+    insecure_url: str,
 ) -> RunningServer:
-    """Listen with TLS and write the kubeconfig."""
+    """Listen with TLS if there are certificates, and write the kubeconfig."""
     config = app.server.config
-    context = ReloadingContext(certificates)
-    port = await http.listen_secure(config.bind_address, config.secure_port or 0, context)
-    url = f"https://{url_host(config.bind_address)}:{port}"
-    kubeconfig = config.kubeconfig_out or folder / "kubeconfig"
-    write_kubeconfig(kubeconfig, url=url, credentials=certificates)
+    url, context = insecure_url, None
+    if certificates is not None:
+        context = ReloadingContext(certificates)
+        port = await http.listen_secure(config.bind_address, config.secure_port or 0, context)
+        url = f"https://{url_host(config.bind_address)}:{port}"
+    kubeconfig = config.kubeconfig_out or folder / "kubeconfig" if url else None
+    if kubeconfig is not None:
+        write_kubeconfig(kubeconfig, url=url, credentials=certificates)
     return RunningServer(
         app=app,
         url=url,
         reload=functools.partial(_reload_files, app, context),
-        insecure_url=insecure_url,
-        ca_file=certificates.ca,
         kubeconfig=kubeconfig,
+        insecure_url=insecure_url,
+        ca_file=certificates.ca if certificates is not None else None,
         credentials=certificates,
     )
 
@@ -246,7 +266,10 @@ async def _start_loops(
     stack: AsyncExitStack,
     registry: Sequence[ControllerDescriptor],
     certificates: Credentials | None,
-) -> None:
+    has_policy: bool,
+) -> ControllerManager:
+    """Start what reads the store to decide on requests, and the controllers; return their manager,
+    which the caller stops."""
     app.authentication.start()
     stack.push_async_callback(app.authentication.stop)
     authorizer = app.server.authorizer
@@ -266,29 +289,35 @@ async def _start_loops(
         ca_text=certificates.ca.read_text() if certificates is not None else "",
         signing_ca=certificates.own_ca if certificates is not None else None,
         registry=registry,
+        has_policy=has_policy,
     )
     await manager.start()
-    stack.push_async_callback(manager.stop)
     health = app.server.health
     health.finish(*LOOP_HOOKS)
     if app.server.rbac is not None:
         health.finish(RBAC_HOOK)
+    return manager
 
 
-def _start_repair(app: App, stack: AsyncExitStack) -> None:
+def _start_repair(app: App) -> AllocationRepair:
     repair = AllocationRepair(app.server)
     repair.start()
-    stack.push_async_callback(repair.stop)
     app.server.health.finish(REPAIR_HOOK)
+    return repair
 
 
-def _start_kubernetes_service(app: App, stack: AsyncExitStack, port: int) -> None:
+def _start_kubernetes_service(app: App, port: int) -> KubernetesService:
     address = reached_at(app.server.config.bind_address)
     server_address = ServerAddress(port, address) if address and port else None
     service = KubernetesService(apiserver_context(app.server), server_address, port)
     service.start()
-    stack.push_async_callback(service.stop)
     app.server.health.finish(SERVICE_HOOK)
+    return service
+
+
+async def _stop_together(loops: Sequence[_ControlLoop]) -> None:
+    """Stop all at once: while one ends, the others would go on working for nothing."""
+    await asyncio.gather(*(loop.stop() for loop in loops))
 
 
 def _reload_files(app: App, context: ReloadingContext | None = None) -> None:
@@ -319,6 +348,8 @@ async def build_app(
     admission_plugins: Sequence[Plugin] = PLUGINS,
     call_groups: Sequence[CallGroup] = (),
     faults: Faults | None = None,
+    kv: KV | None = None,
+    offloader: Offloader | None = None,
 ) -> App:
     """Create every part of a server and open its store, but no socket.
 
@@ -331,7 +362,9 @@ async def build_app(
     account_tokens = _service_account_tokens(config, clock)
     encryption = _encryption(config, clock)
     metrics = Metrics()
-    kv = await _open_store(config, clock, metrics)
+    fsync = not config.unsafe_no_fsync
+    kv = kv or await open_store(config.storage, clock=clock, etcd=config.etcd, fsync=fsync)
+    kv = MeteredStore(kv, metrics.observe_storage, root=config.key_root)
     stores = StoreRegistry(
         kv,
         scheme,
@@ -342,14 +375,16 @@ async def build_app(
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, codecs),
+        offloader=offloader,
     )
     authorizer = authorizer or Authorization(config, stores, clock)
     custom_resources = CustomResources(scheme, stores)
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
     parts = (config, stores, clock, account_tokens, metrics.authentication)
     authentication = Authentication(*parts, lambda: _apiserver_client(server))
+    plugins = _admission_plugins(admission_plugins, config, clock, metrics)
     unauthenticated = UnauthenticatedConnections()
-    free_memory = (stores.free_memory, unauthenticated.close_half, trim_in_thread)
+    free_memory = (stores.free_memory, unauthenticated.close_half, collect_and_trim)
     server = Server(
         config=config,
         scheme=scheme,
@@ -360,7 +395,6 @@ async def build_app(
         new_client=_new_client,
         health=server_health(kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
-        admission=_admission(config),
         audit=_audit(config, codecs, clock, metrics),
         authenticator=authentication.authenticator,
         service_account_tokens=account_tokens,
@@ -370,27 +404,19 @@ async def build_app(
         memory_limit=MemoryLimit(max_memory(config), clock, free_memory),
         calls={added.group.name: added.handle for added in call_groups},
         faults=faults,
-        plugin_chain=AdmissionPlugins(
-            admission_plugins,
-            enable=config.enable_admission_plugins,
-            disable=config.disable_admission_plugins,
-        ).chain,
+        plugin_chain=plugins.chain,
     )
     handle = compose(server, filters)
-    return App(server, kv, handle, authentication, unauthenticated, encryption)
+    return App(server, kv, handle, authentication, unauthenticated, plugins, encryption)
 
 
 def _audit(config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics) -> AuditLog | None:
-    if config.audit_policy_file is None:
+    settings = (config.audit_policy_file, config.audit_webhook_config_file)
+    if not config.audit_log_path and settings == (None, None):
         return None
     from kapiserver.apiserver.audit.log import make_audit_log  # loads a YAML parser
 
     return make_audit_log(config, codecs, clock, metrics)
-
-
-async def _open_store(config: Config, clock: Clock, metrics: Metrics) -> KV:
-    kv = await open_store(config.storage, clock=clock, etcd=config.etcd)
-    return MeteredStore(kv, metrics.observe_storage, root=config.key_root)
 
 
 def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:
@@ -442,13 +468,15 @@ def _converter(stores: StoreRegistry) -> Converter:
     return convert
 
 
-def _admission(config: Config) -> AdmissionSettings | None:
-    if config.admission_control_config_file is None:
-        return None
-    # Imported on first use: it loads a YAML parser.
-    from kapiserver.apiserver.admission.configuration import read_admission_settings
+def _admission_plugins(
+    plugins: Sequence[Plugin], config: Config, clock: Clock, metrics: Metrics
+) -> AdmissionPlugins:
+    configurations: Mapping[str, PluginConfiguration] = {}
+    if config.admission_control_config_file is not None:
+        from kapiserver.apiserver.admission.configuration import read_admission_configuration
 
-    return read_admission_settings(config.admission_control_config_file)
+        configurations = read_admission_configuration(config.admission_control_config_file)
+    return AdmissionPlugins(plugins, config, clock, metrics, configurations)
 
 
 def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:

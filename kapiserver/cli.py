@@ -13,13 +13,15 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import enabled_controllers
@@ -29,6 +31,7 @@ from kapiserver.flags.values import DEFAULTS
 from kapiserver.rpc_commands import add_rpc_commands
 from kapiserver.storage.backends import backend_of
 from kapiserver.storage_commands import add_storage_commands
+from kapiserver.testing_commands import add_testing_commands
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.serving.workers import WorkerChannel
@@ -73,7 +76,7 @@ def parser() -> argparse.ArgumentParser:
         "encryption keys again. SIGUSR1 writes the stacks, and SIGUSR2 logs a line with the state "
         "of the server.",
     )
-    serve.set_defaults(command=_serve)
+    serve.set_defaults(command=run_server)
     add_serve_flags(serve)
     add_storage_commands(
         commands.add_parser(
@@ -90,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
             "Python code, and serve them. Needs the extra kapiserver[rpc].",
         )
     )
+    add_testing_commands(commands)
     recode = commands.add_parser(
         "recode",
         help="convert an object from one encoding to another",
@@ -142,10 +146,28 @@ def _check_authentication(options: argparse.Namespace) -> None:
         )
 
 
+def _check_audit_batches(options: argparse.Namespace) -> None:
+    """Check what kube-apiserver checks of the batches of a backend. Raises ValueError."""
+    for backend in ("log", "webhook"):
+        prefix = f"audit_{backend}_batch_throttle"
+        if getattr(options, f"audit_{backend}_mode") != "batch":
+            continue
+        if not getattr(options, f"{prefix}_enable"):
+            continue
+        for name in ("qps", "burst"):
+            value = getattr(options, f"{prefix}_{name}")
+            if value <= 0:
+                text = "QPS" if name == "qps" else name
+                raise ValueError(
+                    f"invalid audit batch {backend} throttle {text} {value:g}, must be a positive "
+                    "number"
+                )
+
+
 def config_of(options: argparse.Namespace) -> Config:
     """Return the settings of parsed flags. Raises ValueError for flags that contradict each
     other or lack a flag they need."""
-    from kapiserver.apiserver.admission.plugins import AdmissionPlugins
+    from kapiserver.apiserver.admission.plugins import enabled_plugins
 
     for first, second in _PAIRS:
         if bool(getattr(options, first)) != bool(getattr(options, second)):
@@ -158,13 +180,8 @@ def config_of(options: argparse.Namespace) -> Config:
             "--encryption-provider-config"
         )
     _check_authentication(options)
-    has_audit_backend = bool(options.audit_log_path or options.audit_webhook_config_file)
-    if (options.audit_policy_file is not None) != has_audit_backend:
-        raise ValueError(
-            "--audit-policy-file must be set together with --audit-log-path or "
-            "--audit-webhook-config-file"
-        )
-    AdmissionPlugins(
+    _check_audit_batches(options)
+    enabled_plugins(
         enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
     )
     enabled_controllers(options.controllers)
@@ -190,7 +207,7 @@ def config_of(options: argparse.Namespace) -> Config:
         raise ValueError("--workers above 1 excludes --rpc and --rpc-storage")
     if options.workers > 1 and not hasattr(os, "fork"):
         raise ValueError("--workers above 1 needs an operating system with fork")
-    names = Config.__dataclass_fields__.keys() & vars(options).keys()
+    names = set(Config.__struct_fields__) & vars(options).keys()
     settings = {name: getattr(options, name) for name in names}
     return replace(
         Config(**settings),
@@ -211,9 +228,12 @@ def config_of(options: argparse.Namespace) -> Config:
     )
 
 
-def _serve(options: argparse.Namespace) -> int:
+def run_server(options: argparse.Namespace) -> int:
+    """Serve with the options of `kapiserver serve` until a signal, and return the exit code."""
     from kapiserver.apiserver.serving import logs
+    from kapiserver.apiserver.serving.process_memory import use_one_heap
 
+    use_one_heap()
     # Starting allocates many long-lived objects and little garbage; collections would cost 5 % of
     # the start-up time. `manage_memory` enables the collector again.
     gc.disable()
@@ -239,7 +259,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _serve_in_one_process(config: Config, groups: ServedGroups | None) -> None:
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run_server(config, groups=groups))
 
 
@@ -255,17 +275,8 @@ def _served_groups(options: argparse.Namespace) -> ServedGroups | None:
 
 
 def _serve_as_worker(config: Config, channel: WorkerChannel) -> None:
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(_run_server(config, channel))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.SelectorEventLoop  # the default one of Windows has no readers of sockets
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
 
 
 async def _run_server(

@@ -18,12 +18,12 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, TypeAlias
 
 import aiohttp
 import orjson
+from msgspec import Struct
 from yarl import URL
 
 from kapiserver.api.group import GroupVersion
@@ -49,8 +49,7 @@ _APPLY_TYPES = {
 Parameters: TypeAlias = Mapping[str, str | int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gates:
+class Gates(Struct, frozen=True, kw_only=True):
     """Client feature gates of KEP-4222: whether CBOR is allowed, and whether it is preferred."""
 
     allow_cbor: bool = True

@@ -57,7 +57,10 @@ class Observations:
 
     def add(self, other: Observations) -> None:
         """Add the observations of a histogram with the same buckets."""
-        self.counts = [own + more for own, more in zip(self.counts, other.counts, strict=True)]
+        self.counts = [
+            count + added_count
+            for count, added_count in zip(self.counts, other.counts, strict=True)
+        ]
         self.total += other.total
 
 
@@ -75,4 +78,6 @@ class Histogram(Generic[Labels]):
         observations = self.values.get(labels)
         if observations is None:
             observations = self.values[labels] = Observations(self.bounds)
-        observations.observe(value)
+        # As `Observations.observe`, without a call: each request observes ten values.
+        observations.counts[bisect_left(self.bounds, value)] += 1
+        observations.total += value

@@ -190,9 +190,9 @@ class _ProgressLines:
     def __init__(self) -> None:
         self._next_line = time.monotonic() + _PROGRESS_SECONDS
 
-    def __call__(self, step: str, done: int, total: int) -> None:
+    def __call__(self, step: str, completed: int, total: int) -> None:
         now = time.monotonic()
         if now >= self._next_line:
             self._next_line = now + _PROGRESS_SECONDS
-            sys.stderr.write(f"{step}: {done} of {total}\n")
+            sys.stderr.write(f"{step}: {completed} of {total}\n")
             sys.stderr.flush()

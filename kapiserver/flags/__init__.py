@@ -141,6 +141,13 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
         help="YAML or JSON file with an AdmissionConfiguration: settings of admission plugins, "
         "such as the default levels and exemptions of PodSecurity. Default: no file.",
     )  # fmt: skip
+    for condition in ("not-ready", "unreachable"):
+        group.add_argument(
+            f"--default-{condition}-toleration-seconds", type=int, metavar="SECONDS",
+            default=DEFAULTS.default_not_ready_toleration_seconds,
+            help=f"How long pods without a toleration of node.kubernetes.io/{condition}:NoExecute "
+            "tolerate it. Default: %(default)s.",
+        )  # fmt: skip
     group.add_argument(
         "--controllers", type=names, default=DEFAULTS.controllers, metavar="NAME,...",
         help="Controllers to run: '*' for those on by default, NAME to add one, -NAME to leave "
@@ -160,6 +167,11 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         help="Where objects are stored: sqlite:PATH, sqlite::memory: (lost at exit) or "
         "etcd:URL,... Excludes --etcd-servers. Default: sqlite:DIR/kapiserver.db, with DIR "
         "from --data-dir.",
+    )  # fmt: skip
+    group.add_argument(
+        "--unsafe-no-fsync", type=boolean, nargs="?", const=True, default=False, metavar="BOOL",
+        help="Do not flush writes to disk, as etcd with the flag of that name: for tests. A power "
+        "failure may damage the SQLite file; the end of the process does not. Default: false.",
     )  # fmt: skip
     group.add_argument(
         "--event-ttl", type=seconds, default=3600.0, metavar="DURATION",

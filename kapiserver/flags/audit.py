@@ -15,13 +15,13 @@ def add_audit_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--audit-policy-file", type=Path, metavar="FILE",
         help="YAML or JSON file with a Policy of audit.k8s.io/v1: which requests are recorded at "
-        "which level. Needs --audit-log-path or --audit-webhook-config-file. "
+        "which level, in --audit-log-path and --audit-webhook-config-file. "
         "Default: nothing is recorded.",
     )  # fmt: skip
     group.add_argument(
         "--audit-log-path", default="", metavar="FILE",
-        help="File to append audit events to; - is standard output. Needs --audit-policy-file. "
-        "Default: no log.",
+        help="File to append audit events to; - is standard output. Without "
+        "--audit-policy-file nothing is recorded. Default: no log.",
     )  # fmt: skip
     group.add_argument(
         "--audit-log-format", choices=("json", "legacy"), default=DEFAULTS.audit_log_format,
@@ -34,12 +34,7 @@ def add_audit_flags(group: argparse._ArgumentGroup) -> None:
         "and drops events while the disk is too slow or full. With blocking-strict a request fails "
         "if the event of its receipt cannot be written. Default: %(default)s.",
     )  # fmt: skip
-    group.add_argument(
-        "--audit-log-batch-buffer-size", type=positive, metavar="N",
-        default=DEFAULTS.audit_log_batch_buffer_size,
-        help="Audit events that may wait in batch mode; more are dropped and counted. "
-        "Default: %(default)s.",
-    )  # fmt: skip
+    _add_batches(group, "log")
     group.add_argument(
         "--audit-log-maxage", type=count, default=DEFAULTS.audit_log_maxage, metavar="DAYS",
         help="Days after which old audit log files are removed; 0 keeps them. "
@@ -65,8 +60,8 @@ def add_audit_webhook_flags(group: argparse._ArgumentGroup) -> None:
     """Add the flags of the webhook of audit."""
     group.add_argument(
         "--audit-webhook-config-file", type=Path, metavar="FILE",
-        help="kubeconfig file of the webhook to which audit events are posted. Needs "
-        "--audit-policy-file. Default: no webhook.",
+        help="kubeconfig file of the webhook to which audit events are posted. Without "
+        "--audit-policy-file nothing is posted. Default: no webhook.",
     )  # fmt: skip
     group.add_argument(
         "--audit-webhook-mode", choices=MODES, default=DEFAULTS.audit_webhook_mode,
@@ -74,7 +69,7 @@ def add_audit_webhook_flags(group: argparse._ArgumentGroup) -> None:
         "its request goes on; with blocking-strict a request also fails if the event of its "
         "receipt cannot be sent. Default: %(default)s.",
     )  # fmt: skip
-    _add_batches(group)
+    _add_batches(group, "webhook")
     group.add_argument(
         "--audit-webhook-initial-backoff", type=seconds, metavar="DURATION",
         default=DEFAULTS.audit_webhook_initial_backoff,
@@ -84,38 +79,41 @@ def add_audit_webhook_flags(group: argparse._ArgumentGroup) -> None:
     _add_version_and_truncation(group, "webhook")
 
 
-def _add_batches(group: argparse._ArgumentGroup) -> None:
-    prefix = "--audit-webhook-batch"
+def _add_batches(group: argparse._ArgumentGroup, backend: str) -> None:
+    prefix, field = f"--audit-{backend}-batch", f"audit_{backend}_batch"
     group.add_argument(
         f"{prefix}-buffer-size", type=positive, metavar="N",
-        default=DEFAULTS.audit_webhook_batch_buffer_size,
-        help="Audit events that may wait for the webhook; more are dropped and counted. "
-        "Default: %(default)s.",
+        default=getattr(DEFAULTS, f"{field}_buffer_size"),
+        help=f"Audit events that may wait for the {backend} in batch mode; more are dropped and "
+        "counted. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         f"{prefix}-max-size", type=positive, metavar="N",
-        default=DEFAULTS.audit_webhook_batch_max_size,
-        help="Audit events in a batch at most. Default: %(default)s.",
+        default=getattr(DEFAULTS, f"{field}_max_size"),
+        help=f"Audit events in a batch of the {backend} at most. Default: %(default)s.",
     )  # fmt: skip
+    max_wait = getattr(DEFAULTS, f"{field}_max_wait")
     group.add_argument(
-        f"{prefix}-max-wait", type=seconds, metavar="DURATION",
-        default=DEFAULTS.audit_webhook_batch_max_wait,
-        help="Longest time until a batch that is not full is sent. Default: 30s.",
+        f"{prefix}-max-wait", type=seconds, metavar="DURATION", default=max_wait,
+        help=f"Longest time until a batch of the {backend} that is not full is written. "
+        f"Default: {max_wait:g}s.",
     )  # fmt: skip
+    is_enabled = getattr(DEFAULTS, f"{field}_throttle_enable")
     group.add_argument(
         f"{prefix}-throttle-enable", type=boolean, nargs="?", const=True, metavar="BOOL",
-        default=DEFAULTS.audit_webhook_batch_throttle_enable,
-        help="Limit the rate of batches. Default: true.",
+        default=is_enabled,
+        help=f"Limit the rate of batches of the {backend}. Default: {str(is_enabled).lower()}.",
     )  # fmt: skip
+    qps = getattr(DEFAULTS, f"{field}_throttle_qps")
     group.add_argument(
-        f"{prefix}-throttle-qps", type=rate, metavar="N",
-        default=DEFAULTS.audit_webhook_batch_throttle_qps,
-        help="Batches a second on average. Default: 10.",
+        f"{prefix}-throttle-qps", type=rate, metavar="N", default=qps,
+        help=f"Batches of the {backend} a second on average. Default: {qps:g}.",
     )  # fmt: skip
     group.add_argument(
         f"{prefix}-throttle-burst", type=positive, metavar="N",
-        default=DEFAULTS.audit_webhook_batch_throttle_burst,
-        help="Batches at once, if fewer were sent before. Default: %(default)s.",
+        default=getattr(DEFAULTS, f"{field}_throttle_burst"),
+        help=f"Batches of the {backend} at once, if fewer were written before. "
+        "Default: %(default)s.",
     )  # fmt: skip
 
 

@@ -72,13 +72,13 @@ def _add_request_header(group: argparse._ArgumentGroup) -> None:
         "--requestheader-allowed-names", type=names, default=(), metavar="NAME,...",
         help="Common names that the certificate of a front proxy may have. Default: any.",
     )  # fmt: skip
-    for what, text in (
+    for attribute, text in (
         ("username", "the user's name, such as X-Remote-User; the first one with a value counts"),
         ("uid", "the user's uid, such as X-Remote-Uid; the first one with a value counts"),
         ("group", "the user's groups, such as X-Remote-Group; all values count"),
     ):
         group.add_argument(
-            f"--requestheader-{what}-headers", type=names, default=(), metavar="NAME,...",
+            f"--requestheader-{attribute}-headers", type=names, default=(), metavar="NAME,...",
             help=f"Headers in which a front proxy sends {text}. Default: none.",
         )  # fmt: skip
     group.add_argument(

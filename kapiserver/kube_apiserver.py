@@ -1,0 +1,130 @@
+"""The program kube-apiserver of `kapiserver envtest`: `kapiserver serve` with envtest's flags.
+
+Takes every flag of kube-apiserver; a flag that `kapiserver serve` does not have is ignored with a
+warning. Objects are stored in the data directory of the program etcd, which `--etcd-servers` names.
+Mirrors what the package controlplane of controller-runtime passes to kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from kapiserver.apiserver.admission.plugins import ADMISSION_PLUGIN_NAMES
+from kapiserver.apiserver.feature_gates import GATES
+from kapiserver.cli import run_server
+from kapiserver.flags import add_serve_flags
+from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
+
+WITHOUT_EFFECT = ("--allow-privileged",)
+"""Flags of kube-apiserver that ask for what kapiserver does anyway."""
+REQUESTS_LEVEL = 3
+DEBUG_LEVEL = 6
+"""Levels of klog from which requests, and debug messages too, are logged."""
+CONTROLLERS = (
+    "garbage-collector-controller",
+    "namespace-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
+    "volumeattributesclass-protection-controller",
+)
+"""The controllers that delete objects and remove finalizers. Those that create objects, such as the
+service account of a new namespace, do not run: envtest has no kube-controller-manager."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGTERM, or until the parent process ends, and return the exit code. An error is
+    a line on standard error."""
+    threading.Thread(target=_wait_for_parent, args=(os.getppid(),), daemon=True).start()
+    try:
+        return run_server(serve_options(sys.argv[1:] if arguments is None else arguments))
+    except Exception as error:
+        _print(str(error))
+        return 1
+
+
+def _wait_for_parent(parent: int) -> None:
+    """End this process as SIGTERM does when its parent has ended: a test binary that was killed."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def serve_options(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of `kapiserver serve` for flags of kube-apiserver."""
+    parser = argparse.ArgumentParser(prog="kube-apiserver", allow_abbrev=False)
+    add_serve_flags(parser)
+    parser.add_argument("--own-cert-dir", type=Path)
+    parser.set_defaults(controllers=CONTROLLERS)
+    level, other_arguments = _log_level(arguments)
+    options, unknown = parser.parse_known_args(other_arguments)
+    options.verbose = 2 if level >= DEBUG_LEVEL else int(level >= REQUESTS_LEVEL)
+    for text in unknown:
+        if text and not text.startswith(WITHOUT_EFFECT):
+            _print(f"warning: ignored {text}, which kapiserver does not have")
+    options.feature_gates = list(_known_gates(options.feature_gates))
+    for name in ("enable_admission_plugins", "disable_admission_plugins"):
+        setattr(options, name, tuple(_known_plugins(getattr(options, name))))
+    _set_certificates(options)
+    _set_storage(options)
+    return options
+
+
+def _log_level(arguments: Sequence[str]) -> tuple[int, list[str]]:
+    """Return the level of -v, as klog reads it, and the other arguments."""
+    parser = argparse.ArgumentParser(prog="kube-apiserver", add_help=False, allow_abbrev=False)
+    parser.add_argument("-v", "--v", type=int, default=0)
+    options, other_arguments = parser.parse_known_args(arguments)
+    return options.v, other_arguments
+
+
+def _known_gates(values: Sequence[str]) -> Iterator[str]:
+    for setting in filter(None, ",".join(values).split(",")):
+        if setting.partition("=")[0].strip().removeprefix("kube:") in GATES:
+            yield setting
+        else:
+            _print(f"warning: ignored the feature gate {setting}, which kapiserver does not have")
+
+
+def _known_plugins(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        if name in ADMISSION_PLUGIN_NAMES:
+            yield name
+        else:
+            _print(f"warning: ignored the admission plugin {name}, which kapiserver does not have")
+
+
+def _set_certificates(options: argparse.Namespace) -> None:
+    """Serve with the certificate that envtest has written to --cert-dir, as kube-apiserver does."""
+    folder: Path = options.cert_dir or Path("/var/run/kubernetes")
+    certificate, key = folder / "apiserver.crt", folder / "apiserver.key"
+    if options.tls_cert_file is None and certificate.exists() and key.exists():
+        options.tls_cert_file, options.tls_private_key_file = certificate, key
+    if options.tls_cert_file is not None and options.own_cert_dir is not None:
+        options.cert_dir = options.own_cert_dir
+    options.data_dir = folder
+
+
+def _set_storage(options: argparse.Namespace) -> None:
+    """Store objects in the data directory of the program etcd; a real etcd stores them itself."""
+    if not options.etcd_servers:
+        return
+    data_dir = ask_data_dir(options.etcd_servers[0])
+    if data_dir:
+        options.etcd_servers = None
+        options.storage = f"sqlite:{Path(data_dir) / 'kapiserver.db'}"
+        options.unsafe_no_fsync = True
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(f"kube-apiserver: {text}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

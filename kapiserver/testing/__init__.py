@@ -1,0 +1,35 @@
+"""The test harness: API servers for tests of operators and controllers.
+
+    from kapiserver.testing import TestServer
+
+    with TestServer() as server:
+        ...  # server.kubeconfig, server.url
+
+The names are imported when they are first used, because pytest imports this package in each run.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kapiserver.testing.clients import KubeClients
+    from kapiserver.testing.environment import use_kubeconfig
+    from kapiserver.testing.namespace import TestNamespace
+    from kapiserver.testing.server import TestServer
+
+__all__ = ["KubeClients", "TestNamespace", "TestServer", "use_kubeconfig"]
+
+_MODULES = {
+    "KubeClients": "clients",
+    "TestNamespace": "namespace",
+    "TestServer": "server",
+    "use_kubeconfig": "environment",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -1,0 +1,479 @@
+"""The operations of the control API of `kapiserver testing-server`, as one table.
+
+`testing/control_api.py` derives from it the routes, the checks of arguments and the OpenAPI
+document. The parts of TestServer do the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+from kapiserver.testing.clock import TestClock, parse_seconds
+from kapiserver.testing.control_schemas import (
+    BOOLEAN,
+    CLOCK,
+    EMPTY_RESULT,
+    FAULT,
+    INTEGER,
+    REQUEST,
+    REVISION,
+    SNAPSHOT,
+    STRING,
+    Argument,
+    Schema,
+    arguments_of,
+    described,
+    items,
+)
+from kapiserver.testing.faults import Faults
+from kapiserver.testing.memory_store import Snapshot
+from kapiserver.testing.requests import Requests
+from kapiserver.testing.server import TestServer
+
+Tree: TypeAlias = dict[str, Any]
+
+MAX_SNAPSHOTS = 100
+MAX_WAIT_SECONDS = 3600.0
+
+
+class Session:
+    """A server, and the snapshots that clients have taken, by number."""
+
+    def __init__(self, server: TestServer) -> None:
+        self.server = server
+        self.snapshots: dict[int, Snapshot] = {}
+        self.last_snapshot = 0
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """One operation.
+
+    name        identifies it in the OpenAPI document
+    path        `{name}` stands for an argument; the others are in the query of GET and DELETE, and
+                in the JSON object of a body of POST
+    run         does the work on the server's loop, and returns the JSON of the response or an
+                awaitable of it. Raises ValueError (400), KeyError (404), RuntimeError (409),
+                AssertionError (417)
+    result      the schema of the response
+    waits       whether it changes nothing and waits for the programs under test, so that it ends
+                when its client has gone
+    """
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    run: Callable[[Session, Tree], Any]
+    result: Schema
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    waits: bool = False
+
+
+_MATCHING: Mapping[str, str] = {
+    "verb": "get, list, watch, create, update, patch, delete or deletecollection. Several as an "
+    "array or separated by commas; without it every verb, and so on.",
+    "resource": "Plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`.",
+    "namespace": "The namespace.",
+    "name": "The name of the object.",
+    "user": "The name of the user.",
+    "user_agent": "A part of the header User-Agent.",
+}
+FAULT_ARGUMENTS = arguments_of(
+    Faults.add,
+    {
+        **_MATCHING,
+        "status": "The HTTP status to respond with, 400 to 599.",
+        "message": "The message of the Status; without it that of kube-apiserver.",
+        "retry_after": "Retry-After of 429 and 503, in seconds.",
+        "times": "After how many requests the fault is used up; without it never.",
+        "delay": "Real time to wait first: `250ms`, `2s` or a number of seconds.",
+        "probability": "Of each request, 0 to 1.",
+        "seed": "Makes the choice by probability the same in each run.",
+        "after_write": "Respond with the status, or drop the connection, after the write.",
+        "drop_connection": "Close the connection without a response.",
+        "drop_watch": "End watches cleanly, those that are open at once; with drop_connection "
+        "without the end of the stream.",
+        "expire_watch": "End watches with an ERROR event, 410 Expired.",
+        "stale_reads": "Get and list show the state of the moment when the fault was added.",
+        "partition": "Requests get no response and watches no events until the fault is removed.",
+    },
+)
+_SNAPSHOT_NUMBER = {
+    "number": Argument(schema=INTEGER, description="The number of the snapshot.", required=True)
+}
+_NAMESPACE = "Its namespace; ignored for kinds without namespaces."
+_KIND = "As kubectl takes it: `deployment`, `deploy`, `deployments.apps`."
+
+
+def _clock(session: Session) -> Tree:
+    clock = session.server.clock
+    return {"time": clock.time.isoformat(), "frozen": clock.frozen}
+
+
+def _freeze(session: Session, _: Tree) -> Tree:
+    session.server.clock.freeze()
+    return _clock(session)
+
+
+def _resume(session: Session, _: Tree) -> Tree:
+    session.server.clock.resume()
+    return _clock(session)
+
+
+async def _advance(session: Session, arguments: Tree) -> Tree:
+    await session.server.clock.advance_async(**arguments)
+    return _clock(session)
+
+
+def _faults(session: Session, _: Tree) -> Tree:
+    return {"items": [fault.to_dict() for fault in session.server.faults]}
+
+
+def _remove_fault(session: Session, arguments: Tree) -> Tree:
+    session.server.faults.remove(arguments["number"])
+    return {}
+
+
+def _clear_faults(session: Session, _: Tree) -> Tree:
+    session.server.faults.clear()
+    return {}
+
+
+def _requests(session: Session, arguments: Tree) -> Tree:
+    return {"items": [record.to_dict() for record in session.server.requests.select(**arguments)]}
+
+
+def _clear_requests(session: Session, _: Tree) -> Tree:
+    session.server.requests.clear()
+    return {}
+
+
+def _history(session: Session, arguments: Tree) -> Tree:
+    return {"items": [revision.to_dict() for revision in session.server.history(**arguments)]}
+
+
+async def _wait(session: Session, arguments: Tree) -> Tree:
+    _check_wait(arguments.get("timeout", 0))
+    return {"object": await session.server.wait_for_async(**arguments)}
+
+
+async def _assert_converges(session: Session, arguments: Tree) -> Tree:
+    _check_wait(arguments.get("within", 0))
+    await session.server.assert_converges_async(**arguments)
+    return {}
+
+
+def _check_wait(duration: str | float) -> None:
+    if parse_seconds(duration) > MAX_WAIT_SECONDS:
+        raise ValueError(f"{duration!r} is too long; a request waits an hour at most")
+
+
+def _assert_no_hot_loop(session: Session, arguments: Tree) -> Tree:
+    session.server.assert_no_hot_loop(**arguments)
+    return {}
+
+
+def _record(session: Session, arguments: Tree) -> Tree:
+    session.server.record(**arguments)
+    return {}
+
+
+async def _reset(session: Session, _: Tree) -> Tree:
+    await session.server.reset_async()
+    return {}
+
+
+def _take_snapshot(session: Session, _: Tree) -> Tree:
+    if len(session.snapshots) >= MAX_SNAPSHOTS:
+        raise RuntimeError(f"there are {MAX_SNAPSHOTS} snapshots already")
+    snapshot = session.server.snapshot()
+    session.last_snapshot += 1
+    session.snapshots[session.last_snapshot] = snapshot
+    return {"number": session.last_snapshot}
+
+
+def _snapshot(session: Session, number: int) -> Snapshot:
+    if number not in session.snapshots:
+        raise KeyError(f"there is no snapshot {number}")
+    return session.snapshots[number]
+
+
+async def _restore(session: Session, arguments: Tree) -> Tree:
+    await session.server.restore_async(_snapshot(session, arguments["number"]))
+    return {}
+
+
+def _remove_snapshot(session: Session, arguments: Tree) -> Tree:
+    _snapshot(session, arguments["number"])
+    del session.snapshots[arguments["number"]]
+    return {}
+
+
+async def _load(session: Session, arguments: Tree) -> Tree:
+    sources = arguments.pop("sources")
+    return {"items": await session.server.load_async(*sources, **arguments)}
+
+
+async def _dump(session: Session, arguments: Tree) -> Tree:
+    kinds = arguments.pop("kinds", ())
+    return {"yaml": await session.server.dump_async(*kinds, **arguments)}
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="readClock",
+        method="GET",
+        path="/clock",
+        summary="Return the time of the server.",
+        run=lambda session, _: _clock(session),
+        result=CLOCK,
+    ),
+    Operation(
+        name="freezeClock",
+        method="POST",
+        path="/clock/freeze",
+        summary="Stop the time of the server.",
+        run=_freeze,
+        result=CLOCK,
+    ),
+    Operation(
+        name="resumeClock",
+        method="POST",
+        path="/clock/resume",
+        summary="Let the time flow on from where it stands.",
+        run=_resume,
+        result=CLOCK,
+    ),
+    Operation(
+        name="advanceClock",
+        method="POST",
+        path="/clock/advance",
+        summary="Move the time forward; respond when the work that fell due is done.",
+        run=_advance,
+        result=CLOCK,
+        arguments=arguments_of(
+            TestClock.advance_async,
+            {"duration": "Such as `10m`, `1h30m`, `250ms`, `7d`, or a number of seconds."},
+        ),
+    ),
+    Operation(
+        name="listFaults",
+        method="GET",
+        path="/faults",
+        summary="Return the faults that are injected, in the order in which they were added.",
+        run=_faults,
+        result=items(FAULT),
+    ),
+    Operation(
+        name="addFault",
+        method="POST",
+        path="/faults",
+        summary="Inject a fault into matching requests, until it is removed or used up.",
+        run=lambda session, arguments: session.server.faults.add(**arguments).to_dict(),
+        result=FAULT,
+        arguments=FAULT_ARGUMENTS,
+    ),
+    Operation(
+        name="removeFault",
+        method="DELETE",
+        path="/faults/{number}",
+        summary="Remove one fault; a partition heals.",
+        run=_remove_fault,
+        result=EMPTY_RESULT,
+        arguments=arguments_of(Faults.remove, {"number": "The number of the fault."}),
+    ),
+    Operation(
+        name="clearFaults",
+        method="DELETE",
+        path="/faults",
+        summary="Remove all faults.",
+        run=_clear_faults,
+        result=EMPTY_RESULT,
+    ),
+    Operation(
+        name="listRequests",
+        method="GET",
+        path="/requests",
+        summary="Return the requests that the server received and that all arguments match.",
+        run=_requests,
+        result=items(REQUEST),
+        arguments=arguments_of(
+            Requests.select, {**_MATCHING, "status": "The HTTP status of the response."}
+        ),
+    ),
+    Operation(
+        name="clearRequests",
+        method="DELETE",
+        path="/requests",
+        summary="Forget the requests that have come so far.",
+        run=_clear_requests,
+        result=EMPTY_RESULT,
+    ),
+    Operation(
+        name="readHistory",
+        method="GET",
+        path="/history/{kind}/{name}",
+        summary="Return the revisions of an object, the oldest first, each with its changes.",
+        run=_history,
+        result=items(REVISION),
+        arguments=arguments_of(
+            TestServer.history,
+            {
+                "kind": _KIND,
+                "name": "The name of the object.",
+                "namespace": _NAMESPACE,
+            },
+        ),
+    ),
+    Operation(
+        name="waitFor",
+        method="POST",
+        path="/wait",
+        summary="Respond when an object meets a condition; with 417 if it does not in time: the "
+        "message has the object, its last revisions and its Events.",
+        run=_wait,
+        waits=True,
+        result=described(
+            {"object": ({"type": ["object", "null"]}, "The object; null for `delete`.")}
+        ),
+        arguments=arguments_of(
+            TestServer.wait_for,
+            {
+                "target": "`kind/name`, with a kind as in readHistory.",
+                "condition": "As in `kubectl wait`: `create`, `delete`, `condition=Available`, "
+                "`condition=Ready=False`, `jsonpath={.status.phase}=Running`.",
+                "namespace": _NAMESPACE,
+                "timeout": "Real time: `10s`, `500ms` or seconds; `1h` at most.",
+            },
+        ),
+    ),
+    Operation(
+        name="assertConverges",
+        method="POST",
+        path="/assert/converges",
+        summary="Respond when no object was written for a time, Events and Leases left out; with "
+        "417 if writes go on: the message has the objects that still change.",
+        run=_assert_converges,
+        waits=True,
+        result=EMPTY_RESULT,
+        arguments=arguments_of(
+            TestServer.assert_converges,
+            {
+                "within": "Real time to wait at most: `10s` or seconds; `1h` at most.",
+                "quiet": "Real time without writes.",
+            },
+        ),
+    ),
+    Operation(
+        name="assertNoHotLoop",
+        method="POST",
+        path="/assert/no-hot-loop",
+        summary="Respond with 417 if one client sent more than so many requests with the same verb "
+        "for the same object within a time; the message compares the last two.",
+        run=_assert_no_hot_loop,
+        result=EMPTY_RESULT,
+        arguments=arguments_of(
+            TestServer.assert_no_hot_loop,
+            {
+                **{name: text for name, text in _MATCHING.items() if name != "name"},
+                "verb": "As in addFault; without it the verbs that write.",
+                "requests": "How many requests are allowed.",
+                "within": "Time of the server's clock: `10s` or seconds.",
+            },
+        ),
+    ),
+    Operation(
+        name="saveRecording",
+        method="POST",
+        path="/recording",
+        summary="Write the requests, the writes and the state, Secrets too, to a file on the "
+        "server's machine, for `kapiserver replay`.",
+        run=_record,
+        result=EMPTY_RESULT,
+        arguments=arguments_of(
+            TestServer.record,
+            {"path": "Of the file.", "test": "The name of the test, to show."},
+        ),
+    ),
+    Operation(
+        name="reset",
+        method="POST",
+        path="/reset",
+        summary="Bring all objects back to the state after the start, remove all faults, and "
+        "forget requests and history. The clock goes on.",
+        run=_reset,
+        result=EMPTY_RESULT,
+    ),
+    Operation(
+        name="takeSnapshot",
+        method="POST",
+        path="/snapshots",
+        summary="Keep the state of all objects, to restore it later.",
+        run=_take_snapshot,
+        result=SNAPSHOT,
+    ),
+    Operation(
+        name="restoreSnapshot",
+        method="POST",
+        path="/snapshots/{number}/restore",
+        summary="Bring all objects back to a snapshot; respond when the controllers have reacted.",
+        run=_restore,
+        result=EMPTY_RESULT,
+        arguments=_SNAPSHOT_NUMBER,
+    ),
+    Operation(
+        name="removeSnapshot",
+        method="DELETE",
+        path="/snapshots/{number}",
+        summary="Forget a snapshot.",
+        run=_remove_snapshot,
+        result=EMPTY_RESULT,
+        arguments=_SNAPSHOT_NUMBER,
+    ),
+    Operation(
+        name="loadObjects",
+        method="POST",
+        path="/load",
+        summary="Create the objects of manifests, or replace those that exist, with their status; "
+        "return them as stored.",
+        run=_load,
+        result=items({"type": "object"}),
+        arguments={
+            "sources": Argument(
+                schema={"type": "array", "items": {"anyOf": [STRING, {"type": "object"}]}},
+                description="Texts of YAML, objects, and paths of files and directories.",
+                required=True,
+            ),
+            "namespace": Argument(
+                schema={**STRING, "default": "default"},
+                description="Of objects that name none.",
+            ),
+        },
+    ),
+    Operation(
+        name="dumpObjects",
+        method="POST",
+        path="/dump",
+        summary="Return objects as YAML documents, sorted by kind, namespace and name.",
+        run=_dump,
+        result=described({"yaml": (STRING, "The documents.")}),
+        arguments={
+            "kinds": Argument(
+                schema={"type": "array", "items": STRING},
+                description="As in readHistory; without them all, except Events and Leases.",
+            ),
+            "namespace": Argument(schema=STRING, description="Without it all namespaces."),
+            "everything": Argument(
+                schema={**BOOLEAN, "default": False},
+                description="Also objects that are as they were after the start.",
+            ),
+            "normalise": Argument(
+                schema={**BOOLEAN, "default": True},
+                description="Leave out or replace what differs between runs.",
+            ),
+        },
+    ),
+)

@@ -1,0 +1,1 @@
+"""The programs that `kapiserver envtest` writes, for the envtest of controller-runtime."""

@@ -1,0 +1,222 @@
+"""The pytest plugin: fixtures for test servers and the marker `kapiserver`.
+
+Pytest loads this module in each run in which kapiserver is installed, so it imports the server only
+when a fixture needs it. No fixture is async: servers run on threads of their own, so that the
+fixtures work with pytest-asyncio, anyio, trio and synchronous tests alike.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from kapiserver.api.types import Tree
+    from kapiserver.testing.clients import KubeClients
+    from kapiserver.testing.existing_cluster import ExistingCluster
+    from kapiserver.testing.namespace import TestNamespace
+    from kapiserver.testing.server import TestServer
+
+MARKER = "kapiserver"
+_TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
+CLUSTER_OPTION = "--kapiserver-cluster"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup("kapiserver", "test servers")
+    group.addoption(
+        CLUSTER_OPTION,
+        metavar="KUBECONFIG",
+        type=Path,
+        help="Run tests in fresh namespaces of this cluster, such as one of kind, instead of test "
+        "servers. Tests that use the fixture kube_apiserver are skipped.",
+    )
+    group.addoption(
+        "--kapiserver-update-snapshots",
+        action="store_true",
+        help="Write the files that assert_matches_snapshot compares with, instead of comparing.",
+    )
+    group.addoption(
+        "--kapiserver-record",
+        metavar="DIR",
+        help="Directory for the recordings of the API servers of failed tests, for `kapiserver "
+        "replay`. Default: pytest's temporary directory.",
+    )
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Load the modules of kapiserver as they are. Pytest would rewrite their assertions, as those
+    of every package with a plugin. That takes long, and raises SystemError in CPython 3.11 if two
+    threads do it at the same time (python/cpython#106905)."""
+    rewrite_hook = early_config.pluginmanager.rewrite_hook
+    getattr(rewrite_hook, "_must_rewrite", set()).discard("kapiserver")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(**settings): settings of the test's API server, as of kapiserver.testing."
+        "TestServer: rbac=False, controllers=[...], feature_gates={...}",
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+    call: pytest.CallInfo[None],  # noqa: ARG001 - an argument of the hook
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the requests of the API servers to the report of a failed test, and record them."""
+    report = yield
+    if report.when == "call" and report.failed and "kapiserver.testing.server" in sys.modules:
+        from kapiserver.testing.failure_reports import report_failure
+
+        temporary = item.config.stash.get(_TEMPORARY, None)
+        folder = item.config.getoption("--kapiserver-record")
+        if folder is not None:
+            report_failure(item, report, Path(folder))
+        elif temporary is not None:
+            report_failure(item, report, temporary.getbasetemp() / "kapiserver")
+    return report
+
+
+@pytest.fixture(scope="session")
+def _kube_recordings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Keeps the directory for recordings, for the report of a failed test."""
+    request.config.stash[_TEMPORARY] = tmp_path_factory
+
+
+@pytest.fixture(scope="session")
+def kube_settings() -> Mapping[str, Any]:
+    """Settings of all test servers, `{}`. Override the fixture in a conftest.py; the marker
+    `kapiserver` adds the settings of one test."""
+    return {}
+
+
+@pytest.fixture
+def kube_apiserver(
+    request: pytest.FixtureRequest,
+    kube_settings: Mapping[str, Any],
+    _kube_recordings: None,
+) -> Iterator[TestServer]:
+    """A fresh API server in memory, for this test alone: a running
+    `kapiserver.testing.TestServer`."""
+    if request.config.getoption(CLUSTER_OPTION) is not None:
+        pytest.skip("needs a test server, for example for its clock or its faults")
+    from kapiserver.testing.server import TestServer
+
+    with TestServer(**_settings(request, kube_settings)) as server:
+        server.update_snapshots = request.config.getoption("--kapiserver-update-snapshots")
+        yield server
+
+
+@pytest.fixture
+def kube_session(
+    request: pytest.FixtureRequest,
+    kube_settings: Mapping[str, Any],
+    _kube_session_servers: Callable[[Mapping[str, Any]], TestServer | ExistingCluster],
+) -> Iterator[TestNamespace]:
+    """A fresh namespace, of a server that all tests of the session with the same settings share:
+    a `kapiserver.testing.TestNamespace`."""
+    from kapiserver.testing.namespace import fresh_namespace
+
+    server = _kube_session_servers(_settings(request, kube_settings))
+    with fresh_namespace(server) as namespace:
+        yield namespace
+
+
+@pytest.fixture(scope="session")
+def _kube_session_servers(
+    request: pytest.FixtureRequest,
+    _kube_recordings: None,
+) -> Iterator[Callable[[Mapping[str, Any]], TestServer | ExistingCluster]]:
+    """Returns the session's server for settings, or the cluster of the option."""
+    from kapiserver.testing.server import TestServer
+
+    must_update = request.config.getoption("--kapiserver-update-snapshots")
+    servers: dict[str, TestServer] = {}
+    cluster = request.config.getoption(CLUSTER_OPTION)
+    with ExitStack() as stack:
+        if cluster is not None:
+            from kapiserver.testing.existing_cluster import ExistingCluster
+
+            existing = stack.enter_context(ExistingCluster(cluster))
+            yield lambda _settings: existing
+            return
+
+        def server_for(settings: Mapping[str, Any]) -> TestServer:
+            key = repr(sorted(settings.items()))
+            if key not in servers:
+                servers[key] = server = stack.enter_context(TestServer(**settings))
+                server.update_snapshots = must_update
+            return servers[key]
+
+        yield server_for
+
+
+@pytest.fixture
+def _kube_namespace(request: pytest.FixtureRequest) -> TestNamespace:
+    """The namespace of kube_session if the test uses it or the option names a cluster, otherwise
+    `default` of kube_apiserver."""
+    from kapiserver.testing.namespace import TestNamespace
+
+    names = request.fixturenames
+    has_cluster = request.config.getoption(CLUSTER_OPTION) is not None
+    if (has_cluster or "kube_session" in names) and "kube_apiserver" not in names:
+        namespace: TestNamespace = request.getfixturevalue("kube_session")
+        return namespace
+    server = request.getfixturevalue("kube_apiserver")
+    return TestNamespace(server, "default", server.kubeconfig)
+
+
+@pytest.fixture
+def kubeconfig(_kube_namespace: TestNamespace) -> Iterator[Path]:
+    """The path of an administrator's kubeconfig for the test's server, which is in the environment
+    as KUBECONFIG. The server is kube_session's if the test uses that fixture, otherwise
+    kube_apiserver's."""
+    from kapiserver.testing.environment import use_kubeconfig
+
+    with use_kubeconfig(_kube_namespace.kubeconfig):
+        yield _kube_namespace.kubeconfig
+
+
+@pytest.fixture
+def kube_client(
+    _kube_namespace: TestNamespace,
+    kubeconfig: Path,  # noqa: ARG001 - clients that the test itself makes use it
+) -> Iterator[KubeClients]:
+    """Clients of each library that is installed, for the server of `kubeconfig`: a
+    `kapiserver.testing.KubeClients`, as in `kube_client.lightkube()`."""
+    from kapiserver.testing.clients import KubeClients
+
+    with KubeClients(_kube_namespace) as clients:
+        yield clients
+
+
+@pytest.fixture
+def kube_crds(_kube_namespace: TestNamespace) -> Callable[..., list[Tree]]:
+    """A function that installs CustomResourceDefinitions from files, directories and dicts, and
+    returns them when they are established: `kube_crds("config/crd")`."""
+    from kapiserver.testing.definitions import install_definitions
+    from kapiserver.testing.manifests import Source
+
+    def install(*sources: Source) -> list[Tree]:
+        return install_definitions(_kube_namespace.server, *sources)
+
+    return install
+
+
+def _settings(request: pytest.FixtureRequest, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shared settings and those of the test's markers; the closest marker wins."""
+    settings = dict(shared)
+    for marker in reversed(list(request.node.iter_markers(MARKER))):
+        settings |= marker.kwargs
+    return settings

@@ -1,0 +1,109 @@
+"""Which requests a fault, or a search in the history, is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.request import Request
+
+
+class RequestFilter(Struct, frozen=True, kw_only=True):
+    """Matches requests; an empty field matches all.
+
+    verbs       get, list, watch, create, update, patch, delete, deletecollection
+    resources   plural names as in rules of RBAC: `pods`, `pods/status`, `pods/*` (every
+                subresource), `deployments.apps`; without a group those of all groups
+    user_agent  a part of the header
+
+    Requests for no resource (discovery, health, version) match only a filter without verbs,
+    resources, namespace and name.
+    """
+
+    verbs: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    namespace: str = ""
+    name: str = ""
+    user: str = ""
+    user_agent: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        verb: str | Sequence[str] = "",
+        resource: str | Sequence[str] = "",
+        namespace: str = "",
+        name: str = "",
+        user: str = "",
+        user_agent: str = "",
+    ) -> RequestFilter:
+        """Return a filter; verbs and resources are lists, or separated by commas."""
+        return cls(
+            verbs=_items(verb),
+            resources=_items(resource),
+            namespace=namespace,
+            name=name,
+            user=user,
+            user_agent=user_agent,
+        )
+
+    def matches_request(self, request: Request, name: str) -> bool:
+        """Whether a request matches; `name` is that of the object, from the path or the body."""
+        info = request.info
+        return self.matches(
+            verb=info.verb,
+            resource=info.resource,
+            group=info.version.group,
+            subresource=info.subresource,
+            namespace=info.namespace,
+            name=name,
+            user=request.user.name,
+            user_agent=request.header("User-Agent"),
+        )
+
+    def matches(
+        self,
+        *,
+        verb: str,
+        resource: str,
+        group: str,
+        subresource: str,
+        namespace: str,
+        name: str,
+        user: str,
+        user_agent: str,
+    ) -> bool:
+        """Whether a request with these properties matches."""
+        if self.user not in ("", user) or self.user_agent not in user_agent:
+            return False
+        if not resource:
+            return not (self.verbs or self.resources or self.namespace or self.name)
+        return (
+            (not self.verbs or verb in self.verbs)
+            and self.namespace in ("", namespace)
+            and self.name in ("", name)
+            and (
+                not self.resources
+                or any(_is_resource(text, resource, group, subresource) for text in self.resources)
+            )
+        )
+
+
+def _items(value: str | Sequence[str]) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    return tuple(part.strip() for part in parts if part.strip())
+
+
+def _is_resource(text: str, resource: str, group: str, subresource: str) -> bool:
+    """Whether `text` names the resource and subresource of a request."""
+    if text == "*":
+        return True
+    qualified, _, wanted_subresource = text.partition("/")
+    filter_name, dot, filter_group = qualified.partition(".")
+    if filter_name not in ("*", resource) or (dot and filter_group != group):
+        return False
+    return wanted_subresource == subresource or (wanted_subresource == "*" and bool(subresource))

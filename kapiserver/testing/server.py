@@ -1,0 +1,240 @@
+"""TestServer: an API server that a test starts and stops in its own process.
+
+`_serve` composes the parts of the harness; no other place connects them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kapiserver.apiserver.private_files import write_private
+from kapiserver.apiserver.serving.kubeconfig import kubeconfig
+from kapiserver.app import RunningServer
+from kapiserver.testing.controls import Controls
+from kapiserver.testing.loop_thread import LoopThread
+from kapiserver.testing.prepared import keep_certificates, write_certificates
+from kapiserver.testing.settings import server_config
+
+if TYPE_CHECKING:
+    from kapiserver.api.resource_client import Client as InternalClient
+    from kapiserver.client import Client
+
+T = TypeVar("T")
+
+
+class TestServer(Controls):
+    """An API server in memory, with TLS and RBAC unless the settings say otherwise.
+
+    `with TestServer() as server:` runs it on a thread of its own, for synchronous clients in the
+    same process and for async tests of any kind (asyncio, trio). `async with` runs it on the
+    caller's asyncio loop. After the block no thread, task, socket or file is left; the same
+    TestServer can be started again and is empty then.
+
+    The settings are those of `testing/settings.py`: `rbac=False`, `tls=False`, `insecure=True`,
+    `controllers=["-garbage-collector-controller", "*"]`, `feature_gates={"WatchList": False}`,
+    `runtime_config={"api/beta": True}`, `emulated_version="1.34"`,
+    `enable_admission_plugins=["NodeRestriction"]`, and every other field of `Config`.
+
+    With a `seed`, runs that send the same requests one after the other get the same uids, generated
+    names, addresses, timestamps and resource versions. The clock is frozen at 2025-01-01T00:00:00Z;
+    short delays of controllers take no time; each request waits until the server has done the work
+    that those before it caused. Certificates and keys differ between processes.
+    """
+
+    __test__ = False  # not a test class of pytest
+
+    def __init__(self, *, seed: int | str | None = None, **settings: Any) -> None:
+        super().__init__(seed=seed)
+        self._settings = settings
+        self._running: RunningServer | None = None
+        self._folder = Path()
+        self._token = ""
+        self._thread: LoopThread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._serving: AbstractAsyncContextManager[None] | None = None
+
+    @asynccontextmanager
+    async def _serve(self) -> AsyncIterator[None]:
+        """Connect the parts of the harness with a server, and run it until the block ends."""
+        self._loop = asyncio.get_running_loop()
+        with tempfile.TemporaryDirectory(prefix="kapiserver-") as name:
+            self._folder = Path(name)
+            settings = {"token_auth_file": self._write_token(), **self._settings}
+            config = server_config(self._folder, settings)
+            if config.secure_port is not None:
+                write_certificates(self._folder)
+            try:
+                async with self.serve(config) as self._running:
+                    keep_certificates(self._folder)
+                    yield
+            finally:
+                self._running = self._loop = None
+
+    def _write_token(self) -> Path:
+        self._token = secrets.token_hex(16)
+        path = self._folder / "tokens.csv"
+        path.write_text(f'{self._token},kubernetes-admin,admin,"system:masters"\n')
+        return path
+
+    def start(self) -> None:
+        """Start the server on a thread of its own; return when it is ready. Its thread does
+        not keep the interpreter from exiting. Raises TypeError and ValueError for settings,
+        RuntimeError if it runs already."""
+        self._check_stopped()
+        thread = LoopThread(self._serve(), name="kapiserver")
+        thread.start()
+        self._thread = thread
+
+    def stop(self) -> None:
+        """Stop the server that `start` has started. Idempotent."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop()
+
+    def __enter__(self) -> TestServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> TestServer:
+        self._check_stopped()
+        serving = self._serve()
+        await serving.__aenter__()
+        self._serving = serving
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        serving, self._serving = self._serving, None
+        assert serving is not None
+        await serving.__aexit__(None, None, None)
+
+    def _check_stopped(self) -> None:
+        if self._running is not None:
+            raise RuntimeError("the server is running")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the server runs."""
+        return self._running is not None
+
+    @property
+    def running(self) -> RunningServer:
+        """The parts of the server, for use on its loop. Raises RuntimeError when it does not
+        run."""
+        if self._running is None:
+            raise RuntimeError("the server is not running; use it in `with TestServer() as server`")
+        return self._running
+
+    @property
+    def url(self) -> str:
+        """The HTTPS URL; the plain one with `tls=False`."""
+        return self.running.url
+
+    @property
+    def insecure_url(self) -> str:
+        """The plain HTTP URL, whose clients are administrators; "" unless `insecure=True` or
+        `tls=False`."""
+        return self.running.insecure_url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The file of an administrator's kubeconfig; deleted with the server."""
+        path = self.running.kubeconfig
+        assert path is not None
+        return path
+
+    @property
+    def kubeconfig_text(self) -> str:
+        """The text of the kubeconfig, YAML."""
+        return self.kubeconfig.read_text()
+
+    def write_kubeconfig(self, namespace: str) -> Path:
+        """Write an administrator's kubeconfig whose context names the namespace; return its path.
+        The file is deleted with the server."""
+        running = self.running
+        text = kubeconfig(url=running.url, credentials=running.credentials, namespace=namespace)
+        path = self._folder / f"{namespace}.kubeconfig"
+        write_private(path, text.encode())
+        return path
+
+    @property
+    def token(self) -> str:
+        """A bearer token of an administrator; "" if the setting token_auth_file names others."""
+        return "" if "token_auth_file" in self._settings else self._token
+
+    @property
+    def ca(self) -> Path | None:
+        """The file of the CA that signed the server's certificate, PEM; None with `tls=False`."""
+        return self.running.ca_file
+
+    @property
+    def ssl_context(self) -> ssl.SSLContext | None:
+        """The TLS settings of clients, which trust `ca`; None with `tls=False`."""
+        return ssl.create_default_context(cafile=self.ca) if self.ca is not None else None
+
+    def client(self) -> Client:
+        """Return an administrator's client over HTTP, for `async with` on any asyncio loop."""
+        from kapiserver.client import Client  # loads aiohttp
+
+        return Client(self.url, token=self.token, ssl_context=self.ssl_context)
+
+    def internal_client(self) -> InternalClient:
+        """Return an administrator's client without HTTP; run its coroutines with `run` or
+        `run_async`."""
+        from kapiserver.apiserver.authentication.user import MASTERS, User, with_authenticated
+
+        groups = with_authenticated("kubernetes-admin", (MASTERS,))
+        user = User(name="kubernetes-admin", groups=groups)
+        return self.running.app.server.client(user, user_agent="kapiserver-testing")
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the server's loop, wait, and return its result. Raises its errors,
+        and RuntimeError on the server's own loop; `await` the coroutine there."""
+        if self._loop is None or self._is_on_loop():
+            coroutine.close()
+            raise RuntimeError("not running, or on the caller's loop: use `await` there")
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+
+    async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the server's loop and return its result, without blocking the
+        caller's asyncio loop. Raises its errors."""
+        if self._loop is None or self._is_on_loop():
+            return await coroutine
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a function that does not wait on the server's loop, and return its result; from any
+        thread, that of the loop included. Raises its errors."""
+        if self._loop is None or self._is_on_loop():
+            return function()
+
+        async def call_function() -> T:
+            return function()
+
+        return self.run(call_function())
+
+    def _is_on_loop(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False

@@ -1,0 +1,93 @@
+"""Makes the Config of a test server from settings that are easy to write in a test."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.codecs import json
+from kapiserver.codecs.errors import CodecError
+
+DRAIN_SECONDS = 0.002
+"""Time for watches to end and for requests in flight to finish, when a test server stops."""
+
+_FIELDS = Config.__annotations__
+_FLAG_TEXTS = ("feature_gates", "runtime_config")
+"""Settings whose text is that of the flag."""
+
+
+def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
+    """Return the Config of the settings, which are fields of Config and
+
+    rbac            False: every authenticated user may do everything (bool)
+    tls             False: plain HTTP only (bool)
+    insecure        True: plain HTTP besides HTTPS (bool)
+    feature_gates   by name, whether the gate is on, or the text of `--feature-gates`
+    runtime_config  by API version, whether it is on, or the text of `--runtime-config`
+
+    Any sequence may stand for a tuple, and a string for a path. `folder` holds the server's files.
+    Raises TypeError for an unknown setting, ValueError for an unusable value.
+    """
+    fields = {name: value for name, value in settings.items() if name in _FIELDS}
+    friendly = {name: value for name, value in settings.items() if name not in _FIELDS}
+    if not friendly.pop("rbac", True):
+        fields["authorization_mode"] = ("AlwaysAllow",)
+    if not friendly.pop("tls", True):
+        fields |= {"secure_port": None, "insecure_port": fields.get("insecure_port") or 0}
+    if friendly.pop("insecure", False):
+        fields.setdefault("insecure_port", 0)
+    if friendly:
+        raise TypeError(_unknown_setting_message(next(iter(friendly))))
+    if "feature_gates" in fields and not isinstance(fields["feature_gates"], frozenset):
+        fields["feature_gates"] = parse_feature_gates(_flag_text(fields["feature_gates"]))
+    if "runtime_config" in fields:
+        fields["runtime_config"] = _flag_text(fields["runtime_config"])
+    defaults: dict[str, Any] = {"cert_dir": folder, "shutdown_timeout": DRAIN_SECONDS}
+    return Config(**defaults | {name: _typed(name, value) for name, value in fields.items()})
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Return the name and the value of `NAME=VALUE`, a setting on a command line: true, false,
+    numbers, text, and parts separated by commas for a sequence. Raises ValueError."""
+    name, equals, value = text.partition("=")
+    name = name.replace("-", "_")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is not of the form NAME=VALUE")
+    type_name = _FIELDS.get(name, "")
+    if type_name.startswith(("str", "Path")) or name in _FLAG_TEXTS:
+        return name, value
+    if type_name.startswith("tuple"):
+        return name, tuple(part.strip() for part in value.split(",") if part.strip())
+    try:
+        return name, json.decode_value(value.encode())
+    except CodecError:
+        if type_name:
+            raise ValueError(f"{name} is {type_name}, not {value!r}") from None
+        return name, value
+
+
+def _flag_text(value: str | Mapping[str, bool]) -> str:
+    if isinstance(value, str):
+        return value
+    return ",".join(f"{key}={str(is_on).lower()}" for key, is_on in value.items())
+
+
+def _typed(name: str, value: Any) -> Any:
+    """Return the value in the type of the field."""
+    type_name = _FIELDS[name]
+    if type_name.startswith("Path") and isinstance(value, str):
+        return Path(value)
+    if type_name.startswith("tuple") and isinstance(value, (list, set, frozenset)):
+        return tuple(map(Path, value)) if "Path" in type_name else tuple(value)
+    return value
+
+
+def _unknown_setting_message(name: str) -> str:
+    friendly = ("rbac", "tls", "insecure")
+    close = difflib.get_close_matches(name, [*friendly, *_FIELDS], n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return f"TestServer has no setting {name}{hint}"

@@ -1,0 +1,42 @@
+"""Waits until a server has done the work that is due, without sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kapiserver.apiserver.context import Server
+
+MAX_ROUNDS = 500
+"""Rounds after which `settle` returns although a controller goes on writing."""
+TURNS = 10
+"""Turns of the event loop without an operation on the store, after which no task is at work."""
+QUIET_ROUNDS = 2
+
+
+async def settle(server: Server) -> None:
+    """Return when no task of the server has worked for some turns of its event loop, or after
+    MAX_ROUNDS. Tasks that wait for a webhook, a client or a timer do not count."""
+    kv, key = server.stores.kv, f"{server.config.key_root}/"
+    offloader = server.stores.offloader
+    quiet_rounds = 0
+    for _ in range(MAX_ROUNDS):
+        before = _storage_operations(server)
+        await kv.get(key)  # the store answers after what it was asked before
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        while offloader.is_running:
+            await offloader.run_in_thread(_do_nothing, limited=False)
+        is_quiet = _storage_operations(server) == before + 1  # the one above
+        quiet_rounds = quiet_rounds + 1 if is_quiet else 0
+        if quiet_rounds == QUIET_ROUNDS:
+            return
+
+
+def _storage_operations(server: Server) -> int:
+    """Return how many operations of the store have ended since the start."""
+    histogram = server.metrics.storage_seconds.values.values()
+    return sum(sum(observations.counts) for observations in histogram)
+
+
+def _do_nothing() -> None:
+    """Return after the jobs that were queued before this one."""

@@ -1,0 +1,92 @@
+"""A cluster of a kubeconfig in place of a test server; here it is another test server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.testing import KubeClients, TestServer
+from kapiserver.testing.definitions import install_definitions
+from kapiserver.testing.existing_cluster import ExistingCluster
+from kapiserver.testing.namespace import fresh_namespace
+
+CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+def cluster(kube_apiserver: TestServer) -> Iterator[ExistingCluster]:
+    with ExistingCluster(kube_apiserver.kubeconfig) as cluster:
+        yield cluster
+
+
+def test_namespace(cluster: ExistingCluster) -> None:
+    """A test gets a fresh namespace, which is deleted later, and clients for it."""
+    with fresh_namespace(cluster) as namespace, KubeClients(namespace) as clients:
+        assert f'"namespace": "{namespace.name}"' in namespace.kubeconfig.read_text()
+        path = f"/api/v1/namespaces/{namespace.name}"
+        assert clients.httpx().get(path).json()["status"]["phase"] == "Active"
+    namespaces = cluster.internal_client().resource("v1", "namespaces")
+    deleted = cluster.run(namespaces.list_page(fieldSelector=f"metadata.name={namespace.name}"))
+    assert all(item["metadata"].get("deletionTimestamp") for item in deleted["items"])
+
+
+def test_definitions(cluster: ExistingCluster) -> None:
+    """Definitions are installed as in a test server."""
+    (installed,) = install_definitions(cluster, CRD)
+    assert installed["status"]["acceptedNames"]["kind"] == "Widget"
+
+
+def test_relative_paths(kube_apiserver: TestServer, cluster: ExistingCluster) -> None:
+    """A kubeconfig for a namespace finds the files that the original names."""
+    credentials = kube_apiserver.running.credentials
+    assert credentials is not None
+    config = yaml.safe_load(kube_apiserver.kubeconfig.read_text())
+    folder = credentials.ca.parent
+    config["clusters"][0]["cluster"] = {
+        "server": kube_apiserver.url,
+        "certificate-authority": credentials.ca.name,
+    }
+    file = folder / "relative.yaml"
+    file.write_text(yaml.safe_dump(config))
+    with ExistingCluster(file) as relative:
+        written = yaml.safe_load(relative.write_kubeconfig("a").read_text())
+    assert written["clusters"][0]["cluster"]["certificate-authority"] == str(credentials.ca)
+
+
+def test_credential_plugins_are_refused(tmp_path: Path) -> None:
+    """A kubeconfig that needs a program for its credentials is an error that says so."""
+    file = tmp_path / "config"
+    file.write_text(
+        """
+apiVersion: v1
+kind: Config
+current-context: a
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {exec: {command: login}}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+"""
+    )
+    with pytest.raises(BadConfiguration, match="credential plugins are not supported"):
+        ExistingCluster(file)

@@ -1,0 +1,196 @@
+"""The pytest plugin in runs of its own: async plugins, workers of xdist, runs without it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+ANYIO = """
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request):
+    return request.param
+
+
+async def test_on_any_loop(kube_apiserver, kube_client):
+    async with kube_client.httpx_async() as client:
+        response = await client.get("/api/v1/namespaces/default")
+        assert response.json()["metadata"]["name"] == "default"
+
+
+@pytest.mark.parametrize("number", range(2))
+async def test_session(kube_session, kube_client, number):
+    async with kube_client.httpx_async() as client:
+        url = f"/api/v1/namespaces/{kube_session.name}/configmaps"
+        response = await client.post(url, json={"metadata": {"name": "same"}})
+        assert response.status_code == 201
+"""
+
+ASYNCIO = """
+import pytest
+import pytest_asyncio
+
+from kapiserver.testing import TestServer
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest_asyncio.fixture
+async def own_server():
+    async with TestServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared():
+    with TestServer() as server:
+        yield server
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_async():
+    # The loop of the session does not run during a test; the server's own does.
+    with TestServer() as server:
+        yield server
+
+
+async def test_own(own_server):
+    async with own_server.client() as client:
+        assert (await client.resource("v1", "namespaces").get("default"))["kind"] == "Namespace"
+
+
+async def test_fixtures_of_the_session(shared, shared_async):
+    for server in (shared, shared_async):
+        async with server.client() as client:
+            assert (await client.resource("v1", "namespaces").get("default"))["kind"]
+
+
+@pytest.mark.parametrize("number", range(2))
+async def test_session(kube_session, kube_client, number):
+    async with kube_client.kubernetes_asyncio() as api:
+        from kubernetes_asyncio import client
+
+        core = client.CoreV1Api(api)
+        body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="same"))
+        await core.create_namespaced_config_map(kube_session.name, body)
+
+
+@pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported:UserWarning")
+async def test_kr8s(kube_client):
+    async with kube_client.kr8s_asyncio() as api:
+        assert (await api.version())["major"] == "1"
+
+
+async def test_lightkube(kube_client):
+    async with kube_client.lightkube_async() as client:
+        from lightkube.resources.core_v1 import Namespace
+
+        assert (await client.get(Namespace, "default")).metadata.name == "default"
+"""
+
+WORKERS = """
+import pytest
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_fresh(kube_apiserver, kube_client, number):
+    client = kube_client.httpx()
+    url = "/api/v1/namespaces/default/configmaps"
+    assert client.post(url, json={"metadata": {"name": "one"}}).status_code == 201
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_session(kube_session, kube_client, number):
+    client = kube_client.httpx()
+    url = f"/api/v1/namespaces/{kube_session.name}/configmaps"
+    assert client.post(url, json={"metadata": {"name": "one"}}).status_code == 201
+"""
+
+UNITTEST = """
+import unittest
+
+from kapiserver.testing import KubeClients, TestNamespace, TestServer, use_kubeconfig
+
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        self.server = self.enterContext(TestServer())
+        self.enterContext(use_kubeconfig(self.server.kubeconfig))
+
+    def test(self):
+        namespace = TestNamespace(self.server, "default", self.server.kubeconfig)
+        with KubeClients(namespace) as clients:
+            assert clients.httpx().get("/livez").text == "ok"
+"""
+
+
+NOT_REWRITTEN = """
+def test(kube_apiserver):
+    import kapiserver.app
+    assert "assertion" not in type(kapiserver.app.__loader__).__module__
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A directory whose tests run in a process of their own, in which warnings are errors. Pytest
+    would rewrite the assertions of all modules of hypothesis, which takes longer than the rest."""
+    options = "-W error --strict-markers -p no:asyncio -p no:hypothesispytest"
+    pytester.makeini(f"[pytest]\naddopts = {options}")
+    return pytester
+
+
+def test_one_process(run: pytest.Pytester) -> None:
+    """Async tests of anyio's plugin use the fixtures, on asyncio and on trio. unittest uses the
+    server as a context manager. Pytest does not rewrite the assertions of the server's modules."""
+    run.makepyfile(test_anyio=ANYIO, test_unittest=UNITTEST, test_not_rewritten=NOT_REWRITTEN)
+    result = run.runpytest_subprocess("-v", timeout=300)
+    result.assert_outcomes(passed=8)
+    for name, count in (("test_anyio", 6), ("test_unittest", 1), ("test_not_rewritten", 1)):
+        assert len(re.findall(rf"^{name}\.py::.* PASSED", str(result.stdout), re.M)) == count
+
+
+def test_pytest_asyncio(run: pytest.Pytester) -> None:
+    """Async tests and fixtures use the server; a fixture of the session does not hang."""
+    # pytest-asyncio warns when the option is not set.
+    run.makeini("[pytest]\naddopts = -W error\nasyncio_default_fixture_loop_scope = function")
+    run.makepyfile(ASYNCIO)
+    run.runpytest_subprocess(timeout=300).assert_outcomes(passed=6)
+
+
+def test_workers(run: pytest.Pytester) -> None:
+    """Each worker of xdist has servers of its own."""
+    run.makepyfile(WORKERS)
+    run.runpytest_subprocess("-n", "2", timeout=300).assert_outcomes(passed=4)
+
+
+def test_marker_is_registered(run: pytest.Pytester) -> None:
+    """`pytest --markers` and `pytest --fixtures` explain the plugin."""
+    markers = run.runpytest_subprocess("--markers", timeout=300)
+    markers.stdout.fnmatch_lines(["@pytest.mark.kapiserver(*settings): settings of *"])
+    fixtures = run.runpytest_subprocess("--fixtures", timeout=300)
+    for name in ("kube_apiserver", "kube_session", "kubeconfig", "kube_client", "kube_crds"):
+        fixtures.stdout.fnmatch_lines([f"{name} -- *"])
+
+
+def test_plugin_imports_no_server() -> None:
+    """A run of pytest that uses no fixture of the plugin does not pay for the server."""
+    code = (
+        "import sys, kapiserver.testing.pytest_plugin\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('kapiserver')))"
+    )
+    loaded = subprocess.check_output([sys.executable, "-W", "error", "-c", code], text=True)
+    assert loaded.split() == [
+        "kapiserver",
+        "kapiserver.testing",
+        "kapiserver.testing.pytest_plugin",
+    ]

@@ -53,6 +53,16 @@ def start(folder: Path, *arguments: str, before_exec: Callable[[], None] | None 
         process = subprocess.Popen(
             command, cwd=ROOT, stdout=log, stderr=log, preexec_fn=before_exec
         )
+    try:
+        return _ready(process, kubeconfig, folder, health)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+
+
+def _ready(process: subprocess.Popen[bytes], kubeconfig: Path, folder: Path, health: str) -> Server:
+    """Return the server when it has written its kubeconfig and is healthy."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -62,7 +72,6 @@ def start(folder: Path, *arguments: str, before_exec: Callable[[], None] | None 
             if _is_healthy(running_server, health):
                 return running_server
         time.sleep(0.01)
-    process.kill()
     raise AssertionError(f"the server did not start:\n{(folder / 'log').read_text()}")
 
 
@@ -75,8 +84,10 @@ def _described(process: subprocess.Popen[bytes], kubeconfig: Path, folder: Path)
         "client.pem": user["client-certificate-data"],
         "client.key": user["client-key-data"],
     }
-    for name, data in files.items():
-        (folder / name).write_bytes(base64.b64decode(data))
+    for name, encoded in files.items():
+        data, path = base64.b64decode(encoded), folder / name
+        if not path.exists() or path.read_bytes() != data:  # the disk may be full
+            path.write_bytes(data)
     return Server(
         process=process,
         kubeconfig=kubeconfig,

@@ -72,7 +72,7 @@ def post(server: Server, path: str, obj: Any, **options: Any) -> tuple[int, str,
 def events(server: Server, audit_id: str) -> list[dict[str, Any]]:
     """The events of one request; in blocking mode they are in the log when the response is."""
     lines = (server.folder / "audit.log").read_text().splitlines()
-    return [found for line in lines if (found := json.loads(line))["auditID"] == audit_id]
+    return [event for line in lines if (event := json.loads(line))["auditID"] == audit_id]
 
 
 def last_event(server: Server, audit_id: str) -> dict[str, Any]:

@@ -22,10 +22,10 @@ def test_start_without_descriptors(tmp_path: Path) -> None:
     server = start(tmp_path, "-v")
     try:
         pid = server.process.pid
-        _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, most))
+        _, limit = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limit))
         wait_for_log(server, "Too many open files")
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (most, most))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (limit, limit))
         create(server, "later")
         wait_for_log(server, "path=/api/v1/namespaces/default/configmaps status=201")
         call(server, "GET", "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas")

@@ -68,7 +68,7 @@ SETTLED = {
     "CustomResourceDefinition": '"Established"',
     "FlowSchema": '"type": "Dangling", "status": "False"',
 }
-"""What an object of a kind contains when the controllers that always run have written its
+"""Text that an object of a kind contains after the controllers that always run have written its
 status."""
 VARYING_FIELDS = {
     "PersistentVolume": ["status"],

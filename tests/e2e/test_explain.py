@@ -6,12 +6,17 @@ from tests.e2e.programs import Kubectl
 
 
 def _resources(kubectl: Kubectl) -> list[tuple[str, str]]:
-    """The names of resources and their group-versions."""
+    """The names of resources and their group-versions, without the custom resources that other
+    tests have left on the server."""
     resources = []
+    custom = set(kubectl("get", "crd", "--output=name").split())
     for line in kubectl("api-resources", "--no-headers").splitlines():
         columns = line.split()
         at = next(i for i, word in enumerate(columns) if word in ("true", "false"))
-        resources.append((columns[0], columns[at - 1]))
+        name, version = columns[0], columns[at - 1]
+        crd = f"{name}.{version.partition('/')[0]}"
+        if f"customresourcedefinition.apiextensions.k8s.io/{crd}" not in custom:
+            resources.append((name, version))
     return resources
 
 

@@ -120,9 +120,9 @@ def test_server_side(kubectl: Kubectl, newest: Kubectl) -> None:
     kubectl(*apply, "--field-manager=other", "--force-conflicts", stdin=DEPLOYMENT)
     assert managers(newest, "deployment/shop") == {("kubectl", "Apply"), ("other", "Apply")}
     kubectl("scale", "deployment", "shop", "--replicas=7")
-    without = DEPLOYMENT.replace("  replicas: 2\n", "")
-    kubectl(*apply, "--force-conflicts", stdin=without)
-    kubectl(*apply, "--field-manager=other", stdin=without)
+    without_replicas = DEPLOYMENT.replace("  replicas: 2\n", "")
+    kubectl(*apply, "--force-conflicts", stdin=without_replicas)
+    kubectl(*apply, "--field-manager=other", stdin=without_replicas)
     replicas = "jsonpath={.spec.replicas}"
     assert kubectl("get", "deployment", "shop", "-o", replicas) == "7"
 

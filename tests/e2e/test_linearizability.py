@@ -31,10 +31,6 @@ TIMEOUT_SECONDS = 60.0
 _prefixes = itertools.count(1)
 
 
-class NoResponse(Exception):
-    """The outcome of a call is unknown."""
-
-
 @dataclass
 class Client:
     """A client with a connection to one server at a time, and its history."""

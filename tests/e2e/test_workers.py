@@ -96,6 +96,7 @@ def test_workers_end_with_their_supervisor(tmp_path: Path, etcd: Member) -> None
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_start(
     tmp_path: Path, multi_worker_server: Server, etcd: Member
 ) -> None:

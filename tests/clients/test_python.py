@@ -2,38 +2,20 @@
 
 import asyncio
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.programs import Server, start, stop
+from tests.clients.library_warnings import ignore_warnings
+from tests.e2e.programs import start, stop
 
 # Some clients do not close their sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-@pytest.fixture
-def kubeconfig(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Sets KUBECONFIG to the server's kubeconfig."""
-    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
-    return str(server.kubeconfig)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    # Deprecation warnings of the clients must not fail the tests.
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def test_kubernetes(kubeconfig: str, namespace: str) -> None:
     """The official client works."""
-    with _quiet():
+    with ignore_warnings():
         from kubernetes import client, config, watch
 
         with client.ApiClient(config.load_kube_config(kubeconfig) or None) as api:
@@ -65,7 +47,7 @@ def test_kubernetes(kubeconfig: str, namespace: str) -> None:
 
 def test_kubernetes_dynamic(kubeconfig: str, namespace: str) -> None:
     """The official client's dynamic client, which uses discovery, works."""
-    with _quiet():
+    with ignore_warnings():
         from kubernetes import config, dynamic
 
         api = dynamic.DynamicClient(config.new_client_from_config(kubeconfig))
@@ -117,13 +99,13 @@ def test_kubernetes_asyncio(kubeconfig: str, namespace: str) -> None:
                     assert event["type"] == "DELETED"
                     break
 
-    with _quiet():
+    with ignore_warnings():
         asyncio.run(work())
 
 
 def test_lightkube(kubeconfig: str, namespace: str) -> None:
     """lightkube works."""
-    with _quiet():
+    with ignore_warnings():
         from lightkube import Client, KubeConfig
         from lightkube.models.meta_v1 import ObjectMeta
         from lightkube.resources.core_v1 import ConfigMap
@@ -141,21 +123,21 @@ def test_lightkube(kubeconfig: str, namespace: str) -> None:
 
 def test_kr8s(kubeconfig: str, namespace: str) -> None:
     """kr8s works."""
-    with _quiet():
+    with ignore_warnings():
         asyncio.run(_use_kr8s(kubeconfig, namespace))
 
 
 def test_kr8s_without_warnings(tmp_path: Path) -> None:
     """kr8s, which warns of servers that are newer than itself, does not warn of an emulated release
     that it knows."""
-    with _quiet():  # warnings of the packages that it imports
-        import kr8s.asyncio.objects  # noqa: F401
+    with ignore_warnings():  # warnings of the packages that it imports
+        import kr8s.asyncio.objects  # noqa: F401 - now, for its warnings
     server = start(tmp_path, "--emulated-version=1.34")
     try:
         asyncio.run(_use_kr8s(str(server.kubeconfig), "default"))
     finally:
         stop(server)
-        with _quiet():
+        with ignore_warnings():
             gc.collect()  # the sockets that kr8s does not close
 
 

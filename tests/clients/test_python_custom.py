@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.clients.library_warnings import ignore_warnings
 from tests.e2e.programs import Server
-from tests.e2e.test_clients import _quiet, kubeconfig
 from tests.e2e.test_custom_kubectl import CRONTABS
 
-__all__ = ["kubeconfig"]
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 
@@ -36,7 +35,7 @@ def tab(group: str, name: str, **spec: Any) -> Any:
 @pytest.fixture
 def client(kubeconfig: str) -> Iterator[Any]:
     """The official client of the server."""
-    with _quiet():
+    with ignore_warnings():
         from kubernetes import client, config
 
         config.load_kube_config(kubeconfig)
@@ -74,7 +73,7 @@ def test_custom_objects_api(client: Any, group: str, namespace: str) -> None:
     """CustomObjectsApi reads, writes, patches and watches objects, their status and their scale."""
     from kubernetes import client as kubernetes
 
-    with _quiet():
+    with ignore_warnings():
         api = kubernetes.CustomObjectsApi(client)
         location = (group, "v1", namespace, "crontabs")
         created = api.create_namespaced_custom_object(*location, tab(group, "a"))
@@ -156,7 +155,7 @@ def _watch_and_delete(api: Any, location: tuple[str, ...], listing: Any) -> set[
 @pytest.mark.parametrize("group", ["dynamic"], indirect=True)
 def test_dynamic_client(client: Any, group: str, namespace: str, tmp_path: Path) -> None:
     """The dynamic client does the same with discovery, and applies objects."""
-    with _quiet():
+    with ignore_warnings():
         from kubernetes import dynamic
         from kubernetes.dynamic import exceptions
 

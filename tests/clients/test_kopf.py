@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.programs import Kubectl, Server
 
-OPERATOR = Path(__file__).parent / "operator_program.py"
+OPERATOR = Path(__file__).parent / "python" / "operator_program.py"
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

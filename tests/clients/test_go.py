@@ -1,0 +1,91 @@
+"""client-go, an operator with webhooks, and the test suites of controller-runtime."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.clients import controller_runtime
+from tests.clients.toolchains import BUILDS, FETCH, install, run_suite, suite_folder
+from tests.e2e.programs import ROOT, Server
+
+GO = {"GOFLAGS": "-p=1", "GOTOOLCHAIN": "local"}
+OPERATOR = ROOT / "examples" / "go-operator"
+
+
+@pytest.fixture(scope="session")
+def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that `kapiserver envtest` writes."""
+    return controller_runtime.write_assets(tmp_path_factory.mktemp("assets"))
+
+
+def test_client_go(suite_environment: dict[str, str]) -> None:
+    """The suite in tests/clients/go passes."""
+    folder = suite_folder("go", "go")
+    install(folder, *FETCH["go"])
+    output = run_suite(folder, suite_environment | GO, "go", "test", "-v", "./...")
+    assert len(re.findall(r"^--- PASS: ", output, re.MULTILINE)) > 10, output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["", "dynamic-"])
+def test_examples_of_client_go(server: Server, kind: str) -> None:
+    """An example program of client-go creates, updates, lists and deletes a deployment."""
+    folder = suite_folder("go", "go")
+    install(folder, *FETCH["go"])
+    program = f"k8s.io/client-go/examples/{kind}create-update-delete-deployment"
+    output = run_suite(folder, GO, "go", "run", program, f"-kubeconfig={server.kubeconfig}")
+    assert "demo-deployment (1 replicas)" in output
+    assert "Deleted deployment." in output
+
+
+@pytest.mark.slow  # compiles controller-runtime
+def test_operator(assets: Path) -> None:
+    """The tests of examples/go-operator pass with the executables of envtest."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    folder = BUILDS / "go-operator"
+    shutil.copytree(OPERATOR, folder, dirs_exist_ok=True)
+    install(folder, *FETCH["go"])
+    output = run_suite(
+        folder, GO | {"KUBEBUILDER_ASSETS": str(assets)}, "go", "test", "-count=1", "-v", "./..."
+    )
+    assert len(re.findall(r"^--- PASS: ", output, re.MULTILINE)) >= 7, output
+
+
+@pytest.fixture(scope="session")
+def source() -> Path:
+    """The source of controller-runtime."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed")
+    try:
+        return controller_runtime.fetch_source()
+    except subprocess.CalledProcessError:
+        pytest.skip("the Go module proxy cannot be reached")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", controller_runtime.SUITES)
+def test_controller_runtime(source: Path, assets: Path, suite: str) -> None:
+    """Every spec of the suite passes, but those that need a download."""
+    result = controller_runtime.run(source, assets, suite)
+    if suite not in controller_runtime.REASONS:
+        assert result.failed == 0, result.output
+    assert result.passed > 0, result.output
+
+
+def test_results() -> None:
+    """The specs of Ginkgo and the Go tests are counted, each once."""
+    output = (
+        "=== RUN   TestSource\nRunning Suite: Source\nRan 3 of 4 Specs in 1.000 seconds\n"
+        "FAIL! -- 2 Passed | 1 Failed | 1 Pending | 0 Skipped\n  [FAIL] a b\n--- FAIL: TestSource\n"
+        "=== RUN   TestOther\n--- FAIL: TestOther (0.1s)\n    --- PASS: TestOther/one (0.0s)\n"
+        "    --- FAIL: TestOther/two (0.0s)\n--- PASS: TestThird (0.0s)\n--- SKIP: TestFourth\n"
+    )
+    result = controller_runtime.parse(output)
+    assert (result.specs, result.passed, result.failed, result.skipped) == (8, 4, 2, 2)
+    assert result.failures == ("a b", "TestOther/two")

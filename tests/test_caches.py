@@ -43,7 +43,7 @@ def test_long_keys_are_not_kept(call: Callable[[str], Any]) -> None:
         for number in range(CALLS):
             with contextlib.suppress(ValueError):
                 call(f"{number:0{LENGTH}}")
-        kept, _ = tracemalloc.get_traced_memory()
+        retained_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert kept < LENGTH
+    assert retained_bytes < LENGTH

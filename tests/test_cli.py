@@ -54,6 +54,7 @@ def test_defaults() -> None:
         (["--etcd-certfile=c", "--etcd-keyfile=k"], "etcd_certfile", Path("c")),
         (["--etcd-certfile=c", "--etcd-keyfile=k"], "etcd_keyfile", Path("k")),
         (["--event-ttl=1h30m"], "event_ttl", 5400),
+        (["--unsafe-no-fsync"], "unsafe_no_fsync", True),
         (["--request-timeout=90s"], "request_timeout", 90.0),
         (["--max-requests-inflight=7"], "max_requests_inflight", 7),
         (["--max-mutating-requests-inflight=7"], "max_mutating_requests_inflight", 7),

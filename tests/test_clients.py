@@ -267,6 +267,8 @@ async def watches(s: Session) -> None:
         """Record this number of events; with 0, all until the end."""
         try:
             async for event in s.maps.watch(**parameters):
+                if event.type == "BOOKMARK" and "timeoutSeconds" in parameters:
+                    continue  # only the stream of a response ends with one
                 s.answers.append([event.type, event.object])
                 count -= 1
                 if count == 0:

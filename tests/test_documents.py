@@ -62,8 +62,8 @@ def test_every_module_is_in_architecture() -> None:
 
 
 def test_architecture_is_short() -> None:
-    """ARCHITECTURE.md has at most 160 lines."""
-    assert _architecture().count("\n") <= 160
+    """ARCHITECTURE.md has at most 190 lines."""
+    assert _architecture().count("\n") <= 190
 
 
 @pytest.mark.parametrize("name", ["api", "codecs", "storage", "apiserver"])

@@ -29,11 +29,11 @@ class Flag:
         return f"{self.command} {self.name}"
 
 
-def _flags(command: argparse.ArgumentParser) -> Iterator[Flag]:
+def flags_of(command: argparse.ArgumentParser) -> Iterator[Flag]:
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
             for subcommand in action.choices.values():
-                yield from _flags(subcommand)
+                yield from flags_of(subcommand)
         elif not isinstance(action, argparse._HelpAction):
             name = ", ".join(action.option_strings) or str(action.metavar)
             text = (action.help or "") % {"default": action.default}
@@ -42,7 +42,7 @@ def _flags(command: argparse.ArgumentParser) -> Iterator[Flag]:
 
 @pytest.fixture(scope="module", name="flags")
 def _all_flags() -> list[Flag]:
-    return list(_flags(parser()))
+    return list(flags_of(parser()))
 
 
 def test_every_flag_has_a_text(flags: list[Flag]) -> None:

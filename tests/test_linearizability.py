@@ -134,7 +134,7 @@ def operations(draw):
     }[letter]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(operations(), max_size=5))
 def test_brute_force(history):
     """The checker agrees with the brute-force check on small histories."""

@@ -13,5 +13,5 @@ from tests.mutants import MODULES
 def test_no_survivors(module: str) -> None:
     """No mutant of the module survives, but those that are equivalent."""
     command = [sys.executable, "-m", "tests.mutants", module]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
-    assert done.stdout.splitlines()[-1].endswith(" mutants, 0 survivors"), done.stdout
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=3600)
+    assert completed.stdout.splitlines()[-1].endswith(" mutants, 0 survivors"), completed.stdout

@@ -1,9 +1,12 @@
 """The source distribution and the wheel contain the whole package."""
 
+import re
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
+import pytest
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
@@ -20,18 +23,32 @@ def _product() -> set[str]:
     }
 
 
-def test_source_distribution(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The path of a source distribution."""
+    folder = tmp_path_factory.mktemp("source")
+    (built,) = SdistBuilder(str(ROOT)).build(directory=str(folder))
+    return built
+
+
+def test_source_distribution(source: str) -> None:
     """The source distribution contains every file of the package, and the tests."""
-    (built,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
-    with tarfile.open(built) as archive:
+    with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert _product() <= names
     assert {"tests/test_package.py", "pyproject.toml", "LICENSE"} <= names
 
 
-def test_wheel(tmp_path: Path) -> None:
+def test_extra_of_the_harness() -> None:
+    """The extra `testing` has the client library of the first example in README."""
+    example = (ROOT / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+    (library,) = re.findall(r"kube_client\.(\w+)\(", example)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert any(each.startswith(library) for each in project["optional-dependencies"]["testing"])
+
+
+def test_wheel(source: str, tmp_path: Path) -> None:
     """A wheel built from the unpacked source distribution contains the package, and no tests."""
-    (source,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path))
     with tarfile.open(source) as archive:
         archive.extractall(tmp_path, filter="data")
     unpacked = tmp_path / Path(source).name.removesuffix(".tar.gz")

@@ -128,12 +128,12 @@ def trees(draw: st.DrawFn, type_: type[Type], depth: int = 0) -> Tree:
     null, and kind and apiVersion are absent."""
     optional = [flat for flat in _fields(type_) if not _is_required(flat)]
     max_fields = 6 if depth < 2 else 3 if depth < _WIDE_DEPTH else 1 if depth < MAX_DEPTH else 0
-    drawn = (
+    strategies = (
         draw(st.lists(st.sampled_from(optional), max_size=max_fields))
         if optional and max_fields
         else []
     )
-    names = {flat.field.name for flat in drawn}
+    names = {flat.field.name for flat in strategies}
     tree: Tree = {}
     for flat in _fields(type_):
         field = flat.field

@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.bench import measures
-from tests.bench.client import JSON, Target
+from tests.bench.client import JSON, PROTOBUF, Target
 from tests.bench.contestants import BASELINE, Contestant, checkout, kapiserver, kube_apiserver
 from tests.bench.measures import Figures
 from tests.bench.rows import ROWS, Row
@@ -34,11 +34,16 @@ from tests.bench.servers import STORES
 Measure = Callable[[Target], Figures]
 
 
-def _print_row(name: str, ours: list[Figures], others: list[Figures], names: Sequence[str]) -> None:
+def _print_row(
+    name: str,
+    kapiserver_figures: list[Figures],
+    reference_figures: list[Figures],
+    names: Sequence[str],
+) -> None:
     for figure in names:
         pairs = [
             (our[figure], other[figure])
-            for our, other in zip(ours, others, strict=True)
+            for our, other in zip(kapiserver_figures, reference_figures, strict=True)
             if our.get(figure) and other.get(figure)
         ]
         if not pairs:
@@ -78,16 +83,18 @@ def _compare_starts(pair: tuple[Contestant, Contestant], rounds: int) -> None:
     _print_row("start to ready", *figures, ("wall s", "server s", "MiB"))
 
 
-def _compare_first_lists(pair: tuple[Contestant, Contestant], rounds: int) -> None:
+def _compare_first_lists(
+    pair: tuple[Contestant, Contestant], rounds: int, name: str, accept: str
+) -> None:
     figures: tuple[list[Figures], list[Figures]] = ([], [])
     for number in range(rounds):
         for index in (0, 1) if number % 2 else (1, 0):
             with pair[index].start() as (target, started):
-                listed = asyncio.run(measures.first_list(target, accept=JSON))
+                listed = asyncio.run(measures.first_list(target, accept=accept))
                 total = {"CPU s with start": started["server s"] + listed["server s"]}
                 figures[index].append({**listed, **total})
     names = ("wall s", "CPU s with start", "MiB")
-    _print_row("first list of a fresh server, JSON", *figures, names)
+    _print_row(f"first list of a fresh server, {name}", *figures, names)
 
 
 def _load(pair: tuple[Target, Target], rows: Sequence[Row], options: argparse.Namespace) -> None:
@@ -147,7 +154,8 @@ def main() -> None:
             with ours.start() as (our_target, _), other.start() as (other_target, _):
                 _load((our_target, other_target), rows, options)
         if not selected or "first" in selected:
-            _compare_first_lists((ours, other), options.rounds)
+            _compare_first_lists((ours, other), options.rounds, "JSON", JSON)
+            _compare_first_lists((ours, other), options.rounds, "protobuf", PROTOBUF)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from kapiserver.apiserver.authentication.user import APISERVER, AUTHENTICATED, MASTERS, User
 from kapiserver.apiserver.config import Config
@@ -80,16 +81,16 @@ async def _print_decisions(server: Server) -> None:
         "in system:masters": User(name="root", groups=(MASTERS, AUTHENTICATED)),
     }
     info = parse_request_info("GET", PATH, {})
-    for what, user in users.items():
+    for user_kind, user in users.items():
         seconds = await _cpu_seconds(lambda: server.authorizer.authorize(user, info), DECISIONS)  # noqa: B023
-        print(f"| decision, {what} | {seconds * 1e6:.2f} us |")
+        print(f"| decision, {user_kind} | {seconds * 1e6:.2f} us |")
 
 
 async def _print_ratio(rbac: App, other: App) -> None:
     pairs = []
     for _ in range(ROUNDS):
         pairs.append([await _cpu_seconds(lambda: _get(app), REQUESTS) for app in (rbac, other)])  # noqa: B023
-    ratios = sorted(ours / theirs for ours, theirs in pairs)
+    ratios = sorted(rbac_us / other_us for rbac_us, other_us in pairs)
     figures = [statistics.median(each) * 1e6 for each in zip(*pairs, strict=True)]
     print(
         f"| GET, RBAC to AlwaysAllow | {figures[0]:.0f} us to {figures[1]:.0f} us "
@@ -108,9 +109,9 @@ async def main() -> None:
             controllers=("-*",),
             token_auth_file=folder / "tokens",
         )
-        always = replace(config, authorization_mode=("AlwaysAllow",))
+        always_allow = replace(config, authorization_mode=("AlwaysAllow",))
         rbac = await stack.enter_async_context(serve(config))
-        other = await stack.enter_async_context(serve(always))
+        other = await stack.enter_async_context(serve(always_allow))
         await _fill(rbac.app.server, BINDINGS)
         await _fill(other.app.server, 1)
         gc.collect()

@@ -1,4 +1,4 @@
-"""What calls of etcd cost, by client.
+"""Costs of calls of etcd, by client.
 
     python -m tests.bench.etcd --rounds 10
 
@@ -188,13 +188,13 @@ async def creates(
 ) -> tuple[float, float, float]:
     """Create keys, `count` at a time: calls a second, CPU microseconds of client and etcd."""
     client = make(member.url)
-    done = 0
+    call_count = 0
 
     async def run(deadline: float) -> None:
-        nonlocal done
+        nonlocal call_count
         while time.perf_counter() < deadline:
             await client.create(b"/created/%d" % next(_numbers))
-            done += 1
+            call_count += 1
 
     for _ in range(WARM_UP):
         await client.create(b"/created/%d" % next(_numbers))
@@ -203,7 +203,7 @@ async def creates(
     costs = (time.process_time() - own, cpu_seconds([member.pid]) - etcd)
     wall = time.perf_counter() - start
     await client.close()
-    return done / wall, costs[0] / done * 1e6, costs[1] / done * 1e6
+    return call_count / wall, costs[0] / call_count * 1e6, costs[1] / call_count * 1e6
 
 
 async def reads(make: Callable[[str], Client], member: Member, start: int) -> tuple[float, float]:
@@ -261,7 +261,7 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one window")
     options = parser.parse_args()
     try:
-        import grpc.aio  # noqa: F401
+        import grpc.aio  # noqa: F401 - whether it is there
     except ImportError:
         del CLIENTS["grpc.aio"]
     try:

@@ -37,7 +37,7 @@ from tests.bench import measures
 from tests.bench.client import JSON, PROTOBUF, Connection, Response, Target, connections
 from tests.bench.objects import path
 from tests.bench.servers import STORES, TOKEN, Store, server, store, wait_ready
-from tests.bench.shapes import SHAPES, Call, Shape
+from tests.bench.shapes import SHAPES, Call, Shape, get
 from tests.storage.etcd_server import free_port
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -64,6 +64,8 @@ LIMITS = (0, 400, 413, 414, 431)
 STACK_FRAMES = 12
 REST_SECONDS = 0.05
 """Time for informers and controllers to see a change."""
+READY_TRIES = 600
+OK = 200
 
 
 class Turns:
@@ -94,9 +96,9 @@ class Turns:
     def _collect(self, phase: str, _info: dict[str, int]) -> None:
         now = time.thread_time()
         if phase == "start":
-            self._began = now
+            self._start = now
         else:
-            self._collections.append(now - self._began)
+            self._collections.append(now - self._start)
 
     def _sample(self) -> None:
         while True:
@@ -293,7 +295,13 @@ async def _request(connection: Connection, call: Call) -> Response:
 
 
 def _measure(target: Target, take: Callable[[], dict], shape: Shape, size: int) -> Measured:
-    for call in (*shape.before(1), shape.call(1), *shape.before(size)):  # the first imports
+    for call in shape.before(1):
+        asyncio.run(_send(target, call))
+    for _ in range(READY_TRIES):
+        if not shape.ready or asyncio.run(_send(target, get(shape.ready))) == OK:
+            break
+        time.sleep(REST_SECONDS)
+    for call in (shape.call(1), *shape.before(size)):  # the first imports
         asyncio.run(_send(target, call))
     time.sleep(REST_SECONDS)
     take()

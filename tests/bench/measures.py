@@ -30,7 +30,7 @@ _WATCH_NAMESPACE = "bench-watch"
 _FOLDER = Path(__file__).parent
 
 
-async def _loop(
+async def loop(
     target: Target,
     count: int,
     seconds: float,
@@ -73,7 +73,7 @@ async def get(target: Target, seconds: float, *, resource: str, accept: str, cou
         response = await connection.request("GET", path(resource, "one"), accept=accept)
         assert response.status == 200, response
 
-    return await _loop(target, count, seconds, send)
+    return await loop(target, count, seconds, send)
 
 
 async def create(target: Target, seconds: float, *, count: int) -> Figures:
@@ -88,7 +88,7 @@ async def create(target: Target, seconds: float, *, count: int) -> Figures:
         response = await connection.request("POST", path("configmaps"), body)
         assert response.status == 201, response
 
-    return await _loop(target, count, seconds, send)
+    return await loop(target, count, seconds, send)
 
 
 async def put(target: Target, seconds: float, *, count: int) -> Figures:
@@ -109,7 +109,7 @@ async def put(target: Target, seconds: float, *, count: int) -> Figures:
         response = await connection.request("PUT", path("configmaps", f"put-{number % 200}"), body)
         assert response.status == 200, response
 
-    return await _loop(target, count, seconds, send)
+    return await loop(target, count, seconds, send)
 
 
 async def seed_pods(target: Target, count: int) -> Figures:
@@ -158,6 +158,12 @@ async def list_pods(target: Target, _: float, *, accept: str, query: str) -> Fig
         **_cost(target, window, "s", 1),
         "MB": size / 1e6,
     }
+
+
+async def later_list(target: Target, seconds: float, *, accept: str, query: str) -> Figures:
+    """LIST like `list_pods`, after a list of the same form, which makes the encodings of both."""
+    await list_pods(target, seconds, accept=accept, query=query)
+    return await list_pods(target, seconds, accept=accept, query=query)
 
 
 async def first_list(target: Target, *, accept: str) -> Figures:

@@ -43,7 +43,7 @@ def _list(medium: str, query: str, label: str) -> Row:
     accept = JSON if medium == "JSON" else PROTOBUF
     return Row(
         name=f"list pods, {medium}, {label}",
-        run=partial(measures.list_pods, accept=accept, query=query),
+        run=partial(measures.later_list, accept=accept, query=query),
         figures=_LISTS,
         needs_pods=True,
     )

@@ -1,4 +1,4 @@
-"""What conversion and checks add to a gRPC call over a Unix socket.
+"""The cost that conversion and checks add to a gRPC call over a Unix socket.
 
     python -m tests.bench.rpc [--calls 2000] [--rounds 9]
 
@@ -138,7 +138,7 @@ async def measure(folder: Path, stack: ExitStack, calls: int, rounds: int) -> Se
     contestants = []
     for name in NAMES:
         command = [sys.executable, "-m", "tests.bench.rpc", "--serve", name, str(folder)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: ASYNC220 - it is to run beside the loop
         stack.callback(process.wait)
         stack.callback(process.kill)
         assert process.stdout is not None

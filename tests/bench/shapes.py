@@ -17,6 +17,8 @@ CONFIG_MAPS = f"{NAMESPACE}/configmaps"
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/bench.example.com/v1/namespaces/default/widgets"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+LARGE_DEPLOYMENT = f"{DEPLOYMENTS}/many"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 JSON = "application/json"
@@ -54,6 +56,7 @@ class Shape:
     call        returns the request
     before      returns the requests that make what it needs
     watch       a watch that is open meanwhile
+    ready       a path that must exist before the first request, such as that of a new kind
     known       the size that the issue names; the size of the first run
     most        the size at which a limit of the server must have answered
     """
@@ -62,6 +65,7 @@ class Shape:
     call: Callable[[int], Call]
     before: Callable[[int], Iterable[Call]] = lambda _: ()
     watch: Call | None = None
+    ready: str = ""
     known: int
     most: int = 1_000_000
 
@@ -90,8 +94,12 @@ def policy(n: int) -> dict:
     )  # fmt: skip
 
 
-def pod(containers: list) -> dict:
-    return named("Pod", "many", spec={"containers": containers})
+def containers(n: int) -> list[dict]:
+    return [{"name": f"c{i}", "image": "i"} for i in range(n)]
+
+
+def pod(items: list) -> dict:
+    return named("Pod", "many", spec={"containers": items})
 
 
 def definition(schema: dict, kind: str = "Widget") -> dict:
@@ -228,6 +236,20 @@ def terms(n: int) -> str:
 
 
 CONTAINER = {"name": "c", "image": "i"}
+
+
+def deployment(n: int, name: str = "many") -> dict:
+    return named("Deployment", name, "apps/v1", spec={
+        "replicas": 0,
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers(n)}},
+    })  # fmt: skip
+
+
+def deployed(n: int) -> list[Call]:
+    return [delete(LARGE_DEPLOYMENT), post(DEPLOYMENTS, deployment(n))]
+
+
 SHAPES = (
     # Creates.
     Shape(name="create NetworkPolicy, ipBlocks", known=20_000,
@@ -242,9 +264,7 @@ SHAPES = (
               + b"".join(b"  k%d: v\n" % i for i in range(n)), content_type=YAML)),
     Shape(name="create Pod, containers", known=5_000,
           before=without(f"{NAMESPACE}/pods/many"),
-          call=lambda n: post(
-              f"{NAMESPACE}/pods",
-              pod([{"name": f"c{i}", "image": "i"} for i in range(n)]))),
+          call=lambda n: post(f"{NAMESPACE}/pods", pod(containers(n)))),
     Shape(name="create Pod, empty containers", known=5_000,
           before=without(f"{NAMESPACE}/pods/many"),
           call=lambda n: post(f"{NAMESPACE}/pods", pod([{}] * n))),
@@ -289,13 +309,7 @@ SHAPES = (
               CONFIG_MAPS, b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"many"},'
               b'"data":{%b}}' % b",".join([b'"k":"v"'] * n))),
     Shape(name="create Deployment, containers", known=5_000,
-          before=without("/apis/apps/v1/namespaces/default/deployments/many"),
-          call=lambda n: post("/apis/apps/v1/namespaces/default/deployments", named(
-              "Deployment", "many", "apps/v1", spec={
-                  "replicas": 0,
-                  "selector": {"matchLabels": {"a": "b"}},
-                  "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [
-                      {"name": f"c{i}", "image": "i"} for i in range(n)]}}}))),
+          before=without(LARGE_DEPLOYMENT), call=lambda n: post(DEPLOYMENTS, deployment(n))),
     Shape(name="create Service, ports", known=10_000,
           before=without(f"{NAMESPACE}/services/many"),
           call=lambda n: post(f"{NAMESPACE}/services", named(
@@ -321,15 +335,15 @@ SHAPES = (
           call=lambda n: post(DEFINITIONS, definition({"type": "object", "properties": {
               f"p{i}": {"type": "string"} for i in range(n)}}, "Gadget"))),
     Shape(name="create custom object, free keys", known=50_000,
-          before=custom(FREE), call=lambda n: post(WIDGETS, widget(flat(n)))),
+          ready=WIDGETS, before=custom(FREE), call=lambda n: post(WIDGETS, widget(flat(n)))),
     Shape(name="create custom object, list", known=20_000,
-          before=custom(LIST),
+          ready=WIDGETS, before=custom(LIST),
           call=lambda n: post(WIDGETS, widget({"items": [{"a": "x", "b": 1}] * n}))),
     Shape(name="create custom object, bad list", known=20_000,
-          before=custom(LIST),
+          ready=WIDGETS, before=custom(LIST),
           call=lambda n: post(WIDGETS, widget({"items": [{"a": 1, "b": "x"}] * n}))),
     Shape(name="create custom object, depth 200", known=1_000,
-          before=custom(FREE), call=lambda n: post(WIDGETS, widget(nested(200, n)))),
+          ready=WIDGETS, before=custom(FREE), call=lambda n: post(WIDGETS, widget(nested(200, n)))),
     # Updates and patches.
     Shape(name="update ConfigMap, keys", known=50_000,
           before=small, call=lambda n: put(MANY, config_map(n))),
@@ -349,7 +363,7 @@ SHAPES = (
               f"{MANY}?fieldManager=a&force=true", APPLY, config_map(n))],
           call=lambda n: patch(f"{MANY}?fieldManager=a&force=true", APPLY, config_map(n // 2))),
     Shape(name="apply custom object, keys", known=100_000,
-          before=custom(MAP, lambda _: {"a": "b"}),
+          ready=WIDGETS, before=custom(MAP, lambda _: {"a": "b"}),
           call=lambda n: patch(
               f"{WIDGETS}/many?fieldManager=a&force=true", APPLY, widget(flat(n)))),
     Shape(name="JSON patch, inserts", known=10_000,
@@ -364,8 +378,27 @@ SHAPES = (
     Shape(name="strategic merge patch, list by key", known=5_000,
           before=lambda _: [delete(f"{NAMESPACE}/pods/many"),
                             post(f"{NAMESPACE}/pods", pod([CONTAINER]))],
-          call=lambda n: patch(f"{NAMESPACE}/pods/many", STRATEGIC, {"spec": {"containers": [
-              {"name": f"c{i}", "image": "i"} for i in range(n)]}})),
+          call=lambda n: patch(f"{NAMESPACE}/pods/many", STRATEGIC, pod(containers(n)))),
+    # The pod of the shape above is refused. Here, the old and the new object are freed.
+    Shape(name="strategic merge patch, containers by name", known=5_000,
+          before=lambda _: deployed(1),
+          call=lambda n: patch(LARGE_DEPLOYMENT, STRATEGIC, deployment(n))),
+    Shape(name="merge patch of one field, large Deployment", known=5_000, before=deployed,
+          call=lambda _: patch(LARGE_DEPLOYMENT, MERGE, {"spec": {"replicas": 1}})),
+    Shape(name="update large Deployment", known=5_000, before=deployed,
+          call=lambda n: put(LARGE_DEPLOYMENT, deployment(n - 1))),
+    Shape(name="update large Deployment to a small one", known=5_000,
+          before=deployed, call=lambda _: put(LARGE_DEPLOYMENT, deployment(1))),
+    Shape(name="apply of a large Deployment", known=5_000, before=deployed,
+          call=lambda n: patch(
+              f"{LARGE_DEPLOYMENT}?fieldManager=a&force=true", APPLY, deployment(n))),
+    Shape(name="delete large Deployment", known=5_000,
+          before=deployed, call=lambda _: delete(LARGE_DEPLOYMENT)),
+    Shape(name="dry run, large Deployment", known=5_000, before=without(LARGE_DEPLOYMENT),
+          call=lambda n: post(f"{DEPLOYMENTS}?dryRun=All", deployment(n))),
+    Shape(name="update large custom object to a small one", known=20_000, ready=WIDGETS,
+          before=custom(LIST, lambda n: {"items": [{"a": "x", "b": 1}] * n}),
+          call=lambda _: patch(f"{WIDGETS}/many", MERGE, {"spec": {"items": []}})),
     # Reads.
     *(Shape(name=f"GET ConfigMap, keys, {name}", known=80_000, before=large,
             call=lambda n, accept=accept, query=query: get(f"{MANY}{query}", accept=accept))
@@ -387,9 +420,10 @@ SHAPES = (
           before=lambda n: [*REMOVE, post(CONFIG_MAPS, metadata(n, labels=flat(n)))],
           call=lambda n: get(f"{CONFIG_MAPS}?labelSelector=k1")),
     Shape(name="GET custom object, free keys, YAML", known=50_000,
-          before=custom(FREE, flat), call=lambda n: get(f"{WIDGETS}/many", accept=YAML)),
+          ready=WIDGETS, before=custom(FREE, flat),
+          call=lambda n: get(f"{WIDGETS}/many", accept=YAML)),
     Shape(name="GET custom object, free keys", known=50_000,
-          before=custom(FREE, flat), call=lambda n: get(f"{WIDGETS}/many")),
+          ready=WIDGETS, before=custom(FREE, flat), call=lambda n: get(f"{WIDGETS}/many")),
     Shape(name="delete ConfigMap, keys", known=80_000, before=large, call=lambda _: delete(MANY)),
     Shape(name="delete ConfigMaps, keys", known=80_000,
           before=large, call=lambda _: delete(CONFIG_MAPS)),
@@ -460,11 +494,7 @@ SHAPES = (
           call=lambda n: post(f"{NAMESPACE}/pods/many/eviction", named(
               "Eviction", "many", "policy/v1") | flat(n))),
     Shape(name="scale, unknown fields", known=50_000,
-          before=lambda _: [post("/apis/apps/v1/namespaces/default/deployments", named(
-              "Deployment", "small", "apps/v1", spec={
-                  "replicas": 0, "selector": {"matchLabels": {"a": "b"}},
-                  "template": {"metadata": {"labels": {"a": "b"}},
-                               "spec": {"containers": [CONTAINER]}}}))],
-          call=lambda n: put("/apis/apps/v1/namespaces/default/deployments/small/scale", named(
+          before=lambda _: [post(DEPLOYMENTS, deployment(1, "small"))],
+          call=lambda n: put(f"{DEPLOYMENTS}/small/scale", named(
               "Scale", "small", "autoscaling/v1", spec={"replicas": 0}) | flat(n))),
 )  # fmt: skip

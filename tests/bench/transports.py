@@ -1,4 +1,4 @@
-"""What creates and updates cost over etcd, by transport.
+"""Costs of creates and updates over etcd, by transport.
 
     python -m tests.bench.transports --rounds 10 --seconds 3
 

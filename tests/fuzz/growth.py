@@ -60,7 +60,7 @@ def grows(leaf: Leaf, beginning: str, part: str, ending: str) -> list[float]:
 
 def main() -> None:
     """Print each parser that needs more than linear time once."""
-    found = 0
+    problem_count = 0
     for name, leaf in LEAVES.items():
         if len(sys.argv) > 1 and sys.argv[1] not in name:
             continue
@@ -70,14 +70,14 @@ def main() -> None:
                 break
             times = grows(leaf, beginning, part, ending)
             if times:
-                milliseconds = ", ".join(f"{taken * 1e3:.1f}" for taken in times)
+                milliseconds = ", ".join(f"{seconds * 1e3:.1f}" for seconds in times)
                 print(
                     f"{name}: {beginning!r} + {part!r} * n + {ending!r}: {milliseconds} ms",
                     flush=True,
                 )
-                found += 1
+                problem_count += 1
                 break
-    sys.exit(found > 0)
+    sys.exit(problem_count > 0)
 
 
 if __name__ == "__main__":

@@ -55,10 +55,10 @@ def mutated(rng: random.Random, tree: Value, other: Value) -> Value:
     """Return a copy of a tree with one to three changes; `other` is a tree to take parts from."""
     result = copy.deepcopy(tree)
     for _ in range(rng.choice((1, 1, 2, 3))):
-        found = list(slots(result))
-        if not found:
+        places = list(slots(result))
+        if not places:
             return result
-        rng.choice(_CHANGES)(rng, result, rng.choice(found), other)
+        rng.choice(_CHANGES)(rng, result, rng.choice(places), other)
     return result
 
 

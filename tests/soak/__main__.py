@@ -21,7 +21,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.e2e.programs import Server, start
-from tests.soak.clients import CORE, MIX, Api, fill_event_ring, repeat
+from tests.soak.clients import (
+    CORE,
+    MIX,
+    Api,
+    fill_event_ring,
+    read_texts,
+    repeat,
+    store_texts,
+)
 from tests.soak.ledger import Ledger
 from tests.soak.report import Report, measure
 
@@ -30,8 +38,10 @@ KILL_PHASE = 0.1
 PATIENCE_SECONDS = 60.0
 """How long a started server may take until it acknowledges a write."""
 DEFINITIONS = 300
-"""Custom resources that are defined to fill the caches."""
-DEFINERS = 3
+"""Custom resources that are defined to fill the rings of recent events."""
+STORED_TEXTS = 80
+"""Objects that are stored and listed to fill the cache of JSON texts, twice its size."""
+FILLERS = 3
 LEDGER = f"{CORE}/configmaps?labelSelector=soak%3Dledger"
 
 
@@ -99,11 +109,14 @@ class Soak:
     async def _fill_caches(self, api: Api) -> None:
         """Fill the caches that the mix fills only in hours, so that what still grows is a leak."""
 
-        async def define(first: int) -> None:
-            for number in range(first, DEFINITIONS, DEFINERS):
+        async def fill(first: int) -> None:
+            for number in range(first, DEFINITIONS, FILLERS):
                 await fill_event_ring(api, number)
+            for number in range(first, STORED_TEXTS, FILLERS):
+                await store_texts(api, number)
 
-        await asyncio.gather(*map(define, range(DEFINERS)))
+        await asyncio.gather(*map(fill, range(FILLERS)))
+        await read_texts(api)
         self.report.filled = self._elapsed()
 
     async def _kill(self, api: Api, server: Server) -> None:

@@ -21,6 +21,9 @@ NAMES = 40
 """Objects that each writer has at most."""
 DEFINITION_SECONDS = 5.0
 """How long a custom resource is defined."""
+TEXTS = 250
+TEXT = "v" * 50
+"""Parts of an object that fills the cache of texts, each of the size that the mix makes."""
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
@@ -227,6 +230,26 @@ async def fill_event_ring(api: Api, number: int) -> None:
     events; the watch cache keeps the last 1,024, which the mix of a soak makes in 20 minutes."""
     with suppress(Disconnected):
         await _define(api, f"warmups{number}", 0)
+
+
+async def store_texts(api: Api, number: int) -> None:
+    """Create an object with many parts that no other object has; `read_texts` lists them."""
+    env = [{"name": f"TEXT_{number}_{part}", "value": TEXT} for part in range(TEXTS)]
+    containers = [{"name": "main", "image": "nginx", "env": env}]
+    body = {
+        "metadata": {"name": f"text-{number}"},
+        "template": {"spec": {"containers": containers}},
+    }
+    with suppress(Disconnected):
+        await api("fill", "POST", f"{CORE}/podtemplates", body)
+
+
+async def read_texts(api: Api) -> None:
+    """List what `store_texts` has created, and delete it. This fills the cache of the JSON of parts
+    of objects, which the mix of a soak fills in half an hour."""
+    with suppress(Disconnected):
+        await api("fill", "GET", f"{CORE}/podtemplates")
+        await api("fill", "DELETE", f"{CORE}/podtemplates")
 
 
 async def _define(api: Api, plural: str, seconds: float) -> None:

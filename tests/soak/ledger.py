@@ -1,4 +1,4 @@
-"""What a store must hold after any crash, as far as its clients know."""
+"""The ledger of a soak: the objects that a store must hold after any crash."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the server took at one time.
+    """The memory, descriptors and disk space of the server at one time.
 
     at          seconds since the start of the soak
     memory      bytes of allocated memory

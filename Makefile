@@ -5,7 +5,7 @@ ARGS ?=
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
-.PHONY: install run test test-all lint fmt bench soak fuzz fuzz-server generate clean
+.PHONY: install run test test-all test-clients docs lint fmt bench soak fuzz fuzz-server generate clean
 
 install: $(VENV)/.installed
 
@@ -13,10 +13,17 @@ run: install
 	@$(BIN)/kapiserver serve $(ARGS)
 
 test: $(VENV)/.tests-installed
-	$(BIN)/python -m pytest -m "not slow" -n auto $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal $(ARGS)
 
 test-all: $(VENV)/.tests-installed
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+test-clients: $(VENV)/.tests-installed
+	$(BIN)/python -m pytest tests/clients $(ARGS)
+
+docs: $(VENV)/.tests-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS)
+	@echo "The site is in .data/site."
 
 lint: $(VENV)/.tests-installed
 	$(BIN)/ruff check .
@@ -61,8 +68,9 @@ $(VENV)/.installed: $(VENV)/bin/pip pyproject.toml
 	@$(BIN)/python -m compileall -q kapiserver
 	@touch $@
 
-$(VENV)/.tests-installed: $(VENV)/.installed tests/e2e/binaries.py
+$(VENV)/.tests-installed: $(VENV)/.installed tests/e2e/binaries.py tests/clients/toolchains.py
 	@echo "Installing the test and lint tools into $(VENV) ..."
 	@$(BIN)/pip install -q --disable-pip-version-check --no-warn-script-location -e ".[test,lint]"
 	@$(BIN)/python tests/e2e/binaries.py $(VENV)/tools
+	@$(BIN)/python -m tests.clients.toolchains
 	@touch $@

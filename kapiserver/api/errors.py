@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from kapiserver.api.go_format import go_value, json_text, quote
+from kapiserver.api.go_format import go_value, join_errors, json_text, quote
 from kapiserver.api.group import GroupVersionKind
 
 ErrorType = Literal[
@@ -175,9 +175,8 @@ class InvalidObject(APIError):
         self.errors = tuple(errors[: len(self.messages)])
         pairs = zip(self.errors, self.messages, strict=True)
         texts = list(dict.fromkeys(f"{error.path}: {message}" for error, message in pairs))
-        listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         qualified = f"{kind}.{group}" if group else kind
-        super().__init__(f'{qualified} "{name}" is invalid: {listed}')
+        super().__init__(f'{qualified} "{name}" is invalid: {join_errors(texts)}')
         self.group = group
         self.kind = kind
         self.name = name

@@ -6,6 +6,7 @@ Knows no type and no kind. Mirrors packages fmt, strconv and encoding/json.
 from __future__ import annotations
 
 import decimal
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -63,6 +64,11 @@ def _quoted_character(character: str) -> str:
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def join_errors(messages: Sequence[str]) -> str:
+    """Join error messages as Go's errors.Aggregate does: in brackets if there are several."""
+    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]" if messages else ""
 
 
 def json_text(value: Any) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kapiserver.api import names
 from kapiserver.api.errors import BadObject
-from kapiserver.api.go_format import quote
+from kapiserver.api.go_format import join_errors, quote
 from kapiserver.api.group import Resource
 
 Operator: TypeAlias = Literal["in", "notin", "=", "==", "!=", "exists", "!", "gt", "lt"]
@@ -223,8 +223,7 @@ def requirement(key: str, operator: Operator, values: tuple[str, ...] = ()) -> R
         for message in _join_messages(names.label_value(value))
     )
     if errors:
-        unique = list(dict.fromkeys(errors))
-        raise BadObject(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
+        raise BadObject(join_errors(list(dict.fromkeys(errors))))
     return Requirement(key, operator, values)
 
 

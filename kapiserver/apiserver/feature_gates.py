@@ -11,6 +11,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from kapiserver.api.go_format import join_errors
+
 
 class Gate(Struct, frozen=True):
     """One feature gate: its default, its maturity, and whether the default cannot be changed."""
@@ -59,7 +61,7 @@ def parse_feature_gates(text: str, gates: Mapping[str, Gate] = GATES) -> Feature
         if gates[name].locked and value != gates[name].default
     ]
     if problems:
-        raise ValueError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        raise ValueError(join_errors(problems))
     return frozenset(name for name, gate in gates.items() if _is_on(name, gate, settings))
 
 

@@ -21,6 +21,7 @@ from kapiserver.api.apiextensions.conditions import (
 )
 from kapiserver.api.apiextensions.validation.approval import approval_of
 from kapiserver.api.errors import Path
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
@@ -255,7 +256,7 @@ def _name_conflict(requested: object, accepted: object, names_in_use: set[str]) 
             for item in requested
             if item not in accepted_names and item in names_in_use
         ]
-        return matches[0] if len(matches) == 1 else f"[{', '.join(matches)}]" if matches else ""
+        return join_errors(matches)
     return (
         f'"{requested}" is already in use'
         if requested != accepted and requested in names_in_use
@@ -309,5 +310,5 @@ def _with_structural_condition(status: Tree, obj: Tree, now: str) -> Tree:
         problems += map(str, structural_rules.check(schema, path) if schema else ())
     if not problems:
         return without_condition(status, _NON_STRUCTURAL)
-    message = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
+    message = join_errors(problems)
     return set_condition(status, _NON_STRUCTURAL, "True", "Violations", message, now=now)

@@ -15,6 +15,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from kapiserver.api.go_format import join_errors
+
 ENCRYPTED_PREFIX = b"k8s:enc:"
 """Every encrypted value begins with this."""
 
@@ -180,9 +182,7 @@ class PrefixTransformers:
         distinct_errors = list(dict.fromkeys(errors))
         if not distinct_errors:
             raise DecryptionError(self._unknown_prefix)
-        raise DecryptionError(
-            distinct_errors[0] if len(distinct_errors) == 1 else f"[{', '.join(distinct_errors)}]"
-        )
+        raise DecryptionError(join_errors(distinct_errors))
 
 
 class GroupResource(NamedTuple):

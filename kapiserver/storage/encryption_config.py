@@ -18,6 +18,7 @@ from pathlib import Path as FilePath
 from msgspec import Struct
 
 from kapiserver.api.errors import FieldError, Path, invalid, required
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field, int32
@@ -174,7 +175,7 @@ def parse_encryption_config(data: bytes, name: str) -> TransformerOverrides:
         raise _undecodable(name, f"strict decoding error: {listed}")
     errors = list(dict.fromkeys(str(error) for error in check(decoded.object)))
     if errors:
-        raise InvalidEncryptionConfig(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+        raise InvalidEncryptionConfig(join_errors(errors))
     return _overrides(decoded.object)
 
 

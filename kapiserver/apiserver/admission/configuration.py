@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from kapiserver.api.errors import FieldError
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field
@@ -76,7 +77,7 @@ class PluginConfiguration(Struct, frozen=True, kw_only=True):
         tree = _decode(self.data, kinds, self.name, strict=strict) if self.data.strip() else {}
         problems = [str(error) for error in validate(tree)]
         if problems:
-            raise self.error(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+            raise self.error(join_errors(problems))
         return tree
 
     def decode_unversioned(self) -> Tree:

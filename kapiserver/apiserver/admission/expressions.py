@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import (
@@ -320,5 +321,5 @@ class MatchConditions:
             except ExpressionFailed as error:
                 errors.append(str(error))
         if errors:
-            raise ExpressionFailed(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+            raise ExpressionFailed(join_errors(errors))
         return True

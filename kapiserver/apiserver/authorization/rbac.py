@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import (
@@ -91,8 +92,7 @@ def _path_rule(tree: Tree) -> Mapping[str, Sequence[str]]:
 
 
 def _not_found(roles: Sequence[RoleKey]) -> str:
-    errors = list(dict.fromkeys(not_found_error(role) for role in roles))
-    return errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"
+    return join_errors(list(dict.fromkeys(not_found_error(role) for role in roles)))
 
 
 def not_found_error(role: RoleKey) -> str:

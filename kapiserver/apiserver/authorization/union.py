@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kapiserver.api.go_format import join_errors
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import Authorizer, Decision, Rules, Verdict
 from kapiserver.apiserver.request_info import RequestInfo
@@ -28,8 +29,7 @@ class UnionAuthorizer:
             undecided.append(decision)
         reasons = [decision.reason for decision in undecided if decision.reason]
         errors = [decision.error for decision in undecided if decision.error]
-        error = errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]" if errors else ""
-        return Decision(verdict=_NO_OPINION, reason="\n".join(reasons), error=error)
+        return Decision(verdict=_NO_OPINION, reason="\n".join(reasons), error=join_errors(errors))
 
     async def rules_for(self, user: User, namespace: str) -> Rules:
         """Return the rules of all authorizers together."""

@@ -14,7 +14,7 @@ from typing import Any
 from kapiserver.api.accessors import copy_tree, kind_of
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.errors import FieldError, Path
-from kapiserver.api.go_format import go_type
+from kapiserver.api.go_format import go_type, join_errors
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.label_selectors import validate_labels
 from kapiserver.api.metadata_validation import validate_annotations
@@ -166,12 +166,7 @@ def _metadata_problem(name: str, value: Any, old_value: Any) -> str:
         return ""
     # kube-apiserver reports annotations under this path.
     path = Path("metadata.annotation" if name == "annotations" else f"metadata.{name}")
-    return _errors_text(_MUTABLE_METADATA[name](value, path))
-
-
-def _errors_text(errors: Sequence[FieldError]) -> str:
-    texts = [str(error) for error in errors]
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]" if texts else ""
+    return join_errors([str(error) for error in _MUTABLE_METADATA[name](value, path)])
 
 
 def _go_type_name(value: Any) -> str:

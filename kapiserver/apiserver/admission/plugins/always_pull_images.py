@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kapiserver.api.errors import Path, not_supported
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
@@ -39,8 +40,7 @@ async def validate(
         if image.get(field) != _ALWAYS
     ]
     if problems:
-        text = problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]"
-        raise attributes.forbidden(text)
+        raise attributes.forbidden(join_errors(problems))
 
 
 def _images(pod: Tree) -> Iterator[tuple[Path, Tree, str]]:

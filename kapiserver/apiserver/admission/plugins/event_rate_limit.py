@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct
 
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Kind, Tree, Type, field, int32
 from kapiserver.apiserver.admission.attributes import Attributes
@@ -62,8 +63,7 @@ class EventRateLimit:
             if (key := limiter.exceeded_key(attributes, new or {}, now)) is not None
         ]
         if reached:
-            text = reached[0] if len(reached) == 1 else f"[{', '.join(reached)}]"
-            raise TooManyRequests(f"Too many requests: {text}")
+            raise TooManyRequests(f"Too many requests: {join_errors(reached)}")
 
 
 class _Limiter:

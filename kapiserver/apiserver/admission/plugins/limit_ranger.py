@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from kapiserver.api.accessors import metadata_of, value_at
 from kapiserver.api.core import v1
+from kapiserver.api.go_format import join_errors
 from kapiserver.api.group import CORE
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
@@ -52,8 +53,7 @@ async def validate(
         cost = pod_cost(new.get("spec") or {})
         messages = await server.stores.offloader.run(cost, _messages, new, limits, is_pod)
         if messages:
-            message = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
-            raise attributes.forbidden(message)
+            raise attributes.forbidden(join_errors(messages))
 
 
 def _messages(obj: Tree, limits: Sequence[Tree], is_pod: bool) -> list[str]:

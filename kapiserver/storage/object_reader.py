@@ -114,6 +114,14 @@ class ResourceReader:
             raise self._not_found(key.name)
         return entry
 
+    async def get_cached_first(self, key: ObjectKey) -> Entry:
+        """Return one object from the watch cache, or from the store if the cache lacks it: another
+        server may have created it just now. Raises NotFound."""
+        try:
+            return await self.get(key, resource_version="0")
+        except NotFound:
+            return await self.get(key)
+
     def cached_entry(self, key: ObjectKey) -> Entry | None:
         """Return one object as the watch cache has it, perhaps older than the store's; None if the
         cache lacks it or is not filled."""

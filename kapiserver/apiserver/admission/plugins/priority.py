@@ -6,7 +6,6 @@ Mirrors plugin/pkg/admission/priority.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from kapiserver.api.accessors import name_of
 from kapiserver.api.core import v1
@@ -85,12 +84,12 @@ async def _set_priority(server: Server, attributes: Attributes, spec: Tree) -> N
 
 
 async def _priority_class(server: Server, attributes: Attributes, name: str) -> Tree:
-    """Return the class, from the watch cache or else the store. Raises Forbidden."""
+    """Return the class of that name. Raises Forbidden if it does not exist."""
     store = server.stores.by_name(_SCHEDULING, "priorityclasses")
-    for version in ("0", ""):
-        with suppress(NotFound):
-            return (await store.get(ObjectKey("", name), resource_version=version)).tree()
-    raise attributes.forbidden(f"no PriorityClass with name {name} was found")
+    try:
+        return (await store.get_cached_first(ObjectKey("", name))).tree()
+    except NotFound:
+        raise attributes.forbidden(f"no PriorityClass with name {name} was found") from None
 
 
 async def _priority_classes(server: Server) -> Sequence[Tree]:

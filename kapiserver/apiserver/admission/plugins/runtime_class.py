@@ -66,14 +66,10 @@ async def _runtime_class(server: Server, attributes: Attributes, spec: Tree) -> 
     if not name:
         return None
     store = server.stores.by_name(_NODE, "runtimeclasses")
-    key = ObjectKey("", name)
     try:
-        return (await store.get(key, resource_version="0")).tree()
+        return (await store.get_cached_first(ObjectKey("", name))).tree()
     except NotFound:
-        try:
-            return (await store.get(key)).tree()
-        except NotFound:
-            raise attributes.forbidden(f'pod rejected: RuntimeClass "{name}" not found') from None
+        raise attributes.forbidden(f'pod rejected: RuntimeClass "{name}" not found') from None
 
 
 def _are_equal(left: Tree, right: Tree) -> bool:

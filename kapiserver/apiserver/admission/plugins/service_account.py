@@ -89,12 +89,9 @@ async def _service_account(server: Server, attributes: Attributes, name: str) ->
         if seconds:
             await asyncio.sleep(seconds)
         try:
-            return (await store.get(key, resource_version="0")).tree()
-        except NotFound:
-            try:  # the watch cache may be behind: read the store
-                return (await store.get(key)).tree()
-            except NotFound as error:
-                message = str(error).replace("serviceaccounts", "serviceaccount", 1)
+            return (await store.get_cached_first(key)).tree()
+        except NotFound as error:
+            message = str(error).replace("serviceaccounts", "serviceaccount", 1)
     raise attributes.forbidden(f"error looking up service account {namespace}/{name}: {message}")
 
 

@@ -80,14 +80,10 @@ class ParamKind:
             query = ListQuery(namespace=namespace, selection=selection, resource_version="0")
             entries = (await store.list(query)).entries
             return [await self._tree(entry) for entry in entries]
-        key = ObjectKey(namespace, name)
         try:
-            entry = await store.get(key, resource_version="0")
+            entry = await store.get_cached_first(ObjectKey(namespace, name))
         except NotFound:
-            try:
-                entry = await store.get(key)
-            except NotFound:
-                return ()
+            return ()
         return (await self._tree(entry),)
 
     async def _tree(self, entry: Entry) -> Tree:

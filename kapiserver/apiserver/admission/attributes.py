@@ -26,9 +26,9 @@ class Reinvocation(Struct):
     """Whether the mutating plugins run a second time, because a webhook or a policy changed the
     object after others had seen it. Mirrors ReinvocationContext of k8s.io/apiserver/pkg/admission.
 
-    is_running   the plugins run for the second time
-    is_required  set by a plugin that changed the object in the first run
-    states       what a plugin remembers from the first run, by the plugin's name
+    is_running   whether this is the second run
+    is_required  whether a plugin changed the object in the first run, so that there is a second
+    states       what each plugin remembers from the first run, by the plugin's name
     """
 
     is_running: bool = False

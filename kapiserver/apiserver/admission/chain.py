@@ -26,6 +26,36 @@ from kapiserver.apiserver.target import Target
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Admit, Validate
 
+_DEVICE_CLAIMS = (
+    "resourceclaims.resource.k8s.io",
+    "resourceclaims.resource.k8s.io/status",
+    "resourceclaimtemplates.resource.k8s.io",
+)
+_CSR = "certificatesigningrequests.certificates.k8s.io"
+_WITH_REQUEST_DEFAULTS = (
+    _CSR,
+    f"{_CSR}/approval",
+    f"{_CSR}/status",
+    "devicetaintrules.resource.k8s.io",
+    "persistentvolumes/status",
+    "podcertificaterequests.certificates.k8s.io/status",
+    "resourceslices.resource.k8s.io",
+)
+_ROLES = frozenset(
+    f"{name}.rbac.authorization.k8s.io"
+    for name in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
+)
+_WITH_PARAMS = frozenset(
+    f"{name}.admissionregistration.k8s.io"
+    for name in (
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    )
+)
+_AFTER_MUTATION = " after mutating admission happens"
+
 
 def admission(
     server: Server,
@@ -57,18 +87,13 @@ def admission(
             options=options,
             dry_run=dry_run,
         )
-        if new is not None and not connect:
-            owners = metadata_of(new).get("ownerReferences")
-            if owners:
-                await run(len(owners), _drop_duplicate_owners, attributes, new, "")
+        owners = metadata_of(new or {}).get("ownerReferences")
+        if new is not None and owners and not connect:
+            await run(len(owners), _drop_duplicate_owners, attributes, new, "")
         plugins = await run(0, server.plugin_chain, resource, attributes.operation)
         await _mutate(server, plugins, attributes, new, old)
-        if new is not None and resource in _WITH_REQUEST_DEFAULTS:
-            _apply_request_defaults(server, attributes, resource, new, old)
-        if new is not None and resource in _DEVICE_CLAIMS:
-            await dra_admin_access.check(server, target, new, old)
-        if new is not None and resource in _ROLES and server.rbac is not None:
-            await _check_escalation(server, attributes, new, old)
+        if new is not None:
+            await _apply_resource_rules(server, attributes, resource, new, old)
         if not plugins.validate:
             return None
 
@@ -83,13 +108,6 @@ def admission(
         return validate
 
     return admit
-
-
-_POLICIES = ("validatingadmissionpolicies", "mutatingadmissionpolicies")
-_BINDINGS = ("validatingadmissionpolicybindings", "mutatingadmissionpolicybindings")
-_WITH_PARAMS = frozenset(
-    f"{name}.admissionregistration.k8s.io" for name in (*_POLICIES, *_BINDINGS)
-)
 
 
 async def _check_params(
@@ -107,8 +125,8 @@ async def _mutate(
     new: Tree | None,
     old: Tree | None,
 ) -> None:
-    """Run the mutating plugins; once more if a webhook or policy changed the object. Mirrors
-    reinvocationHandler of k8s.io/apiserver."""
+    """Run the mutating plugins, and run them once more if a webhook or policy changed the object.
+    Mirrors reinvocationHandler of k8s.io/apiserver."""
     reinvocation = attributes.reinvocation
     fields_before = managed_fields_of(new) if new is not None else []
     await _run(server, plugins.admit, attributes, new, old)
@@ -141,8 +159,8 @@ async def _run(
     new: Tree | None,
     old: Tree | None,
 ) -> None:
-    """Run hooks in order and record the duration of each; a hook with nothing to do counts as run,
-    but is not called."""
+    """Run hooks in order and record the duration of each. Skip the call of a hook that is idle, but
+    record it too."""
     observe = server.metrics.admission_seconds.observe
     begin = started = time.perf_counter()
     try:
@@ -159,27 +177,17 @@ async def _run(
         add_latency("admission", time.perf_counter() - begin)
 
 
-_DEVICE_CLAIMS = (
-    "resourceclaims.resource.k8s.io",
-    "resourceclaims.resource.k8s.io/status",
-    "resourceclaimtemplates.resource.k8s.io",
-)
-_CSR = "certificatesigningrequests.certificates.k8s.io"
-_WITH_REQUEST_DEFAULTS = (
-    _CSR,
-    f"{_CSR}/approval",
-    f"{_CSR}/status",
-    "devicetaintrules.resource.k8s.io",
-    "persistentvolumes/status",
-    "podcertificaterequests.certificates.k8s.io/status",
-    "resourceslices.resource.k8s.io",
-)
-
-
-_ROLES = frozenset(
-    f"{name}.rbac.authorization.k8s.io"
-    for name in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-)
+async def _apply_resource_rules(
+    server: Server, attributes: Attributes, resource: str, new: Tree, old: Tree | None
+) -> None:
+    """Apply the rules of single resources that kube-apiserver has in its registries, and that need
+    more than a strategy knows: the user, the time, other objects."""
+    if resource in _WITH_REQUEST_DEFAULTS:
+        _apply_request_defaults(server, attributes, resource, new, old)
+    if resource in _DEVICE_CLAIMS:
+        await dra_admin_access.check(server, attributes.target, new, old)
+    if resource in _ROLES and server.rbac is not None:
+        await _check_escalation(server, attributes, new, old)
 
 
 async def _check_escalation(
@@ -200,10 +208,8 @@ def _apply_request_defaults(
     REQUEST_DEFAULTS[resource](new, old, attributes.user, timestamp(server.clock.now()))
 
 
-_AFTER_MUTATION = " after mutating admission happens"
-
-
 def _drop_duplicate_owners(attributes: Attributes, new: Tree, phase: str) -> None:
+    """Remove owner references that are repeated, with a warning that names the phase."""
     owners = metadata_of(new).get("ownerReferences")
     if not owners:
         return

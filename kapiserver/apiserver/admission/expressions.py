@@ -131,28 +131,33 @@ class Variables(dict[str, Any]):
         return name in self._expressions
 
     def __missing__(self, name: str) -> Any:
+        from kapiserver.api.cel.values import EvaluationError
+
+        if name not in self._errors:
+            try:
+                self[name] = value = self._evaluate(name)
+                return value
+            except EvaluationError as error:
+                self._errors[name] = error.with_traceback(None)
+        raise self._errors[name]
+
+    def _evaluate(self, name: str) -> Any:
+        """Return the value of a variable. Raises EvaluationError, CostExceeded."""
         from kapiserver.api.cel.values import CostExceeded, EvaluationError
 
-        if name in self._errors:
-            raise self._errors[name]
-        expression = self._expressions[name]
-        if expression.program is None:
-            failure: str | None = expression.failure
-            message = f'composited variable "{name}" fails to compile: {failure}'
-        else:
-            # A mapping that holds this one for longer would be a cycle, which the collector frees.
-            values = {**self._values, "variables": self}
-            result = expression.program.evaluate(values, self.limit)
-            self.cost += result.cost
-            if result.is_exceeded:
-                raise CostExceeded
-            failure = result.failure
-            message = f'composited variable "{name}" fails to evaluate: {failure}'
-            if failure is None:
-                self[name] = result.value
-                return result.value
-        self._errors[name] = EvaluationError(message)
-        raise self._errors[name]
+        program, failure = self._expressions[name].program, self._expressions[name].failure
+        if program is None:
+            raise EvaluationError(f'composited variable "{name}" fails to compile: {failure}')
+        # Not kept in self._values: that would be a reference cycle.
+        result = program.evaluate({**self._values, "variables": self}, self.limit)
+        self.cost += result.cost
+        if result.is_exceeded:
+            raise CostExceeded
+        if result.failure is not None:
+            raise EvaluationError(
+                f'composited variable "{name}" fails to evaluate: {result.failure}'
+            )
+        return result.value
 
 
 class Authorization(Struct):

@@ -1,4 +1,4 @@
-"""The invocations of webhooks or mutating policies for one write, and which of them are due again.
+"""Which webhooks and mutating policies ran for one write, and which of them must run again.
 
 Mirrors webhookReinvokeContext and policyReinvokeContext of k8s.io/apiserver/pkg/admission/plugin.
 """
@@ -17,8 +17,8 @@ from kapiserver.apiserver.admission.attributes import Attributes, Reinvocation
 class Invocations(Struct):
     """The invocations of one plugin for one write.
 
-    invoked     keys of invocations that a later change makes due again
-    due         keys of invocations for the second run
+    invoked     keys of the invocations that must run again if the object changes later
+    due         keys of the invocations that must run in the second run
     output      the object after the last invocation of the first run
     """
 
@@ -38,7 +38,7 @@ class Invocations(Struct):
         return self.reinvocation.is_running and not self.due
 
     def is_skipped(self, key: Hashable) -> bool:
-        """Report whether an invocation does not happen, because it is not due in the second run."""
+        """Report whether the second run skips an invocation, because it is not due."""
         return self.reinvocation.is_running and key not in self.due
 
     def object_changed(self) -> None:
@@ -47,7 +47,7 @@ class Invocations(Struct):
         self.reinvocation.is_required = True
 
     def end(self, new: Tree | None) -> None:
-        """End a run that left the object like this."""
+        """End a run; `new` is the object after it."""
         if self.invoked or self.due:
             self.output = copy_tree(new)
 

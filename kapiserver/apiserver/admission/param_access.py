@@ -28,25 +28,38 @@ _BINDINGS = {
 async def check(server: Server, attributes: Attributes, new: Tree, old: Tree | None) -> None:
     """Raise InvalidObject if the user may not read the parameters of a policy or binding, unless
     the write leaves them as they are."""
-    user = attributes.user
-    if MASTERS in user.groups:
+    if MASTERS in attributes.user.groups:
         return
-    spec, old_spec = new.get("spec") or {}, (old or {}).get("spec") or {}
     policies = _BINDINGS.get(attributes.target.resource.name)
     if policies is None:
-        kind = spec.get("paramKind")
-        if kind is None or kind == old_spec.get("paramKind"):
-            return
-        if not await _may_read(server, user, kind, namespace="*", name="*"):
-            names = f"(kind={kind.get('kind')}, apiVersion={kind.get('apiVersion')})"
-            raise _refusal(
-                attributes,
-                new,
-                "paramKind",
-                f'user {_format_user(user)} must have "get" permission on all objects of the '
-                f"referenced paramKind {names}",
-            )
+        await _check_policy(server, attributes, new, old)
+    else:
+        await _check_binding(server, attributes, policies, new, old)
+
+
+async def _check_policy(
+    server: Server, attributes: Attributes, new: Tree, old: Tree | None
+) -> None:
+    user = attributes.user
+    kind = value_at(new, "spec", "paramKind")
+    if kind is None or kind == value_at(old or {}, "spec", "paramKind"):
         return
+    if not await _may_read(server, user, kind, namespace="*", name="*"):
+        names = f"(kind={kind.get('kind')}, apiVersion={kind.get('apiVersion')})"
+        raise _refusal(
+            attributes,
+            new,
+            "paramKind",
+            f'user {_format_user(user)} must have "get" permission on all objects of the '
+            f"referenced paramKind {names}",
+        )
+
+
+async def _check_binding(
+    server: Server, attributes: Attributes, policies: str, new: Tree, old: Tree | None
+) -> None:
+    user = attributes.user
+    spec, old_spec = new.get("spec") or {}, (old or {}).get("spec") or {}
     reference, fields = spec.get("paramRef"), ("paramRef", "policyName")
     if reference is None or all(spec.get(name) == old_spec.get(name) for name in fields):
         return
@@ -73,8 +86,8 @@ async def _param_kind(server: Server, policies: str, name: str) -> Tree:
 
 
 async def _may_read(server: Server, user: User, kind: Tree, *, namespace: str, name: str) -> bool:
-    """Report whether a user may read objects of a kind; those of an unknown kind only if they may
-    read all."""
+    """Report whether a user may read objects of a kind. If the kind is unknown, the user must be
+    able to read all resources."""
     version, resource = GroupVersion("*", "*"), "*"
     if kind:
         try:

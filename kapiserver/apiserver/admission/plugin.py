@@ -29,8 +29,8 @@ class Hooks(Struct, frozen=True, kw_only=True):
 
     admit       may change the object, before it is prepared
     validate    checks the object after the strategy has prepared and validated it
-    is_idle     reports that both have nothing to do for a write, as far as that is known without
-                waiting: they are not called then
+    is_idle     reports without waiting that `admit` and `validate` have nothing to do for a write;
+                then they are not called
     close       frees what the plugin holds, when the server stops
     """
 

@@ -1,9 +1,8 @@
 """Webhook configurations and policies in files: the `staticManifestsDir` of an admission plugin.
 
-The objects are in force from the start of the server on, the API does not show them, and they see
-writes of admission configuration too. Changed files are read again. Mirrors
-pkg/admission/plugin/manifest, and the manifest packages of webhooks and policies, in
-k8s.io/apiserver.
+The objects apply from the start of the server, and to writes of admission configuration too. The
+API does not show them. The server reads changed files again. Mirrors pkg/admission/plugin/manifest,
+and the manifest packages of webhooks and policies, in k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.storage.clock import Clock, Timer
 
 RELOAD_SECONDS = 10.0
-"""Between two looks at the directory."""
+"""The time between two checks of the directory."""
 
 _GROUP_VERSION = GroupVersion("admissionregistration.k8s.io", "v1")
 _EXTENSIONS = (".yaml", ".yml", ".json")
@@ -75,12 +74,12 @@ class StaticManifests:
         self._reloading: asyncio.Task[None] | None = None
 
     def start(self, on_change: Callable[[], None]) -> None:
-        """Look for changed files every RELOAD_SECONDS; call `on_change` when `objects` changed."""
+        """Check for changed files every RELOAD_SECONDS. Call `on_change` when `objects` change."""
         self._on_change = on_change
         self._schedule()
 
     def stop(self) -> None:
-        """Look no longer. Idempotent."""
+        """Stop checking for changed files. Idempotent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -88,8 +87,8 @@ class StaticManifests:
             self._reloading.cancel()
 
     async def reload(self) -> None:
-        """Read the directory again if a file changed. Objects that are invalid then are logged, and
-        the previous ones stay."""
+        """Read the directory again if a file changed. If a file is invalid, log the error and keep
+        the previous objects."""
         try:
             states = self._file_states()
             if states == self._states:
@@ -206,7 +205,7 @@ def _items(value: Value) -> Sequence[Value]:
 
 
 def _static_errors(obj: Tree) -> Iterator[FieldError]:
-    """Yield the errors of what only objects of the API may have."""
+    """Yield the errors for fields and names that a static object must not have."""
     name, spec = name_of(obj), obj.get("spec") or {}
     if not name.endswith(STATIC_SUFFIX):
         path = Path("metadata") / "name"

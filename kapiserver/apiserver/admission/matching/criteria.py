@@ -1,4 +1,4 @@
-"""The criteria of a webhook, policy or binding, compiled: rules, matchPolicy and selectors.
+"""The compiled criteria of a webhook, policy or binding: rules, matchPolicy and selectors.
 
 Mirrors ShouldCallHook of pkg/admission/plugin/webhook/generic and Matcher of
 pkg/admission/plugin/policy/matching in k8s.io/apiserver.

@@ -91,10 +91,10 @@ def compile_rules(rules: Iterable[Tree] | None) -> tuple[Rule, ...]:
 def matching_rules(
     rules: Sequence[Rule], request: RequestedResource, equivalents: Sequence[ResourceVariant]
 ) -> tuple[RuleMatch, ...]:
-    """Return the matches of a request, the first one for an object's name counts.
+    """Return the matches of a request. For the name of an object, the first match counts.
 
-    equivalents     other variants of the resource, for matchPolicy Equivalent; tried if no rule
-                    matches the request itself
+    equivalents     other variants of the resource, for matchPolicy Equivalent; rules are compared
+                    with them if no rule matches the request itself
     """
     matches = []
     for match in _matches(rules, request, equivalents):

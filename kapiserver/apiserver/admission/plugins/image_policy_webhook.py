@@ -66,8 +66,8 @@ class ImagePolicyWebhook:
     async def validate(
         self, _server: Server, attributes: Attributes, new: Tree | None, _old: Tree | None
     ) -> None:
-        """Raise Forbidden for images that the webhook denies, or if it fails and the configuration
-        does not allow them then."""
+        """Raise Forbidden if the webhook denies the images, or if it fails and the configuration
+        does not set `defaultAllow`."""
         if new is None:
             return
         spec = _review_spec(attributes, new)

@@ -50,30 +50,39 @@ async def validate(
         if not target.subresource:
             await _check_namespace(server, attributes, settings, new, old)
         return
+    exemption = _exemption(attributes, settings)
+    if exemption:
+        attributes.annotations[f"{_PREFIX}exempt"] = exemption
+        return
+    policy = await _namespace_policy(server, attributes, settings)
     path = _TEMPLATES.get(target.resource.qualified_name)
-    for reason, names, name in (
-        ("namespace", settings.namespaces, target.key.namespace),
-        ("user", settings.usernames, attributes.user.name),
-    ):
-        if name in names:
-            attributes.annotations[f"{_PREFIX}exempt"] = reason
-            return
-    labels = labels_of(await _namespace(server, target.key.namespace))
-    parsed = policy_of(labels, settings.defaults)
-    policy = parsed.policy
-    if parsed.errors:
-        text = ", ".join(map(str, parsed.errors))
-        attributes.annotations[f"{_PREFIX}error"] = f"Failed to parse policy: {text}"
+    run = server.stores.offloader.run
     if path is None:
         if old is None or _is_significant(new, old):
             cost = pod_cost(new.get("spec") or {})
-            await server.stores.offloader.run(cost, _check_pod, attributes, new, policy, settings)
+            await run(cost, _check_pod, attributes, new, policy, settings)
     elif not target.subresource:
         template = value_at(new, *path)
         if template:
             cost = pod_cost(template.get("spec") or {})
-            run = server.stores.offloader.run
             await run(cost, _check_template, attributes, template, policy, settings)
+
+
+def _exemption(attributes: Attributes, settings: Settings) -> str:
+    """Return why the request is exempt, "namespace" or "user"; "" if it is not."""
+    if attributes.target.key.namespace in settings.namespaces:
+        return "namespace"
+    return "user" if attributes.user.name in settings.usernames else ""
+
+
+async def _namespace_policy(server: Server, attributes: Attributes, settings: Settings) -> Policy:
+    """Return the policy of the request's namespace. Errors in its labels are audited."""
+    labels = labels_of(await _namespace(server, attributes.target.key.namespace))
+    parsed = policy_of(labels, settings.defaults)
+    if parsed.errors:
+        text = ", ".join(map(str, parsed.errors))
+        attributes.annotations[f"{_PREFIX}error"] = f"Failed to parse policy: {text}"
+    return parsed.policy
 
 
 def _is_exempt(pod: Tree, settings: Settings) -> bool:

@@ -29,6 +29,7 @@ from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.target import Target
 
 
 class LimitedScope(Type):
@@ -82,16 +83,13 @@ class ResourceQuota:
     ) -> None:
         """Charge the quotas of the namespace. Raises Forbidden if one would be exceeded, or if none
         covers a limited resource."""
-        target = attributes.target
-        resource, namespace = target.resource, target.key.namespace
-        if new is None or not namespace or not resource.stored or resource.name == "events":
-            return
-        if target.subresource and (resource.name, target.subresource) != ("pods", "resize"):
+        if new is None or not _is_counted(attributes.target):
             return
         store = server.stores.by_name(CORE, "resourcequotas")
-        entries = await store.cached_entries(namespace)
+        entries = await store.cached_entries(attributes.target.key.namespace)
         if not entries and not self._limited:
             return
+        resource = attributes.target.resource
         all_quotas = [entry.tree() for entry in entries]
         quotas = [
             quota
@@ -147,6 +145,15 @@ class ResourceQuota:
             raise attributes.forbidden(f"insufficient quota to match these scopes: [{text}]")
 
 
+def _is_counted(target: Target) -> bool:
+    """Whether quotas count the writes of a target: of objects in namespaces, except Events, and of
+    pods/resize."""
+    resource = target.resource
+    if not target.key.namespace or not resource.stored or resource.name == "events":
+        return False
+    return not target.subresource or (resource.name, target.subresource) == ("pods", "resize")
+
+
 def _limited_usage_names(
     limited_resources: Sequence[Tree], resource: Resource, usage: Amounts
 ) -> set[str]:
@@ -174,6 +181,7 @@ def _errors(tree: Tree) -> Iterator[FieldError]:
 async def _charge(
     server: Server, attributes: Attributes, charges: Sequence[tuple[Tree, Amounts]]
 ) -> None:
+    """Add the usage to the status of each quota; retry after a conflict."""
     client = server.client(APISERVER, user_agent="kube-apiserver", authorize=False)
     objects = client.resource("v1", "resourcequotas", namespace=attributes.target.key.namespace)
     for quota, usage in charges:
@@ -208,8 +216,8 @@ def _limited_usage(usage: Amounts, quota: Tree) -> Amounts:
 
 
 def _check_quota_status(attributes: Attributes, new: Tree, quota: Tree) -> None:
-    """Raise Forbidden if the object does not state its usage, or the quota's usage is not known
-    yet."""
+    """Raise Forbidden if the object does not state its usage, or if the controller has not counted
+    the quota's usage yet."""
     resource = attributes.target.resource
     names = _limited_names(resource, quota)
     if resource.qualified_name == "pods":

@@ -69,24 +69,32 @@ async def policy_match(
         return None
     bindings = []
     for bound in policy.bindings.candidates(attributes):
-        binding = bound.item
         try:
-            if await bound.criteria.match(server, attributes, bound.matches, objects) is None:
-                continue
-        except (APIError, StorageError) as error:
-            _refuse(policy, binding, error, refusals)
+            params = await _binding_params(server, attributes, objects, bound, param_kind)
+        except (ConfigurationError, APIError, StorageError) as error:
+            _refuse(policy, bound.item, error, refusals)
             continue
-        reference = binding.spec.get("paramRef")
-        params: Sequence[Tree | None] = (None,)
-        if param_kind is not None and reference is not None:
-            try:
-                params = await param_kind.collect(reference, attributes.namespace)
-            except ConfigurationError as error:
-                _refuse(policy, binding, error, refusals)
-                continue
         if params:
-            bindings.append((binding, params))
+            bindings.append((bound.item, params))
     return PolicyMatch(policy=policy, variant=variant, bindings=bindings) if bindings else None
+
+
+async def _binding_params(
+    server: Server,
+    attributes: Attributes,
+    objects: VersionedObjects,
+    bound: Candidate[Binding],
+    param_kind: ParamKind | None,
+) -> Sequence[Tree | None]:
+    """Return the parameter objects of a binding that matches a write, None for a binding without
+    parameters; empty if the binding does not match. Raises ConfigurationError, APIError,
+    StorageError."""
+    if await bound.criteria.match(server, attributes, bound.matches, objects) is None:
+        return ()
+    reference = bound.item.spec.get("paramRef")
+    if param_kind is None or reference is None:
+        return (None,)
+    return await param_kind.collect(reference, attributes.namespace)
 
 
 def condition_labels(policy: str, attributes: Attributes) -> MatchConditionLabels:

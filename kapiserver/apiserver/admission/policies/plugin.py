@@ -1,6 +1,6 @@
 """The base of the plugins ValidatingAdmissionPolicy and MutatingAdmissionPolicy.
 
-A plugin follows its policies from the first write on. Mirrors
+A plugin subscribes to its policies at the first write. Mirrors
 pkg/admission/plugin/policy/generic/plugin.go of k8s.io/apiserver.
 """
 
@@ -41,7 +41,7 @@ class PolicyPlugin(Generic[Compiled]):
         self._source: PolicySource[Compiled] | None = None
 
     def is_idle(self, _server: Server, attributes: Attributes) -> bool:
-        """Whether no rule of a policy matches the write, as far as that is known now."""
+        """Whether it is known already that no rule of a policy matches a write."""
         return self._source is not None and self._source.is_idle(attributes)
 
     async def candidates(
@@ -56,6 +56,6 @@ class PolicyPlugin(Generic[Compiled]):
         return await self._source.candidates(attributes)
 
     async def close(self) -> None:
-        """Stop following the policies. Idempotent."""
+        """Cancel the subscriptions to the policies. Idempotent."""
         if self._source is not None:
             self._source.stop()

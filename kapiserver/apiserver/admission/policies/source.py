@@ -1,4 +1,4 @@
-"""The policies of one kind that have bindings, followed live and compiled once per change.
+"""The policies of one kind that have bindings; a policy is compiled again after each change.
 
 Mirrors policy_source.go of pkg/admission/plugin/policy/generic in k8s.io/apiserver.
 """
@@ -66,8 +66,8 @@ class Policy(Generic[Compiled]):
         return self.spec.get("failurePolicy") == "Ignore"
 
     async def compiled(self, server: Server) -> Compiled:
-        """Return the compiled policy, compiled when a write first matches it, in a thread if that
-        takes long. Raises TooMuchWork."""
+        """Return the compiled policy. The first call compiles it, in a thread if that takes long.
+        Raises TooMuchWork."""
         if self._compiled is None:
             cost = compile_cost(text_length(self.spec))
             run = server.stores.offloader.run
@@ -106,7 +106,7 @@ class PolicySource(Generic[Compiled]):
         self._indexing = asyncio.Lock()
 
     def start(self) -> None:
-        """Follow the policies and their bindings."""
+        """Subscribe to the informers of the policies and their bindings."""
         self._subscriptions = (
             self._policies.subscribe_batches(self._on_policy_changes),
             self._bindings.subscribe_batches(self._on_changes),
@@ -115,7 +115,7 @@ class PolicySource(Generic[Compiled]):
             self._manifests.start(self._drop_index)
 
     def stop(self) -> None:
-        """Follow them no longer."""
+        """Cancel the subscriptions."""
         for subscription in self._subscriptions:
             subscription.cancel()
         if self._manifests is not None:
@@ -135,7 +135,7 @@ class PolicySource(Generic[Compiled]):
         return index.candidates(attributes)
 
     def is_idle(self, attributes: Attributes) -> bool:
-        """Whether no rule of a policy matches a request, as far as that is known now."""
+        """Whether it is known already that no rule of a policy matches a request."""
         return self._index is not None and not self._index.candidates(attributes)
 
     def _on_policy_changes(self, changes: Sequence[ObjectChange]) -> None:
@@ -225,7 +225,7 @@ def _add_binding(tree: Tree, bindings: dict[str, list[tuple[Criteria, Binding]]]
 
 
 def _version(policy: Tree) -> object:
-    """Return what changes with the spec of a policy, and not with its status."""
+    """Return a value that changes with the spec of a policy, but not with its status."""
     return uid_of(policy), generation_of(policy)
 
 

@@ -1,1 +1,1 @@
-"""Admission webhooks: their configurations, followed live; reviews; calls; dispatch."""
+"""Admission webhooks: configurations, match conditions, reviews, calls, dispatch."""

@@ -143,7 +143,7 @@ InternalError for a patch that the object does not take."""
 async def call_webhook(
     server: Server, call: WebhookCall, objects: VersionedObjects, apply: Apply | None = None
 ) -> bool:
-    """Ask a webhook, and apply the patch in its response. Return False if that failed and the
+    """Call a webhook and apply the patch in its response. Return False if that failed and the
     webhook's failurePolicy is Ignore. Raises Rejected, BadRequest for a dry run that the webhook
     does not support, InternalError if the call failed."""
     started = time.perf_counter()

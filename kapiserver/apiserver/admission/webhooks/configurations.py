@@ -1,4 +1,4 @@
-"""The webhooks of all configurations of one kind, followed live and compiled once per change.
+"""The webhooks of all configurations of one kind, compiled again after each change.
 
 Mirrors pkg/admission/configuration of k8s.io/apiserver.
 """
@@ -43,7 +43,7 @@ class CompiledParts(Struct):
 class Webhook(Struct, frozen=True, kw_only=True, eq=False):
     """One compiled webhook.
 
-    uid             names the webhook among all: configuration, name and position
+    uid             identifies the webhook: configuration, name and position
     index           position among all webhooks of the kind
     timeout         seconds
     review_version  of the AdmissionReview; None if the server has none of the webhook's versions
@@ -74,7 +74,7 @@ class WebhookConfigurations:
         stores: StoreRegistry,
         manifests: StaticManifests | None = None,
     ) -> None:
-        """Begin to follow the configurations; those of `manifests` come first."""
+        """Subscribe to the informer of the configurations; those of `manifests` come first."""
         self._resource = resource
         self._scheme = scheme
         self._manifests = manifests
@@ -86,7 +86,7 @@ class WebhookConfigurations:
             manifests.start(self._drop_index)
 
     def close(self) -> None:
-        """Follow the configurations no longer. Idempotent."""
+        """Cancel the subscription. Idempotent."""
         self._subscription.cancel()
         if self._manifests is not None:
             self._manifests.stop()
@@ -105,7 +105,7 @@ class WebhookConfigurations:
         return index.candidates(attributes)
 
     def is_idle(self, attributes: Attributes) -> bool:
-        """Whether no rule of a webhook matches a request, as far as that is known now."""
+        """Whether it is known already that no rule of a webhook matches a request."""
         return self._index is not None and not self._index.candidates(attributes)
 
     def _on_changes(self, _changes: Sequence[ObjectChange]) -> None:
@@ -128,8 +128,8 @@ class WebhookConfigurations:
 def _compile_all(
     configurations: Iterable[Tree], *, first: int = 0, prefix: str = ""
 ) -> Iterator[tuple[Criteria, Webhook]]:
-    """Yield the webhooks of configurations. `first` is the index of the first one, `prefix` begins
-    the uid of each."""
+    """Yield the webhooks of configurations. `first` is the index of the first webhook; each uid
+    starts with `prefix`."""
     index = first
     for configuration in configurations:
         name = name_of(configuration)

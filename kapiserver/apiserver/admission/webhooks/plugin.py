@@ -1,6 +1,6 @@
 """The base of the plugins MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
 
-A plugin follows its configurations from the first write on. Mirrors
+A plugin subscribes to its configurations at the first write. Mirrors
 pkg/admission/plugin/webhook/generic of k8s.io/apiserver.
 """
 
@@ -41,7 +41,7 @@ class WebhookPlugin:
         self._configurations: WebhookConfigurations | None = None
 
     def is_idle(self, _server: Server, attributes: Attributes) -> bool:
-        """Whether no rule of a webhook matches a request, as far as that is known now."""
+        """Whether it is known already that no rule of a webhook matches a request."""
         configurations = self._configurations
         return configurations is not None and configurations.is_idle(attributes)
 
@@ -57,7 +57,7 @@ class WebhookPlugin:
         return await configurations.candidates(attributes)
 
     async def close(self) -> None:
-        """Close the connections. Idempotent."""
+        """Cancel the subscription and close the connections. Idempotent."""
         if self._configurations is not None:
             self._configurations.close()
         await self.caller.close()

@@ -9,6 +9,7 @@ import pytest
 
 from kapiserver.apiserver.serving.tls import Credentials
 from tests.apiserver.conftest import Api
+from tests.apiserver.customkit import definition, establish, version, widget
 from tests.apiserver.hookkit import Behave, Hook, add, allow, deny, hook_credentials, patch, rule
 
 MakeHook = Callable[..., Hook]
@@ -106,6 +107,28 @@ def test_patch(api: Api, core: str, namespace: str, hook: Hook) -> None:
     assert "unknown" not in response.json
     hook.behave = patch(add("/data", {"not a key": "2"}))
     assert api.post(f"{core}/configmaps", config_map("n")).status == 422
+
+
+def test_older_version_of_a_custom_resource(api: Api, hook: Hook) -> None:
+    """A webhook for an older version of a custom resource sees all fields of the object, because no
+    conversion removes any, and its patch keeps those that the older version does not have."""
+
+    def schema(*fields: str) -> Any:
+        texts = {name: {"type": "string"} for name in fields}
+        return {"type": "object", "properties": {"spec": {"type": "object", "properties": texts}}}
+
+    old = version("v1beta1", schema("both", "old"), storage=False)
+    crd = definition(version("v1", schema("both", "new")), old)
+    path = establish(api, crd)
+    older = rule("widgets", apiGroups=[crd["spec"]["group"]], apiVersions=["v1beta1"])
+    hook.configure(api, older, mutating=True)
+    hook.behave = patch(add("/spec/both", "2"), add("/spec/old", "3"), add("/spec/none", "4"))
+    created = api.post(path, widget(crd, "w", spec={"both": "1", "new": "kept"}))
+    assert created.status == 201, created.body
+    (request,) = hook.requests
+    assert request["object"]["apiVersion"].endswith("/v1beta1")
+    assert request["object"]["spec"] == {"both": "1", "new": "kept"}
+    assert created.json["spec"] == {"both": "2", "new": "kept"}
 
 
 def test_generated_name(api: Api, core: str, namespace: str, hook: Hook) -> None:

@@ -1,7 +1,8 @@
 """The object and the old object of one write, in the versions that webhooks and policies ask for.
 
-Each version is made when it is first needed, and once. Mirrors VersionedAttributes of
-k8s.io/apiserver/pkg/admission.
+Each version is made when it is first needed, and once. A custom object that no webhook converts
+keeps the fields that the other version does not know, so that a change in that version does not
+lose them. Mirrors VersionedAttributes of k8s.io/apiserver/pkg/admission.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kapiserver.apiserver.target import Target
 from kapiserver.codecs.cost import LARGE, has_many_values
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import encode_value
-from kapiserver.codecs.object_decoder import decode_object
+from kapiserver.codecs.object_decoder import decode_object, kind_of_document
 from kapiserver.storage.errors import ConversionRefused
 
 
@@ -81,6 +82,8 @@ class VersionedObjects:
         tree, is_different = await run(cost, self._decode, changed, kind, before)
         if target.view is not None:
             hub = target.view.write(admitted, await self._convert(tree, target.version))
+        elif self._keeps_fields:
+            hub = self._server.scheme.convert(tree, self._hub)  # without unknown fields
         else:
             hub = await self._convert(tree, self._hub)
         self.new = tree if target.view is not None else admitted
@@ -97,14 +100,35 @@ class VersionedObjects:
         InternalError."""
         scheme = self._server.scheme
         try:
-            decoded = decode_object(scheme, changed, defaults=None, source=b"")
-            if decoded.kind != kind:
-                raise InternalError(f"unable to convert a {decoded.kind} to a {kind}")
-            is_different = decoded.object != before
-            scheme.default(decoded.object)
+            if (
+                self._keeps_fields
+                and isinstance(changed, dict)
+                and kind_of_document(changed) == kind
+            ):
+                # The schema of the request's version says which fields remain.
+                changed["apiVersion"] = str(self._hub)
+                tree = decode_object(scheme, changed, defaults=None, source=b"").object
+                tree["apiVersion"] = str(kind.group_version)
+            else:
+                decoded = decode_object(scheme, changed, defaults=None, source=b"")
+                if decoded.kind != kind:
+                    raise InternalError(f"unable to convert a {decoded.kind} to a {kind}")
+                tree = decoded.object
+            is_different = tree != before
+            scheme.default(tree)
         except (CodecError, NotRegistered) as error:
             raise InternalError(str(error)) from None
-        return decoded.object, is_different
+        return tree, is_different
+
+    @property
+    def _keeps_fields(self) -> bool:
+        """Whether the versions of the object differ in its apiVersion alone."""
+        target = self._target
+        return (
+            bool(target.resource.definition)
+            and target.view is None
+            and target.kind_info.conversion_webhook is None
+        )
 
     @property
     def _hub(self) -> GroupVersion:
@@ -114,6 +138,8 @@ class VersionedObjects:
     async def _convert(self, obj: Tree, version: GroupVersion) -> Tree:
         if self._target.view is not None or obj.get("apiVersion") == str(version):
             return obj
+        if self._keeps_fields:
+            return {**obj, "apiVersion": str(version)}
         definition = self._target.kind_info.conversion_webhook
         try:
             if definition is not None:

@@ -57,7 +57,7 @@ async def wait_for(
     """Return the object when it meets the condition; None for `delete`. Raises AssertionError."""
     kind, _, name = target.rpartition("/")
     if not kind:
-        raise ValueError(f"{target!r} is no object: write kind/name")
+        raise ValueError(f"{target!r} is not an object: write kind/name")
     is_met = parse_condition(condition)
     last: Tree | None = None
 

@@ -19,8 +19,8 @@ from kapiserver.storage.clock import Clock
 from kapiserver.testing.host import Host
 
 SHORT_SECONDS = 5.0
-"""Timers of at most so many seconds (batches and first retries of controllers) run in real time
-while the clock is frozen; without them a frozen server would never count a quota."""
+"""While the clock is frozen, timers of at most this many seconds run in real time: batches and
+first retries of controllers. Without them a frozen server would never count a quota."""
 MAX_STEPS = 1000
 """Steps of one advance; timers that fall due within one step see the same time."""
 
@@ -35,7 +35,7 @@ def parse_seconds(duration: str | float) -> float:
     else:
         seconds = parse_duration(duration)
     if seconds is None or not 0 <= seconds < 1e10:
-        raise ValueError(f"{duration!r} is no duration; write 10m, 1h30m, 250ms, 7d or seconds")
+        raise ValueError(f"{duration!r} is not a duration; write 10m, 1h30m, 250ms, 7d or seconds")
     return seconds
 
 
@@ -58,7 +58,7 @@ class ServerTimer:
         self.clock.discard(self)
 
     def disarm(self) -> None:
-        """Do not wait in real time."""
+        """Stop waiting in real time."""
         if self.handle is not None:
             self.handle.cancel()
             self.handle = None
@@ -180,7 +180,7 @@ class TestClock(Clock):
             self._arm(timer)
 
     async def _advance(self, seconds: float) -> None:
-        await self._settle()  # work of before the advance does not see the new time
+        await self._settle()  # earlier work must not see the new time
         was_frozen, target = self.frozen, self.now() + seconds
         self._set(self.now())
         try:
@@ -207,4 +207,4 @@ def _due(timer: ServerTimer) -> float:
 
 
 async def _settle_nothing() -> None:
-    """There is no server yet."""
+    """Do nothing: there is no server yet."""

@@ -35,7 +35,7 @@ def parse_condition(condition: Condition) -> Predicate:
     match = _JSONPATH.fullmatch(condition)
     if match is None:
         raise ValueError(
-            f"{condition!r} is no condition: write create, delete, condition=Type[=Status], "
+            f"{condition!r} is not a condition: write create, delete, condition=Type[=Status], "
             "jsonpath={.path}[=value], or pass a function"
         )
     return _jsonpath(match["braced"] or match["bare"], match["value"])

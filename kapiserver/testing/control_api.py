@@ -227,7 +227,7 @@ def openapi(url: str = "/") -> Tree:
 
 
 def _documented(operation: Operation) -> Tree:
-    """Return the Operation Object."""
+    """Return the Operation Object of OpenAPI."""
     in_path = re.findall(r"\{(\w+)\}", operation.path)
     in_body = [name for name in operation.arguments if name not in in_path]
     parameters: Sequence[str] = in_path

@@ -73,25 +73,27 @@ class Operation(Struct, frozen=True, kw_only=True):
 
 
 _MATCHING: Mapping[str, str] = {
-    "verb": "get, list, watch, create, update, patch, delete or deletecollection. Several as an "
-    "array or separated by commas; without it every verb, and so on.",
-    "resource": "Plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`.",
-    "namespace": "The namespace.",
-    "name": "The name of the object.",
-    "user": "The name of the user.",
-    "user_agent": "A part of the header User-Agent.",
+    "verb": "get, list, watch, create, update, patch, delete or deletecollection. Several verbs "
+    "are an array, or separated by commas. Without it, every verb matches.",
+    "resource": "Plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`. Without "
+    "it, every resource matches.",
+    "namespace": "The namespace. Without it, every namespace matches.",
+    "name": "The name of the object. Without it, every object matches.",
+    "user": "The name of the user. Without it, every user matches.",
+    "user_agent": "A part of the header User-Agent. Without it, every client matches.",
 }
 FAULT_ARGUMENTS = arguments_of(
     Faults.add,
     {
         **_MATCHING,
         "status": "The HTTP status to respond with, 400 to 599.",
-        "message": "The message of the Status; without it that of kube-apiserver.",
-        "retry_after": "Retry-After of 429 and 503, in seconds.",
-        "times": "After how many requests the fault is used up; without it never.",
-        "delay": "Real time to wait first: `250ms`, `2s` or a number of seconds.",
-        "probability": "Of each request, 0 to 1.",
-        "seed": "Makes the choice by probability the same in each run.",
+        "message": "The message of the Status. Without it, the message of kube-apiserver.",
+        "retry_after": "The header Retry-After of 429 and 503, in seconds.",
+        "times": "The number of requests after which the fault is used up. Without it, the fault "
+        "stays until it is removed.",
+        "delay": "Real time to wait before the response: `250ms`, `2s` or a number of seconds.",
+        "probability": "The probability that the fault affects a request, 0 to 1.",
+        "seed": "Makes the random choice of requests the same in each run.",
         "after_write": "Respond with the status, or drop the connection, after the write.",
         "drop_connection": "Close the connection without a response.",
         "drop_watch": "End watches cleanly, those that are open at once; with drop_connection "
@@ -297,7 +299,7 @@ OPERATIONS: tuple[Operation, ...] = (
         name="listRequests",
         method="GET",
         path="/requests",
-        summary="Return the requests that the server received and that all arguments match.",
+        summary="Return the received requests that match all arguments.",
         run=_requests,
         result=items(REQUEST),
         arguments=arguments_of(
@@ -395,7 +397,7 @@ OPERATIONS: tuple[Operation, ...] = (
         result=EMPTY_RESULT,
         arguments=arguments_of(
             TestServer.record,
-            {"path": "Of the file.", "test": "The name of the test, to show."},
+            {"path": "The path of the file.", "test": "The name of the test, to show."},
         ),
     ),
     Operation(
@@ -449,7 +451,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
             "namespace": Argument(
                 schema={**STRING, "default": "default"},
-                description="Of objects that name none.",
+                description="The namespace of objects that name none.",
             ),
         },
     ),
@@ -463,12 +465,12 @@ OPERATIONS: tuple[Operation, ...] = (
         arguments={
             "kinds": Argument(
                 schema={"type": "array", "items": STRING},
-                description="As in readHistory; without them all, except Events and Leases.",
+                description="As in readHistory. Without them, all kinds except Events and Leases.",
             ),
-            "namespace": Argument(schema=STRING, description="Without it all namespaces."),
+            "namespace": Argument(schema=STRING, description="The namespace. Without it, all."),
             "everything": Argument(
                 schema={**BOOLEAN, "default": False},
-                description="Also objects that are as they were after the start.",
+                description="Return the objects that have not changed since the start, too.",
             ),
             "normalise": Argument(
                 schema={**BOOLEAN, "default": True},

@@ -88,7 +88,8 @@ CLOCK = described(
 )
 FAULT: Schema = {
     "type": "object",
-    "description": "The arguments of addFault, with the arrays verbs and resources, and",
+    "description": "The arguments of addFault, with the arrays `verbs` and `resources` in place "
+    "of `verb` and `resource`, and these members.",
     "required": ["number", "injected"],
     "properties": {
         "number": {**INTEGER, "description": "Identifies the fault."},
@@ -113,7 +114,7 @@ REQUEST = described(
             "The HTTP status; null without a response yet, 0 if the connection was dropped.",
         ),
         "seconds": ({"type": ["number", "null"]}, "Real seconds until the end."),
-        "content_type": (STRING, "Of the body."),
+        "content_type": (STRING, "The media type of the body."),
         "faults": ({"type": "array", "items": INTEGER}, "The faults that were injected."),
         "body": ({}, "The object or the patch; null if there is none."),
     }

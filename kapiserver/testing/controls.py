@@ -1,6 +1,7 @@
 """The base class of TestServer: the controls of a test, and its view of the server.
 
-Composes the parts of the other modules of this package, and passes them to `kapiserver.app.serve`.
+Controls composes the parts of the other modules of this package, and passes them to
+`kapiserver.app.serve`.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Controls(Host):
         """Takes the snapshot of the state at the start."""
         self._settle_lock = asyncio.Lock()
         self._settling: asyncio.Task[None] | None = None
-        """Settles after a write, with a seed."""
+        """Settles the server after a write; used only with a seed."""
 
     @asynccontextmanager
     async def serve(self, config: Config) -> AsyncIterator[RunningServer]:
@@ -80,7 +81,7 @@ class Controls(Host):
         self._store = await open_memory_store(self.clock) if in_memory else None
         if self._store is not None:
             self._store.watch("", after=self._store.revision, sink=self._journal)
-        # A server that starts at a given time makes its objects itself.
+        # Prepared objects have another creation time than a server whose clock is frozen.
         store = None if self.clock.frozen else self._store
         serving = serve(
             config,
@@ -135,9 +136,9 @@ class Controls(Host):
         return store.snapshot()
 
     async def _settle(self, server: Server) -> None:
-        """Return when the server has done the work that is due; with a seed also what it does after
-        short delays."""
-        async with self._settle_lock:  # two calls at a time would wait for each other's work
+        """Return when the server has done the work that is due. With a seed, run its short timers
+        too."""
+        async with self._settle_lock:  # two calls at once would wait for each other's work
             await settle(server)
             for _ in range(MAX_SHORT_TIMERS):
                 if not self.clock.fire_short_timer():
@@ -172,15 +173,15 @@ class Controls(Host):
     # The history of objects and requests.
 
     def history(self, kind: str, name: str, *, namespace: str = "default") -> list[ObjectRevision]:
-        """Return the revisions of an object, the oldest first, also of one that was deleted; each
-        has the difference to the one before, and its field manager.
+        """Return the revisions of an object, the oldest first. Each has the difference to the one
+        before, and the field manager of its write. A deleted object has a history too.
 
         kind        as kubectl takes it: `deployment`, `deploy`, `Deployment`, `deployments.apps`,
                     `apps/v1/Deployment`
         namespace   ignored for cluster-scoped kinds
 
-        The last 20,000 writes of all objects, and 32 MiB of them, are kept. Raises ValueError for
-        an unknown kind.
+        The server keeps the last 20,000 writes of all objects, but at most 32 MiB. Raises
+        ValueError for an unknown kind.
         """
         return self.call(lambda: object_history(self._server, self._journal, kind, name, namespace))
 
@@ -226,9 +227,9 @@ class Controls(Host):
         return await assertions.wait_for(*parts, target, condition, namespace, seconds)
 
     def wait_until(self, predicate: Callable[[], object], *, timeout: str | float = "10s") -> None:
-        """Return when a function returns a true value. It is called on the server's loop after each
-        write, request and injected fault, and must not wait. Raises AssertionError after so much
-        real time."""
+        """Return when `predicate` returns a true value. It runs on the server's loop after each
+        write, request and injected fault, and must not wait. Raises AssertionError when the
+        time-out, in real time, is over."""
         self.run(self._wait_until(predicate, timeout))
 
     async def wait_until_async(
@@ -277,10 +278,10 @@ class Controls(Host):
         user: str = "",
         user_agent: str = "",
     ) -> None:
-        """Raise AssertionError if one client (user and User-Agent) sent more than so many requests
-        with the same verb for the same object within a time of the server's clock. The other
-        arguments select requests, as in `server.requests.select`. The message compares the last two
-        bodies."""
+        """Raise AssertionError if one client (user and User-Agent) sent more than `requests`
+        requests with the same verb for the same object within the time `within` of the server's
+        clock. The other arguments select requests, as in `server.requests.select`. The message
+        compares the last two bodies."""
         records = self.requests.select(
             verb=verb, resource=resource, namespace=namespace, user=user, user_agent=user_agent
         )
@@ -313,7 +314,7 @@ class Controls(Host):
         await self.run_async(self._reset())
 
     async def _restore(self, snapshot: Snapshot) -> None:
-        await self._settle(self._server)  # or work in progress would write afterwards
+        await self._settle(self._server)  # work in progress must not write after the restore
         snapshots.restore(self._server, self._memory_store, snapshot)
         await self._settle(self._server)
 

@@ -27,7 +27,7 @@ _NOT_DUMPED = frozenset(
         "apiservices.apiregistration.k8s.io",
     }
 )
-"""Resources that a dump has only if it is asked for them: they change by themselves."""
+"""A dump leaves out these resources unless the test names them: they change by themselves."""
 _DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
 _ADDRESSES = frozenset({"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort"})
 

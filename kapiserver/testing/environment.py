@@ -1,5 +1,5 @@
-"""Points client libraries of this process to a test server: environment variables, and what the
-libraries have read from them before."""
+"""Makes the client libraries of this process use a test server: sets environment variables, and
+replaces what the libraries have already read from them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 reads, partitions.
 
 A fault stands between authorization and the handler (`apiserver/filters/faults.py`), so it knows
-the user. It changes requests over HTTP only: controllers of the server itself are spared. Delays
-are of real time, because clients count their time-outs in it.
+the user. It changes requests over HTTP only, not those of the server's own controllers. Delays are
+in real time, because clients count their time-outs in it.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class Fault:
     on_remove: Callable[[Fault], None] = field(default=lambda _: None, repr=False)
 
     def __post_init__(self) -> None:
-        acts = (self.status, self.delay, self.drop_connection, self.ends_watches)
-        if not any(acts) and not self.stale_reads and not self.partition:
+        effects = (self.status, self.delay, self.drop_connection, self.ends_watches)
+        if not any(effects) and not self.stale_reads and not self.partition:
             raise ValueError("a fault needs status, delay, drop_connection or another effect")
         if self.status and not 400 <= self.status <= 599:
             raise ValueError(f"status must be 400 to 599, not {self.status}")
@@ -76,7 +76,7 @@ class Fault:
             raise ValueError(f"probability must be 0 to 1, not {self.probability}")
 
     def remove(self) -> None:
-        """Inject the fault no more; a partition heals. Idempotent."""
+        """Stop injecting the fault; a partition heals. Idempotent."""
         self.on_remove(self)
 
     def __enter__(self) -> Fault:
@@ -105,7 +105,8 @@ class Fault:
         return self.drop_watch or self.expire_watch
 
     def take(self) -> bool:
-        """Count one more request, if the fault is not used up and chance wills it."""
+        """Count one more request and return True; return False if the fault is used up, or if its
+        probability spares the request."""
         if self.times is not None and self.injected >= self.times:
             return False
         if self.probability < 1 and self.rng.random() >= self.probability:
@@ -247,12 +248,14 @@ class Faults:
         fault.ended.set()
         if fault.partition:
             for watch in self._watches.values():
-                partitions = (fault for fault in self._faults if fault.partition)
-                name = watch.request.info.name
-                if not any(
-                    fault.filter.matches_request(watch.request, name) for fault in partitions
-                ):
+                if not self._is_partitioned(watch.request):
                     watch.sink.release()
+
+    def _is_partitioned(self, request: Request) -> bool:
+        return any(
+            fault.partition and fault.filter.matches_request(request, request.info.name)
+            for fault in self._faults
+        )
 
     async def before(self, request: Request) -> AnyResponse | None:
         """Inject the faults that come before the handler."""

@@ -1,4 +1,4 @@
-"""The stream of a watch, whose frames can be held back: the client is behind a partition."""
+"""The stream of a watch that can hold its frames back, as for a client behind a partition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kapiserver.apiserver.serving.stream_sink import StreamSink
 from kapiserver.storage.query import WatchSink
 
 MAX_HELD_BYTES = 16 << 20
-"""Bytes held back for one client. More abort its connection."""
+"""Bytes held back for one client. If there are more, its connection is aborted."""
 
 
 class HeldSink(WatchSink):

@@ -28,14 +28,14 @@ MAX_BYTES = 32 << 20
 """Bytes of the values of all events."""
 
 _PERIODIC = ("/events/", "/leases/", "/masterleases/")
-"""Keys that are written while nothing else happens."""
+"""Parts of the keys that an idle server writes again and again."""
 
 
 class JournalEntry(Struct, frozen=True):
     """One write of the store.
 
     time    by the server's clock
-    count   of the writes of objects up to this one, Events and Leases left out
+    count   the number of writes of objects up to this one, without Events and Leases
     """
 
     event: KVEvent
@@ -51,7 +51,7 @@ class Journal(EventSink):
         self._base: dict[str, KeyValue] = {}
         self._bytes = 0
         self.count = 0
-        """Writes of objects since the start, Events and Leases left out."""
+        """The number of writes of objects since the start, without Events and Leases."""
         self._now = now
         self._on_change = on_change
 
@@ -89,7 +89,7 @@ class Journal(EventSink):
         return [entry for entry in self._entries if entry.event.key == key]
 
     def since(self, count: int) -> Iterator[JournalEntry]:
-        """Yield the writes of objects after the first `count` ones."""
+        """Yield the writes of objects after the first `count` writes."""
         for before, entry in pairwise(self._entries):
             if entry.count > max(count, before.count):
                 yield entry

@@ -54,7 +54,7 @@ class LoopThread:
         RuntimeError when the thread does not run or calls this itself."""
         if self.loop is None or threading.current_thread() is self._thread:
             coroutine.close()
-            raise RuntimeError("the server's loop is not running, or is the caller's own")
+            raise RuntimeError("the thread is not running, or it called this itself: use `await`")
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def _run_loop(self) -> None:

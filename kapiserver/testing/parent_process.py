@@ -19,8 +19,8 @@ CHECK_SECONDS = 0.5
 def call_at_end_of_input(callback: Callable[[], None]) -> bool:
     """Call `callback` on the running loop when standard input ends; return whether that can be.
 
-    Only a pipe or a socket ends with the process at its other side; of a terminal, a file or
-    /dev/null nothing is read."""
+    Only a pipe or a socket ends with the process at its other side. A terminal, a file and
+    /dev/null are not read."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (AttributeError, OSError, ValueError):  # no standard input

@@ -21,7 +21,7 @@ from kapiserver.storage.kv import KeyValue, KVEvent, Revision
 from kapiserver.testing.history import JournalEntry
 
 VERSION = 1
-"""Of the format of the file."""
+"""The version of the file's format."""
 MAX_BYTES = 1 << 30
 """Bytes of the uncompressed content of a file."""
 
@@ -93,7 +93,7 @@ def read(path: Path) -> Recording:
             raise ValueError(f"{path}: version {document['version']} is not {VERSION}")
         return _recording(document)
     except (CodecError, EOFError, gzip.BadGzipFile, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no recording of a test server: {error}") from error
+        raise ValueError(f"{path} is not a recording of a test server: {error}") from error
 
 
 def _recording(document: Any) -> Recording:

@@ -1,4 +1,4 @@
-"""Which requests a fault, or a search in the history, is about."""
+"""Selects requests: for faults, and for searches in the recorded requests."""
 
 from __future__ import annotations
 

@@ -217,8 +217,8 @@ class Requests(Sequence[RequestRecord]):
             self._bytes -= len(self._records.popleft().data)
 
     def _keep_body(self, server: Server, request: Request, record: RequestRecord) -> None:
-        """Read the body once, for the record, faults and the handler. `read_body` and the record
-        hold no reference to the request, so that they are no reference cycle."""
+        """Read the body once, for the record, faults and the handler. To avoid a reference cycle,
+        `read_body` and the record do not refer to the request."""
         read, body = request.read_body, None
         record.decode = functools.partial(
             decode_body, server.codecs, record.content_type, request.info.version

@@ -212,7 +212,7 @@ class TestServer(Controls):
         and RuntimeError on the server's own loop; `await` the coroutine there."""
         if self._loop is None or self._is_on_loop():
             coroutine.close()
-            raise RuntimeError("not running, or on the caller's loop: use `await` there")
+            raise RuntimeError("the server is not running, or this is its own loop: use `await`")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:

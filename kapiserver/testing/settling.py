@@ -21,12 +21,12 @@ async def settle(server: Server) -> None:
     quiet_rounds = 0
     for _ in range(MAX_ROUNDS):
         before = _storage_operations(server)
-        await kv.get(key)  # the store answers after what it was asked before
+        await kv.get(key)  # the store answers in order: earlier operations have ended
         for _ in range(TURNS):
             await asyncio.sleep(0)
         while offloader.is_running:
             await offloader.run_in_thread(_do_nothing, limited=False)
-        is_quiet = _storage_operations(server) == before + 1  # the one above
+        is_quiet = _storage_operations(server) == before + 1  # only the get above
         quiet_rounds = quiet_rounds + 1 if is_quiet else 0
         if quiet_rounds == QUIET_ROUNDS:
             return

@@ -16,10 +16,10 @@ _LEFT_TO_CONTROLLERS = (
     b"kube-aggregator.kubernetes.io/automanaged",
     b"apf.kubernetes.io/autoupdate-spec",
 )
-"""In objects that a server creates some seconds after its start: its APIServices, flow schemas and
-priority levels."""
+"""Annotations of the objects that a server creates some seconds after its start: APIServices, flow
+schemas and priority levels."""
 _LEFT_KEYS = "/masterleases/"
-"""In the keys of the addresses of servers, which expire unless they are renewed."""
+"""A part of the keys of servers' addresses, which expire unless the servers renew them."""
 
 
 def restore(server: Server, store: MemoryStore, snapshot: Snapshot) -> None:

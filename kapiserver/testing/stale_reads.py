@@ -1,4 +1,4 @@
-"""Reads of a past revision: what a client gets whose server lags behind the store."""
+"""Reads of a past revision, as from a server that lags behind the store."""
 
 from __future__ import annotations
 

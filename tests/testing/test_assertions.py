@@ -87,7 +87,7 @@ def test_wait_for_what_is_not_there(server: TestServer) -> None:
         server.wait_for("widget/none", "create", timeout="1ms")
     with pytest.raises(ValueError, match="write kind/name"):
         server.wait_for("none", "create")
-    with pytest.raises(ValueError, match="is no condition"):
+    with pytest.raises(ValueError, match="is not a condition"):
         server.wait_for("pod/none", "ready")
 
 

@@ -37,7 +37,7 @@ def test_durations(duration: str | float, seconds: float) -> None:
 @pytest.mark.parametrize("duration", ["", "10", "ten minutes", "-1s", -1, float("nan")])
 def test_no_duration(duration: str | float) -> None:
     """Other text, and negative numbers, are refused."""
-    with pytest.raises(ValueError, match="is no duration"):
+    with pytest.raises(ValueError, match="is not a duration"):
         parse_seconds(duration)
 
 

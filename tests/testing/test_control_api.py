@@ -247,8 +247,8 @@ def test_requests_in_cbor(server: TestServer, control: Control, data: Any) -> No
         ("POST", "/clock/advance", None, 400, "advanceClock needs the argument duration"),
         ("POST", "/clock/advance", {"duration": []}, 400, "duration must be a string or a number"),
         ("POST", "/clock/advance", {"duration": True}, 400, "duration must be a string"),
-        ("POST", "/clock/advance", {"duration": "x"}, 400, "'x' is no duration"),
-        ("POST", "/clock/advance", {"duration": -1}, 400, "-1 is no duration"),
+        ("POST", "/clock/advance", {"duration": "x"}, 400, "'x' is not a duration"),
+        ("POST", "/clock/advance", {"duration": -1}, 400, "-1 is not a duration"),
         ("POST", "/clock/advance", {"seconds": 1}, 400, "advanceClock has no argument seconds"),
         ("POST", "/clock/advance", [1], 400, "the body must be a JSON object"),
         ("POST", "/clock/advance", b"{", 400, "unexpected end of JSON input"),
@@ -260,8 +260,8 @@ def test_requests_in_cbor(server: TestServer, control: Control, data: Any) -> No
         ("POST", "/faults", {"status": 500, "verb": [1]}, 400, "verb must be a string or an array"),
         ("POST", "/faults", {"status": 500, "times": 1.5}, 400, "times must be an integer"),
         ("POST", "/wait", {"target": "cm/x"}, 400, "waitFor needs the argument condition"),
-        ("POST", "/wait", {"target": "cm", "condition": "create"}, 400, "is no object"),
-        ("POST", "/wait", {"target": "cm/x", "condition": "gone"}, 400, "is no condition"),
+        ("POST", "/wait", {"target": "cm", "condition": "create"}, 400, "is not an object"),
+        ("POST", "/wait", {"target": "cm/x", "condition": "gone"}, 400, "is not a condition"),
         (
             "POST",
             "/wait",
@@ -333,5 +333,5 @@ def test_openapi() -> None:
     ],
 )
 def test_conforms(value: Any, schema: Any, result: bool) -> None:
-    """A value conforms to a schema if it has its JSON type; a boolean is no number."""
+    """A value conforms to a schema if it has its JSON type; a boolean is not a number."""
     assert conforms(value, schema) is result

@@ -126,7 +126,7 @@ def test_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     path = tmp_path / "other"
     path.write_text("{}")
     assert main(["replay", str(path)]) == 1
-    assert "is no recording of a test server" in capsys.readouterr().err
+    assert "is not a recording of a test server" in capsys.readouterr().err
     assert Recording(test="", root="/registry", time=0.0).revision == 1
 
 

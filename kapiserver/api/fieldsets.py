@@ -262,7 +262,7 @@ def text_of(fields: Value) -> bytes | None:
 
 @functools.lru_cache(maxsize=1024)
 def _validate_text(text: bytes) -> None:
-    """Raise ValueError if the JSON is no set. The same sets are checked at each write."""
+    """Raise ValueError if the JSON is not a set. The same sets are checked at each write."""
     _validate(orjson.loads(text), _MAX_DEPTH)
 
 

@@ -186,7 +186,7 @@ def _since_epoch(seconds: int, nanos: int = 0) -> datetime:
     try:
         return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     except OverflowError:
-        raise ValueError(f"time: {seconds} seconds since 1970 is no date") from None
+        raise ValueError(f"time: {seconds} seconds since 1970 is not a date") from None
 
 
 class Time(ScalarType):

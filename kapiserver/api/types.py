@@ -368,7 +368,7 @@ def _shape(annotation: Any) -> Shape:
         return ListOf(typing.cast("Scalar | Message", _shape(args[0])))
     if origin is dict and args[0] is str:
         return MapOf(typing.cast("Scalar | Message | ListOf", _shape(args[1])))
-    raise TypeError(f"{annotation!r} is no type of a field")
+    raise TypeError(f"{annotation!r} is not a type of a field")
 
 
 def annotation(field: Field) -> object:

@@ -447,7 +447,7 @@ def _encode_sorted(value: Value, write: Callable[[bytes], None]) -> None:
 
 def _encode_key(key: Any) -> bytes:
     if type(key) is not str:
-        raise NotEncodable(f"cbor: map key {key!r} is no string")
+        raise NotEncodable(f"cbor: map key {key!r} is not a string")
     encoded = _encode_text(key)
     if len(key) < _MAX_CACHED_KEY_LENGTH:
         if len(_ENCODED_KEYS) >= _MAX_CACHED_KEYS:

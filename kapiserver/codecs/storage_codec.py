@@ -79,7 +79,7 @@ def parse_from_storage(codecs: CodecFactory, data: bytes) -> Tree:
     )
     value = decode_value(data)
     if not isinstance(value, dict):
-        raise Malformed("the stored value is no object")
+        raise Malformed("the stored value is not an object")
     return value
 
 

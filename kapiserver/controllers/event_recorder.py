@@ -29,7 +29,7 @@ class EventRecorder:
 
     async def warn(self, obj: Tree, reason: str, message: str) -> None:
         """Write a warning about an object, or increase the count of an earlier one. Errors are
-        ignored: an event is no reason to stop."""
+        ignored: an event is not a reason to stop."""
         with contextlib.suppress(StatusError, StorageError):
             await self._record(obj, reason, message)
 

@@ -76,7 +76,7 @@ class TrustBundlePublisher:
         except StatusError as error:
             if error.reason != "Invalid":
                 raise
-            _log.warning("the CA of the server's certificate is no trust bundle: %s", error)
+            _log.warning("the CA of the server's certificate is not a trust bundle: %s", error)
             return
         for entry in self._bundles.lister.list():
             bundle = entry.tree()

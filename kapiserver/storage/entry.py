@@ -245,7 +245,7 @@ class Entry:
         # Most entries have one encoding: a tuple takes a quarter of a dictionary's memory.
         if encodings.__class__ is tuple:
             return encodings[1] if encodings[0] == encoding else None
-        return encodings.get(encoding)  # type: ignore[union-attr] # it is no tuple
+        return encodings.get(encoding)  # type: ignore[union-attr] # it is not a tuple
 
     def cache_encoding(self, encoding: Encoding, data: bytes) -> None:
         """Cache the object in one encoding."""

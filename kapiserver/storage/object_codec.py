@@ -160,7 +160,7 @@ class ObjectCodec:
         try:
             tree = decode_from_storage(self._codecs, entry.value)
             if tree.get("kind") != self.resource.kind:
-                raise UnknownKind(f"a {tree.get('kind')} is no {self.resource.kind}")
+                raise UnknownKind(f"a {tree.get('kind')} is not a {self.resource.kind}")
             from_older_server = not self._message_length(entry.value)
             if from_older_server:
                 self._scheme.default(tree)

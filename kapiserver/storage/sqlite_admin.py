@@ -105,7 +105,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 def check(path: Path, check_value: ValueCheck, progress: Progress) -> Sequence[str]:
     """Return the problems of a file that no server uses, at most `MAX_PROBLEMS`. Raises
-    FileNotFoundError, StoreLocked, Corrupt for a file that is no store, Unavailable."""
+    FileNotFoundError, StoreLocked, Corrupt for a file that is not a store, Unavailable."""
     problems: list[str] = []
     with _exclusive(path), _connection_to(path) as sql:
         sql.text_factory = _decode_text
@@ -252,7 +252,7 @@ def _connection_to(path: Path) -> Iterator[sqlite3.Connection]:
         uri = f"{path.absolute().as_uri()}?mode=rw"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as sql:
             if not check_layout(sql, path):
-                raise Corrupt(f"{path} is no store: it is empty")
+                raise Corrupt(f"{path} is not a store: it is empty")
             yield sql
 
 

@@ -456,7 +456,7 @@ class WatchFanout:
 
 
 def _report(message: str, error: Exception) -> None:
-    # A corrupt value in the store is no bug of the server: log it without a traceback.
+    # A corrupt value in the store is not a bug of the server: log it without a traceback.
     unreadable = isinstance(error, Corrupt)
     _log.error("%s: %s", message, error, exc_info=None if unreadable else error)
 

@@ -155,7 +155,7 @@ def test_dry_run(api, apply, core):
         ({"apiVersion": "v2"}, "invalid object type: /v2, Kind=ConfigMap"),
         ({"apiVersion": None}, "apiVersion"),
         ({"metadata": {"name": "b"}}, "does not match the name on the URL (a)"),
-        ({"metadata": []}, "metadata is no object"),
+        ({"metadata": []}, "metadata is not an object"),
         ({"oops": 1}, ".oops: field not declared in schema"),
         ({"data": {"k": 1}}, ".data.k: expected string"),
         ({"metadata": {"name": "a", "managedFields": [{}]}}, "metadata.managedFields must be nil"),

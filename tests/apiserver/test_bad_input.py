@@ -212,7 +212,7 @@ def test_large_quantities(api, core, text):
 
 
 def test_huge_pages(api, core):
-    """A request for huge pages that is no multiple of their size is 422, whatever the exponents."""
+    """A request for huge pages must be a multiple of their size, whatever the exponents: 422."""
     resources = {"cpu": "1", "hugepages-3e400": "1e2147483647"}
     container = {"name": "c", "image": "i", "resources": {"limits": resources}}
     body = {"metadata": {"name": "p"}, "spec": {"containers": [container]}}

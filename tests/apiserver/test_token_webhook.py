@@ -100,7 +100,7 @@ def test_cache(webhook: StatusWebhook, tmp_path: Path) -> None:
     ],
 )
 def test_bad_responses(webhook: StatusWebhook, tmp_path: Path, status: Any, parts: Any) -> None:
-    """A response that is no valid TokenReview authenticates nobody, and is a 401."""
+    """A response that is not a valid TokenReview authenticates nobody, and is a 401."""
     webhook.status, webhook.parts = status, parts
 
     async def check(login: Login) -> None:

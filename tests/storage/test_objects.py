@@ -98,7 +98,7 @@ def test_create_with_a_resource_version_is_refused(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["", "0", "0" * 5000, "-1", "x", "1.5", "9" * 5000, "٣"])
 def test_create_clears_resource_versions_that_are_none(version: str) -> None:
-    """A new object may have resourceVersion 0, or a text that is no number."""
+    """A new object may have resourceVersion 0, or a text that is not a number."""
 
     async def test(harness: StorageHarness) -> None:
         obj = config_map("a", resourceVersion=version)

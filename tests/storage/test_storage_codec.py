@@ -447,7 +447,7 @@ async def test_values_of_another_kind(store: KV, media: str) -> None:
     await store.create("/registry/configmaps/default/pod", value)
     entry = await config_maps.get(ObjectKey("default", "pod"))
     for encoding in (JSON, PROTOBUF):
-        with pytest.raises(Unreadable, match="/default/pod: a Pod is no ConfigMap"):
+        with pytest.raises(Unreadable, match="/default/pod: a Pod is not a ConfigMap"):
             config_maps.encoder.encode_object(entry, encoding)
     with pytest.raises(Unreadable):
         entry.is_selected(parse("a=b", "", config_maps.resource))

@@ -100,7 +100,7 @@ class Authorizer(_Receiver, frozen=True, eq=False):
 
 
 class PathCheck(_Receiver, frozen=True, eq=False):
-    """A check of a path that is no resource."""
+    """A check of a path that is not a resource."""
 
     type_name: ClassVar[str] = "kubernetes.authorization.PathCheck"
 

@@ -33,7 +33,7 @@ _VOLUME_SOURCES = frozenset(flat.field.name for flat in v1.VolumeSource.flat_fie
 
 
 def _fill_zero(obj: Tree, **values: Any) -> None:
-    # For fields that are no pointers in Go: zero counts as missing.
+    # For fields that are not pointers in Go: zero counts as missing.
     for name, value in values.items():
         if not obj.get(name):
             obj[name] = value

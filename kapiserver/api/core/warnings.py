@@ -34,7 +34,7 @@ DEPRECATED_NODE_LABELS = {
 
 
 def warnings_for_pod_name(pod: Tree) -> Iterator[str]:
-    """Warn about a pod name that is no valid host name."""
+    """Warn about a pod name that is not a valid host name."""
     messages = names.dns1123_label(name_of(pod))
     if messages:
         yield (

@@ -224,7 +224,7 @@ def _micro_time(seconds: float) -> str:
 
 
 def _body_value(body: RecordedBody, codecs: CodecFactory) -> Tree | list[Tree] | None:
-    """Return the JSON value of a body; None for one that is no object, such as a log."""
+    """Return the JSON value of a body; None for one that is not an object, such as a log."""
     try:
         if "json" in body.media_type:
             value: Tree | list[Tree] = orjson.loads(body.data)

@@ -46,7 +46,7 @@ def matches(expressions: Sequence[str], spec: Tree) -> bool:
         if result.value is False:
             return False
         if result.value is not True:
-            failure = result.failure or "the value is no boolean"
+            failure = result.failure or "the value is not a boolean"
             failures.append(f"expression '{expression}' resulted in error: {failure}")
     if failures:
         raise ConditionFailed(", ".join(failures))

@@ -10,7 +10,7 @@ PREFIX = "system:node:"
 
 def node_name(user: User) -> str | None:
     """Return the name of the node that a user is, "" if the user does not say which; None if the
-    user is no node."""
+    user is not a node."""
     if not user.name.startswith(PREFIX) or NODES not in user.groups:
         return None
     return user.name.removeprefix(PREFIX)

@@ -111,7 +111,7 @@ def _old_spec(spec: Tree) -> Tree:
 
 
 def _decision(response: Any, api_version: str) -> Decision:
-    """Return the decision of a response. Raises WebhookFailed for one that is no review."""
+    """Return the decision of a response. Raises WebhookFailed for one that is not a review."""
     if not isinstance(response, dict) or response.get("kind") != "SubjectAccessReview":
         raise WebhookFailed("the response is not a SubjectAccessReview")
     if response.get("apiVersion") != api_version:

@@ -55,7 +55,7 @@ class KindSchemas(Struct, frozen=True):
         except ValueError as error:
             raise BadObject(str(error)) from None
         if version.group != self.kind.group:
-            raise NotRegistered(f"{api_version} is no version of {self.kind}")
+            raise NotRegistered(f"{api_version} is not a version of {self.kind}")
         return version.with_kind(self.kind.kind)
 
     def node(self, api_version: str) -> Node:

@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The connection is ready, after its TLS handshake."""
         self._abort_handshake = None
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
         peer = transport.get_extra_info("peername")
         self.remote = str(peer[0]) if peer else ""
         self._owner.connection_made(self)

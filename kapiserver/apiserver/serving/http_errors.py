@@ -111,7 +111,7 @@ def error_of_head(
             return _UNSUPPORTED_ENCODING
     if "%" in target and _BAD_ESCAPE.search(target.partition("?")[0]):
         return _BAD_REQUEST
-    if method == "CONNECT":  # the server is no proxy
+    if method == "CONNECT":  # the server is not a proxy
         return MethodNotAllowed()
     if target[0] != "/" and not (_ABSOLUTE.match(target) or (method, target) == ("OPTIONS", "*")):
         return _BAD_REQUEST

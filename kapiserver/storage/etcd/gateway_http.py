@@ -133,7 +133,7 @@ class _Connection(asyncio.Protocol):
         self._fail("the connection is closed")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is no subclass
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's transport is not a subclass
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._fail(str(exc or "the connection was closed"))

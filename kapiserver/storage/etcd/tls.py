@@ -17,7 +17,7 @@ def tls_context(config: EtcdConfig) -> ssl.SSLContext | None:
         return None
     with _with_file_name(config.cafile):
         context = ssl.create_default_context(cafile=config.cafile)
-    # As Go: each certificate in the file is trusted, even if it is no root.
+    # As Go: each certificate in the file is trusted, even if it is not a root.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # Python 3.13 sets it
     if config.certfile is not None:

@@ -74,7 +74,7 @@ class VersionedObjects:
         """Replace the object by a changed version of it, which is decoded, pruned, defaulted and
         converted; the admitted object changes in place. Takes over `changed`. `cost` is that of
         processing it (`codecs/cost.py`). Return whether the object differs. Raises InternalError if
-        it is no object of that kind."""
+        it is not an object of that kind."""
         target, admitted = self._target, self._admitted
         assert admitted is not None
         before = self._new_versions.get(kind.group_version)

@@ -131,7 +131,7 @@ def _review_spec(attributes: Attributes, pod: Tree) -> Tree:
 
 
 def _status_of(response: Any) -> Tree:
-    """Return the status of a response. Raises WebhookFailed for one that is no review."""
+    """Return the status of a response. Raises WebhookFailed for one that is not a review."""
     if not isinstance(response, dict) or response.get("kind") != "ImageReview":
         raise WebhookFailed("the response is not an ImageReview")
     if response.get("apiVersion") != _API_VERSION:

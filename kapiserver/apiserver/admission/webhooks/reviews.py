@@ -35,7 +35,7 @@ _KINDS = {version: GroupVersionKind(_GROUP, version, _KIND) for version in ("v1"
 
 
 class BadReview(Exception):
-    """The response of a webhook is no valid AdmissionReview; `is_decoded` if it is a review."""
+    """The response of a webhook is not a valid AdmissionReview; `is_decoded` if it is a review."""
 
     def __init__(self, message: str, *, is_decoded: bool = True) -> None:
         super().__init__(message)

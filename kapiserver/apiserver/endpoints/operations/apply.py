@@ -75,7 +75,7 @@ def _configuration(value: Value, duplicates: str) -> Configuration:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise BadRequest("error decoding YAML: the configuration is no object")
+        raise BadRequest("error decoding YAML: the configuration is not an object")
     return Configuration(tree=value, duplicates=duplicates)
 
 
@@ -151,7 +151,7 @@ def _check_kind(server: Server, target: Target, config: Tree) -> None:
             raise BadRequest(f"Object '{name.title() if name == 'kind' else name}' is missing")
     metadata = config.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
-        raise BadRequest("metadata is no object")
+        raise BadRequest("metadata is not an object")
     try:
         kind = GroupVersion.parse(config["apiVersion"]).with_kind(config["kind"])
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Patch an object or a subresource, in the version of the URL.
 
-The result of a patch is decoded as strictly as a body. If the result is no object of the target's
-kind, the status is 422. Mirrors patchResource of k8s.io/apiserver.
+The result of a patch is decoded as strictly as a body. If the result is not an object of the
+target's kind, the status is 422. Mirrors patchResource of k8s.io/apiserver.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Handlers of subresources that are no part of the object. Each handles all verbs of its path.
+"""Handlers of subresources that are not a part of the object. Each handles all verbs of its path.
 
 The handlers of the verbs serve the subresources that are part of the object: status, scale, resize.
 """

@@ -2,6 +2,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# A test that fails is run once more, at most three of them: docs/decisions/096-reruns.md.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal \
+	--reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
@@ -13,10 +16,10 @@ run: install
 	@$(BIN)/kapiserver serve $(ARGS)
 
 test: $(VENV)/.tests-installed
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal $(ARGS)
+	$(PYTEST) -m "not slow" $(ARGS)
 
 test-all: $(VENV)/.tests-installed
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-clients: $(VENV)/.tests-installed
 	$(BIN)/python -m pytest tests/clients $(ARGS)

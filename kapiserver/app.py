@@ -164,7 +164,7 @@ async def serve(
     faults              called around every request
     kv                  an open store, closed with the server; replaces that of the configuration
     offloader           runs long work in threads
-    has_policy          the store has the bootstrap policy of RBAC, which is not completed then
+    has_policy          whether the store has RBAC's bootstrap policy, which is not created then
     barrier             awaited before the server reports ready
 
     Raises the errors of `build_app`, ForeignKubeconfig, and OSError for a port in use.
@@ -268,8 +268,8 @@ async def _start_loops(
     certificates: Credentials | None,
     has_policy: bool,
 ) -> ControllerManager:
-    """Start what reads the store to decide on requests, and the controllers; return their manager,
-    which the caller stops."""
+    """Start the parts that read the store to decide on requests, and the controllers. Return the
+    manager of the controllers, which the caller stops."""
     app.authentication.start()
     stack.push_async_callback(app.authentication.stop)
     authorizer = app.server.authorizer
@@ -316,7 +316,7 @@ def _start_kubernetes_service(app: App, port: int) -> KubernetesService:
 
 
 async def _stop_together(loops: Sequence[_ControlLoop]) -> None:
-    """Stop all at once: while one ends, the others would go on working for nothing."""
+    """Stop all loops at the same time, so that none goes on working while another one ends."""
     await asyncio.gather(*(loop.stop() for loop in loops))
 
 

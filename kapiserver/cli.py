@@ -115,7 +115,7 @@ _PAIRS = (
     ("etcd_certfile", "etcd_keyfile"),
     ("etcd_username", "etcd_password_file"),
 )
-"""Options of which each needs the other."""
+"""Pairs of options that must be set together."""
 
 
 def _flag(option: str) -> str:
@@ -167,46 +167,13 @@ def _check_audit_batches(options: argparse.Namespace) -> None:
 def config_of(options: argparse.Namespace) -> Config:
     """Return the settings of parsed flags. Raises ValueError for flags that contradict each
     other or lack a flag they need."""
-    from kapiserver.apiserver.admission.plugins import enabled_plugins
-
-    for first, second in _PAIRS:
-        if bool(getattr(options, first)) != bool(getattr(options, second)):
-            raise ValueError(f"{_flag(first)} and {_flag(second)} must be set together")
-    if options.encryption_provider_config_automatic_reload and (
-        options.encryption_provider_config is None
-    ):
-        raise ValueError(
-            "--encryption-provider-config-automatic-reload must be set with "
-            "--encryption-provider-config"
-        )
+    _check_pairs(options)
     _check_authentication(options)
     _check_audit_batches(options)
-    enabled_plugins(
-        enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
-    )
-    enabled_controllers(options.controllers)
-    parse_settings(options.tls_min_version, options.tls_cipher_suites)
-    for value in options.tls_sni_cert_key:
-        parse_named_pair(value)
-    emulated_version = ",".join(options.emulated_version)
-    emulated_minor(emulated_version)
+    _check_names(options)
+    storage = _storage_of(options)
+    _check_workers_and_rpc(options, storage)
     data_dir: Path = options.data_dir
-    storage = options.storage or f"sqlite:{data_dir / 'kapiserver.db'}"
-    if options.etcd_servers is not None:
-        if not options.etcd_servers:  # e.g. an unset shell variable; do not fall back to SQLite
-            raise ValueError("--etcd-servers must be specified")
-        if options.storage:
-            raise ValueError("--storage and --etcd-servers cannot both be set")
-        storage = f"etcd:{','.join(options.etcd_servers)}"
-    if options.workers > 1 and not backend_of(storage).shared:
-        raise ValueError("--workers above 1 needs --etcd-servers: one process owns a SQLite store")
-    has_rpc = options.rpc is not None or options.rpc_storage
-    if options.rpc_socket_dir is not None and not has_rpc:
-        raise ValueError("--rpc-socket-dir must be set with --rpc or --rpc-storage")
-    if options.workers > 1 and has_rpc:
-        raise ValueError("--workers above 1 excludes --rpc and --rpc-storage")
-    if options.workers > 1 and not hasattr(os, "fork"):
-        raise ValueError("--workers above 1 needs an operating system with fork")
     names = set(Config.__struct_fields__) & vars(options).keys()
     settings = {name: getattr(options, name) for name in names}
     return replace(
@@ -223,9 +190,62 @@ def config_of(options: argparse.Namespace) -> Config:
         service_account_key_file=tuple(options.service_account_key_file or ()),
         feature_gates=parse_feature_gates(",".join(options.feature_gates)),
         runtime_config=",".join(options.runtime_config),
-        emulated_version=emulated_version,
+        emulated_version=",".join(options.emulated_version),
         verbosity=options.verbose,
     )
+
+
+def _check_pairs(options: argparse.Namespace) -> None:
+    for first, second in _PAIRS:
+        if bool(getattr(options, first)) != bool(getattr(options, second)):
+            raise ValueError(f"{_flag(first)} and {_flag(second)} must be set together")
+    if options.encryption_provider_config_automatic_reload and (
+        options.encryption_provider_config is None
+    ):
+        raise ValueError(
+            "--encryption-provider-config-automatic-reload must be set with "
+            "--encryption-provider-config"
+        )
+
+
+def _check_names(options: argparse.Namespace) -> None:
+    """Check the names of plugins, controllers, cipher suites and versions. Raises ValueError."""
+    from kapiserver.apiserver.admission.plugins import enabled_plugins
+
+    enabled_plugins(
+        enable=options.enable_admission_plugins, disable=options.disable_admission_plugins
+    )
+    enabled_controllers(options.controllers)
+    parse_settings(options.tls_min_version, options.tls_cipher_suites)
+    for value in options.tls_sni_cert_key:
+        parse_named_pair(value)
+    emulated_minor(",".join(options.emulated_version))
+
+
+def _storage_of(options: argparse.Namespace) -> str:
+    """Return the specification of the store. Raises ValueError."""
+    if options.etcd_servers is None:
+        storage: str = options.storage or f"sqlite:{options.data_dir / 'kapiserver.db'}"
+        return storage
+    if not options.etcd_servers:  # e.g. an unset shell variable; do not fall back to SQLite
+        raise ValueError("--etcd-servers must be specified")
+    if options.storage:
+        raise ValueError("--storage and --etcd-servers cannot both be set")
+    return f"etcd:{','.join(options.etcd_servers)}"
+
+
+def _check_workers_and_rpc(options: argparse.Namespace, storage: str) -> None:
+    has_rpc = options.rpc is not None or options.rpc_storage
+    if options.rpc_socket_dir is not None and not has_rpc:
+        raise ValueError("--rpc-socket-dir must be set with --rpc or --rpc-storage")
+    if options.workers <= 1:
+        return
+    if not backend_of(storage).shared:
+        raise ValueError("--workers above 1 needs --etcd-servers: one process owns a SQLite store")
+    if has_rpc:
+        raise ValueError("--workers above 1 cannot be set with --rpc or --rpc-storage")
+    if not hasattr(os, "fork"):
+        raise ValueError("--workers above 1 needs an operating system with fork")
 
 
 def run_server(options: argparse.Namespace) -> int:
@@ -282,8 +302,8 @@ def _serve_as_worker(config: Config, channel: WorkerChannel) -> None:
 async def _run_server(
     config: Config, channel: WorkerChannel | None = None, groups: ServedGroups | None = None
 ) -> None:
-    """Serve until a signal, then drain. A worker (with a `channel`) leaves it to its supervisor to
-    end, and stops when the supervisor exits."""
+    """Serve until a signal, then drain. A worker (with a `channel`) stops when its supervisor sends
+    SIGTERM or exits."""
     from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.apiserver.serving.signals import ServerSignals
     from kapiserver.app import serve

@@ -37,9 +37,9 @@ class _Fields(Struct, frozen=True):
 
 @cached_in_type
 def empty_list_finder(type_: type[Type]) -> Callable[[Tree], bool] | None:
-    """Return a function that tells whether a tree of the type has an empty list that a message
-    cannot hold; None if the type has no such lists. Maps of structs and recursive structs of the
-    API have none."""
+    """Return a function that reports whether a tree of the type has an empty list that a message
+    cannot hold; None if the type has no such lists. No map of structs and no recursive struct of
+    the API has such lists."""
     fields = _fields_of(type_, ())
     return None if fields is None else lambda tree: _has_empty_list(tree, fields)
 

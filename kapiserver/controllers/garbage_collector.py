@@ -66,7 +66,7 @@ class GarbageCollector:
         self._owners_awaiting_dependents: dict[str, str] = {}
         """Owners being deleted that wait for their dependents: uid to path."""
         self._dependents_queued: set[str] = set()
-        """Uids of those whose dependents have all been queued."""
+        """Uids of the waiting owners whose dependents have all been queued."""
         self._deleted_uids: OrderedDict[str, None] = OrderedDict()
         self._queue: WorkQueue[str] = context.work_queue(
             self._reconcile, workers=WORKERS, name=NAME
@@ -254,7 +254,7 @@ class GarbageCollector:
         await self._delete(observed, policy, revision)
 
     async def _unblock_cycle(self, observed: ObjectMetadata) -> None:
-        """Break a cycle of foreground deletions: none of the object's owners waits for it."""
+        """Break a cycle of foreground deletions: make none of the object's owners wait for it."""
         dependents = self._dependents_by_owner.get(observed.uid, ())
         if any(self._objects[path].uid in self._owners_awaiting_dependents for path in dependents):
             await self._change_owners(
@@ -297,10 +297,10 @@ class GarbageCollector:
         if uid in self._deleted_uids:
             return None
         store = self._server.stores.get(resource)
-        for version_asked in ("0", ""):  # the cache may be behind another server
+        for version in ("0", ""):  # the watch cache may lack what another server created just now
             try:
                 owner = await self._metadata_of_entry(
-                    store, await store.get(key, resource_version=version_asked)
+                    store, await store.get(key, resource_version=version)
                 )
             except NotFound:
                 continue

@@ -1,7 +1,7 @@
 """The metadata of all objects, watched once for all controllers that need it.
 
-Garbage collection, namespace deletion and quotas care for objects of every kind: one watch of the
-whole store serves them all. Knows no controller.
+Garbage collection, namespace deletion and quotas need objects of every kind: one watch of the whole
+store serves them all. Knows no controller.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 
 
 class SharedMetadata:
-    """A metadata informer with several handlers; it lists again when its watch breaks, and when a
-    custom kind is defined whose objects were skipped before."""
+    """A metadata informer with several handlers. It lists again when its watch breaks, and when a
+    definition is created for objects that it had to skip."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -44,7 +44,7 @@ class SharedMetadata:
 
     def subscribe(self, handler: MetadataHandler, resources: frozenset[str] | None = None) -> None:
         """Deliver the present objects and the changes of some resources (qualified names; None for
-        all), and all deletions, to a handler. To be called before `start`."""
+        all), and all deletions, to a handler. Call it before `start`."""
         self._handlers.append((handler, resources))
 
     def uid_of(self, path: str) -> str:

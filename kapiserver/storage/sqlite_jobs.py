@@ -1,7 +1,7 @@
 """Batches of jobs of the thread that writes the embedded store: writes and other calls.
 
-A job always gets an outcome, whatever its work raises, so that nobody waits for ever. Knows no
-thread and no event loop but the futures of the jobs.
+A job always gets an outcome, whatever its work raises, so that no caller waits for ever. Knows no
+thread, and of the event loop only the futures of the jobs.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def run_batch(database: Database, jobs: Sequence[Job]) -> list[JobResult]:
 
 
 def _apply(database: Database, writes: Sequence[Write]) -> Sequence[Any]:
-    """Return the outcome of each write. A write that raises another error than the storage errors,
-    such as one whose key is no UTF-8, fails alone."""
-    # First, because a write that is committed must not fail.
+    """Return the outcome of each write. If a write raises an error that is not a StorageError, such
+    as for a key that is not UTF-8, the other writes succeed."""
+    # Truncate first: an error after the commit would fail writes that are stored.
     outcomes = _outcome(database.truncate_long_wal) or _outcome(database.apply, writes)
     if not isinstance(outcomes, StorageError):
         return list(outcomes)
@@ -62,12 +62,12 @@ def _apply(database: Database, writes: Sequence[Write]) -> Sequence[Any]:
 
 
 class _Failed(Unavailable):
-    """A job raised an error that is no StorageError."""
+    """A job raised an error that is not a StorageError."""
 
 
 def _outcome(work: Callable[..., Any], *args: Any) -> Any:
     """Return the result of the work, or the StorageError to raise. The error refers to the frame of
-    this function, which must not refer to the error: that would be a cycle."""
+    this function; to avoid a reference cycle, no variable of the frame keeps the error."""
     try:
         return work(*args)
     except StorageError as error:
@@ -78,7 +78,7 @@ def _outcome(work: Callable[..., Any], *args: Any) -> Any:
 
 
 def updated_write_error(write_error: str, results: Sequence[JobResult], database: Database) -> str:
-    """Return the error state of writes after a batch, and log a change of it."""
+    """Return the error of writes after a batch, "" if they succeed. Log a change of it."""
     outcomes = [result.outcome for result in results if isinstance(result.job.work, Write)]
     failed = [outcome for outcome in outcomes if isinstance(outcome, Unavailable | Corrupt)]
     if not failed and not (write_error and outcomes):

@@ -364,7 +364,10 @@ def test_a_version_can_be_turned_off() -> None:
     ("flags", "words"),
     [
         (["--rpc-socket-dir=x"], "--rpc-socket-dir must be set with --rpc"),
-        (["--rpc=x", "--workers=2", "--etcd-servers=http://x"], "--workers above 1 excludes"),
+        (
+            ["--rpc=x", "--workers=2", "--etcd-servers=http://x"],
+            "above 1 cannot be set with --rpc",
+        ),
     ],
 )
 def test_flags_that_contradict(flags: list[str], words: str, capsys) -> None:

@@ -1,4 +1,4 @@
-"""Writes audit events to a log file, beside the requests or before they go on.
+"""Writes audit events to a log file: in a thread, or while the request waits.
 
 Mirrors plugin/pkg/audit/buffered and plugin/pkg/audit/log of k8s.io/apiserver.
 """
@@ -28,9 +28,9 @@ class AuditWriter:
     """Writes events to a log file.
 
     encode      returns the line of an event
-    mode        in batch mode a thread writes; else the caller waits for the file
+    mode        in batch mode a thread writes; in other modes the caller waits for the file
     batch       how the thread collects events, and how many may wait for it; more are dropped
-    losses      counts the events, and those that were dropped or not written
+    losses      counts all events, and the events that were dropped or not written
     """
 
     def __init__(
@@ -53,7 +53,8 @@ class AuditWriter:
         self._ending = threading.Event()
         self._is_last = False
         self._queue: queue.Queue[AuditEvent | None] = queue.Queue(batch.buffer_size)
-        self._bytes_queued = self._bytes_taken = 0  # one writer each: the loop, and the thread
+        # The loop alone writes the first, the thread alone the second: neither needs a lock.
+        self._bytes_queued = self._bytes_taken = 0
         self._thread: threading.Thread | None = None
         if mode is Mode.BATCH:
             self._thread = threading.Thread(target=self._run, name="audit", daemon=True)

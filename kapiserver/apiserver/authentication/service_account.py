@@ -65,7 +65,7 @@ class BoundObjects:
     async def find(self, resource: str, key: ObjectKey, uid: str = "") -> Tree | None:
         """Return the object, or None if it does not exist or has another uid."""
         store = self._stores.by_name(CORE, resource)
-        for version in ("0", ""):  # the watch cache may be behind: read the store then
+        for version in ("0", ""):  # the watch cache may lack what another server created just now
             with contextlib.suppress(NotFound):
                 tree = (await store.get(key, resource_version=version)).tree()
                 if uid in ("", uid_of(tree)):

@@ -32,7 +32,7 @@ class _Deadlines:
         self._is_sweeping = False
 
     async def run(self, seconds: float, work: Awaitable[AnyResponse]) -> AnyResponse:
-        """Return the result of the work, which is cancelled after so many seconds. Raises
+        """Return the result of the work. Cancels the work after `seconds` and raises
         RequestTimeout."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None

@@ -29,23 +29,26 @@ from typing import Any, NamedTuple
 from kapiserver.apiserver.memory_limit import process_memory
 
 CHECK_SECONDS = 60.0
-"""Between two checks whether to collect everything."""
+"""The time between two checks whether to collect everything. A check compares the memory of the
+process with the least memory at the checks since the last collection of everything."""
 MORE_BYTES = 256 << 20
-"""Everything is collected when the process takes so much more memory than at an earlier check since
-the last time, ..."""
-MIN_GARBAGE = 100_000
-"""... if short collections have found so many objects in cycles since then. Modules and compiled
-types leave some thousand when they are first used."""
+"""A check finds growth if the process takes at least this much more memory."""
 GROWN_CHECKS = 3
-"""So many checks in a row must find growth: requests in progress, such as one that creates a
-Deployment of 40,000 containers, take as much memory for a moment and leave no garbage."""
+"""How many checks in a row must find growth before everything is collected. Requests in progress,
+such as one that creates a Deployment of 40,000 containers, take as much memory for a moment and
+leave no garbage."""
+MIN_GARBAGE = 100_000
+"""How many objects in cycles short collections must have found before everything is collected.
+Modules and compiled types leave some thousand when they are first used."""
 EXCEEDED_SECONDS = 300.0
-"""Between two collections of everything because the process exceeds its limit of memory."""
+"""The shortest time between two collections because the process exceeds its limit of memory."""
 TRIM_SECONDS = 15.0
-"""Between two calls of malloc_trim, in a thread: 1 ms with nothing to return, 20 ms for 150 MiB."""
+"""The time between two calls of malloc_trim, in a thread. A call takes 1 ms if there is nothing to
+return, and 20 ms for 150 MiB."""
 MAX_NEW_OBJECTS = 20_000
-"""New objects that start a collection. With the interpreter's 700, collections took a tenth of the
-time of writes: with sixty requests in flight nearly all new objects are alive."""
+"""How many new objects start a short collection. With the interpreter's default of 700, collections
+took a tenth of the time of writes: with sixty requests in flight nearly all new objects are alive.
+"""
 
 _M_ARENA_MAX = -8
 """The parameter of `mallopt` in malloc.h: the greatest number of heaps."""
@@ -71,7 +74,7 @@ class Collector:
         self.is_enabled = False
 
     def enable(self) -> None:
-        """Enable collections, and freeze what is alive and what survives from now on."""
+        """Enable collections. Freeze the live objects now, and the survivors of each collection."""
         self.is_enabled = True
         gc.freeze()
         gc.set_threshold(MAX_NEW_OBJECTS)
@@ -88,8 +91,8 @@ class Collector:
         return Usage(process_memory(), self._garbage)
 
     def collect_if_grown(self, last: Usage) -> Usage:
-        """Collect everything if cycles were found, and this and earlier checks in a row found that
-        the process takes much more memory. Return what the next call compares with."""
+        """Collect everything if GROWN_CHECKS checks in a row, this one included, found growth, and
+        short collections found garbage. Return the usage that the next call compares with."""
         present = self.usage()
         least = min(last.memory, present.memory)
         has_grown = present.memory >= least + MORE_BYTES
@@ -117,8 +120,8 @@ COLLECTOR = Collector()
 
 
 def use_one_heap() -> None:
-    """Let all threads that start from now on use malloc's first heap. They hold the interpreter's
-    lock for most of their allocations anyway."""
+    """Make all threads that start after this call use malloc's first heap. They hold the
+    interpreter's lock for most of their allocations anyway."""
     with contextlib.suppress(AttributeError, OSError, TypeError):  # only glibc has mallopt
         _c_library().mallopt(_M_ARENA_MAX, 1)
 

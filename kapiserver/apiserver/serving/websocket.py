@@ -1,4 +1,4 @@
-"""Streams over WebSocket: each event is one message. Clients in browsers and in Java watch so.
+"""Streams over WebSocket, for watches of clients in browsers and in Java: one message an event.
 
 Knows no Kubernetes. Mirrors ServeWS of endpoints/handlers/watch.go of k8s.io/apiserver. Source: RFC
 6455.
@@ -61,7 +61,7 @@ class WebSocketSink(StreamSink):
     """Writes each event of a JSON stream, a line, as a text message. Other encodings have binary
     messages of one or more whole events.
 
-    The client's pings are answered, its close frame ends the stream, its messages are ignored.
+    It answers the client's pings, ends the stream at its close frame, and ignores its messages.
     """
 
     __slots__ = ("_key", "_ping", "_protocol", "_received", "_skip")
@@ -109,8 +109,8 @@ class WebSocketSink(StreamSink):
         super().close()
 
     def receive(self, data: bytes) -> None:
-        """Take bytes of the client. A close frame ends the stream, and a frame that breaks the
-        protocol. Of several pings that come at once, the last one is answered."""
+        """Take bytes of the client. A close frame, and a frame that breaks the protocol, end the
+        stream. If several pings come at once, only the last one gets an answer."""
         data = self._received + data
         position = 0
         self._ping = None
@@ -127,8 +127,8 @@ class WebSocketSink(StreamSink):
             super().write(frame(_PONG, self._ping))
 
     def _take_frame(self, data: bytes, start: int) -> int:
-        """Take a control frame, or the head of another one; return its bytes, 0 if it is not
-        complete."""
+        """Take a control frame, or the head of a message. Return how many bytes it has; 0 if it is
+        not complete."""
         head = data[start : start + 10]
         if len(head) < 2:
             return 0
@@ -138,13 +138,7 @@ class WebSocketSink(StreamSink):
             self.close()
             return 0
         if is_control:
-            payload = data[start + 6 : start + 6 + size]
-            if len(data) < start + 6 + size:
-                return 0
-            if opcode == _PING:
-                mask = data[start + 2 : start + 6]
-                self._ping = bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
-            return 6 + size
+            return self._take_control_frame(opcode, data[start : start + 6 + size], size)
         length_bytes = {126: 2, 127: 8}.get(size, 0)
         if len(head) < 2 + length_bytes:
             return 0
@@ -152,3 +146,13 @@ class WebSocketSink(StreamSink):
             size = int.from_bytes(head[2 : 2 + length_bytes], "big")
         self._skip = 4 + size  # the mask and the payload
         return 2 + length_bytes
+
+    def _take_control_frame(self, opcode: int, data: bytes, size: int) -> int:
+        """Take a frame with a payload of `size` bytes. Return how many bytes it has; 0 if it is not
+        complete."""
+        if len(data) < 6 + size:
+            return 0
+        if opcode == _PING:
+            mask, payload = data[2:6], data[6:]
+            self._ping = bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+        return 6 + size

@@ -1,7 +1,7 @@
 """Caches keyed by what a client sends keep nothing long."""
 
 import contextlib
-import tracemalloc
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +14,7 @@ from kapiserver.api.quantity import Quantity
 from kapiserver.api.scalar_types import Duration, Time
 from kapiserver.apiserver.request import unquote_path
 from kapiserver.storage.metadata_informer import _interned
+from tests.traced_memory import trace
 
 LENGTH = 100_000
 CALLS = 20
@@ -36,14 +37,12 @@ CALLS = 20
 )
 def test_long_keys_are_not_kept(call: Callable[[str], Any]) -> None:
     """The results of calls with long arguments end with the call."""
-    with contextlib.suppress(ValueError):
-        call("1" * LENGTH)
-    tracemalloc.start()
-    try:
-        for number in range(CALLS):
+    numbers = itertools.count()
+
+    def run() -> None:
+        for number in itertools.islice(numbers, CALLS):
             with contextlib.suppress(ValueError):
                 call(f"{number:0{LENGTH}}")
-        retained_bytes, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert retained_bytes < LENGTH
+
+    run()
+    assert trace(run).retained < LENGTH

@@ -14,12 +14,10 @@ def test_each_task_has_its_own_end() -> None:
 
     async def run() -> None:
         limit = TimeLimit(0.05)
-        release = asyncio.Event()
 
-        async def wait() -> str:
+        async def wait() -> None:
             with limit:
-                await release.wait()
-            return "done"
+                await asyncio.Event().wait()
 
         async def end_at_once() -> str:
             with limit:
@@ -30,10 +28,27 @@ def test_each_task_has_its_own_end() -> None:
         for task in late:
             with pytest.raises(TimeoutError):
                 await task
-        in_time = asyncio.create_task(wait())
+        assert await end_at_once() == "done"
+
+    asyncio.run(run())
+
+
+def test_a_task_in_time_goes_on() -> None:
+    """A task that waits for less than the limit returns what it waited for."""
+
+    async def run() -> None:
+        limit = TimeLimit(1000)
+        release = asyncio.Event()
+
+        async def wait() -> str:
+            with limit:
+                await release.wait()
+            return "done"
+
+        tasks = [asyncio.create_task(wait()) for _ in range(3)]
         await asyncio.sleep(0)
         release.set()
-        assert await in_time == "done"
+        assert await asyncio.gather(*tasks) == ["done"] * 3
 
     asyncio.run(run())
 

@@ -1,8 +1,8 @@
 """The unit and fuzz tests that KEP-4222 lists, as far as no other test covers them."""
 
 import contextlib
+import itertools
 import json
-import tracemalloc
 
 import cbor2
 import pytest
@@ -18,6 +18,7 @@ from kapiserver.codecs.json import decode_value as read_json
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF
 from kapiserver.codecs.protobuf import write_envelope
 from kapiserver.codecs.protobuf_wire import encode_delimited
+from tests.traced_memory import trace
 from tests.trees import filled, kinds, objects
 
 SCHEME = Scheme()
@@ -162,14 +163,14 @@ def test_no_memory_leak():
     """The codec keeps neither large objects nor their keys after encoding and decoding."""
     serializer = CODECS.serializer_for(CBOR)
     serializer.decode(serializer.encode(CONFIG_MAP))
-    tracemalloc.start()
-    try:
-        large = {f"{number:04}{'n' * 1000}": "v" * 1000 for number in range(1000)}
+    runs = itertools.count()
+
+    def run() -> None:
+        prefix = f"{next(runs)}-{'n' * 1000}"
+        large = {f"{prefix}{number}": "v" * 1000 for number in range(1000)}
         serializer.decode(serializer.encode({**CONFIG_MAP, "data": large}))
-        del large
-        assert tracemalloc.get_traced_memory()[0] < 200_000
-    finally:
-        tracemalloc.stop()
+
+    assert trace(run).retained < 200_000
 
 
 HOSTILE = {
@@ -190,13 +191,12 @@ def test_memory_of_decoding(data):
     claims."""
     with contextlib.suppress(CodecError):
         cbor.decode_value(b"\x80" if not data else data[:20])
-    tracemalloc.start()
-    try:
+
+    def run() -> None:
         with contextlib.suppress(CodecError):
             cbor.decode_value(data)
-        assert tracemalloc.get_traced_memory()[1] < 100_000 + 300 * len(data)
-    finally:
-        tracemalloc.stop()
+
+    assert trace(run).peak < 100_000 + 300 * len(data)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=map(str, KINDS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from kapiserver.codecs.protobuf_to_json import TRANSCODE_ERRORS, transcoder
 from kapiserver.codecs.protobuf_wire import encode_delimited, encode_tag, encode_varint
 from tests import trees
 from tests.codecs.test_protobuf_messages import CASES, Sample
+from tests.traced_memory import trace
 
 SCHEME = Scheme()
 KINDS = [kind for kind in trees.kinds(SCHEME, wire=True) if not kind.kind.endswith("List")]
@@ -133,12 +133,12 @@ def test_cache_entries_take_the_counted_memory(monkeypatch: pytest.MonkeyPatch) 
         for number in range(1000, 2000)
     ]
     write(messages[0])
-    tracemalloc.start()
-    try:
+
+    def run() -> None:
+        memory.young.clear()
+        memory.size = 0
         for message in messages:
             write(message)
-        traced_bytes, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
+
+    assert trace(run).retained < 2 * memory.size
     assert len(memory.young) == len(messages)
-    assert traced_bytes < 2 * memory.size

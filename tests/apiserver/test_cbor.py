@@ -102,6 +102,7 @@ def test_tables(api: Api, case: tuple[str, dict[str, Any], str]) -> None:
         table = cbor.decode_value(response.body)
         assert table["kind"] == form.partition(";")[0]
         for tree in (table, plain):
+            del tree["metadata"]["resourceVersion"]  # controllers write between the two requests
             for row in tree.get("rows", ()):
                 row["cells"] = row["cells"][:1]  # without ages
         assert table == plain

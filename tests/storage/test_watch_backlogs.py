@@ -7,6 +7,7 @@ import asyncio
 from kapiserver.storage.entry import LARGE_OBJECT_BYTES
 from kapiserver.storage.offload import QUEUED_PER_USER, REQUESTER, Requester
 from kapiserver.storage.query import DeleteQuery
+from kapiserver.storage.time_slice import unlimited_slices
 from kapiserver.storage.watch_backlogs import LAGGING_BYTES, MAX_BACKLOG_BYTES, WatchBacklogs
 from kapiserver.storage.watch_fanout import CATCH_UP_BYTES, LAGGING_SECONDS
 from tests.storage.objectkit import Client, StorageHarness, config_map, key, put, run, watch
@@ -134,7 +135,8 @@ def test_watchers_that_catch_up_share_frames() -> None:
         _, large_frame = clients[0].frames
         assert all(client.frames[1] is large_frame for client in clients)
 
-    run(test)
+    with unlimited_slices():  # a slice that expires between the objects waits for the client
+        run(test)
 
 
 def test_many_watchers_start_with_a_large_object() -> None:

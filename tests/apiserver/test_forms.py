@@ -21,9 +21,9 @@ VERSIONS = ("v1", "v1beta1")
 INCLUDES = ("", "None", "Metadata", "Object")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def objects(api) -> str:
-    """The path of a collection with one object."""
+    """The path of a collection with one object, on the server of the session."""
     api.post("/api/v1/namespaces", {"metadata": {"name": "forms"}})
     path = "/api/v1/namespaces/forms/configmaps"
     body = {"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {"k": "v"}}
@@ -106,7 +106,7 @@ def test_rows_include(api, objects: str, media: MediaType, include: str, is_list
 def test_events(api, objects: str, media: MediaType, kind: str, include: str) -> None:
     """Watch events contain every supported format. YAML has no watches."""
     accept = _accept(media, kind, "v1") + (";stream=watch" if media is PROTOBUF else "")
-    path = f"{objects}?watch=1&timeoutSeconds=1&includeObject={include}"
+    path = f"{objects}?watch=1&includeObject={include}"
     connection = http.client.HTTPConnection("127.0.0.1", api.port, timeout=60)
     connection.request("GET", path, headers={"Accept": accept})
     response = connection.getresponse()

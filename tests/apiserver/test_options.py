@@ -42,10 +42,14 @@ def workload(api, namespace: str) -> dict[str, str]:
     return _workload(api, namespace)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def standing(api) -> dict[str, str]:
-    """The same in a namespace that all tests of this module share; tests must not change it."""
+    """The same in a namespace that all tests of this module share; tests must not change it.
+
+    The server is that of the session, in which xdist may run parts of this module twice."""
     api.post("/api/v1/namespaces", {"metadata": {"name": "options"}})
+    with api.watch("/api/v1/namespaces/options/serviceaccounts?watch=1") as stream:
+        assert stream.event()["object"]["metadata"]["name"] == "default"  # a controller makes it
     return _workload(api, "options")
 
 

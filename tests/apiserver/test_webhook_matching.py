@@ -134,15 +134,15 @@ def test_namespaces(api: Api, namespace: str, hook: Hook) -> None:
     """A namespaceSelector is applied to the labels of a namespace that is written itself; a
     cluster-scoped object is always selected."""
     selector = {"matchLabels": {"hook": namespace}}
-    resources = rule("namespaces", "priorityclasses")
+    resources = rule("namespaces", "ingressclasses")
     hook.configure(api, resources, namespaceSelector=selector)
     api.post("/api/v1/namespaces", {"metadata": {"name": f"{namespace}-a"}})
     assert hook.requests == []
     labels = {"hook": namespace}
     api.post("/api/v1/namespaces", {"metadata": {"name": f"{namespace}-b", "labels": labels}})
     assert [request["namespace"] for request in hook.requests] == [f"{namespace}-b"]
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    api.post(path, {"metadata": {"name": namespace}, "value": 1})
+    path = "/apis/networking.k8s.io/v1/ingressclasses"
+    api.post(path, {"metadata": {"name": namespace}, "spec": {"controller": "a.example.com/b"}})
     assert len(hook.requests) == 2
 
 

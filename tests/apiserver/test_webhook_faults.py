@@ -324,7 +324,7 @@ def test_hook_that_is_asked_about_its_own_write(
         return {"allowed": True}
 
     hook.behave = recurse
-    use(hook, api, namespace, timeoutSeconds=5)
+    use(hook, api, namespace, timeoutSeconds=30)
     assert create(api, core, "m0").status == 201
     names = [request["name"] for request in hook.requests]
     assert names == ["m0", "m1", "m2", "m3"]

@@ -15,7 +15,7 @@ from tests.e2e.programs import Server, start, stop
 from tests.storage.etcd_server import Member
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-WATCH_TIMEOUT_SECONDS = 30
+WATCH_TIMEOUT_SECONDS = 60
 """Seconds without an event after which a watch fails its test."""
 
 

@@ -28,7 +28,9 @@ GATES: dict[str, Gate] = {
     "APIListChunking": Gate(default=True, stage="GA"),
     "APIResponseCompression": Gate(default=True, stage="BETA"),
     "CBORServingAndStorage": Gate(default=True, stage="ALPHA"),
-    "ConstrainedImpersonation": Gate(default=False, stage="ALPHA"),
+    "ConstrainedImpersonation": Gate(default=True, stage="BETA"),
+    "ExcludeAdmissionWebhookVirtualResources": Gate(default=True, stage="BETA"),
+    "ManifestBasedAdmissionControlConfig": Gate(default=True, stage="BETA"),
     "WatchList": Gate(default=True, stage="BETA"),
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.serving.tls import Credentials
 from tests.apiserver.conftest import Api
 from tests.apiserver.customkit import definition, establish, version, widget
@@ -88,6 +89,7 @@ def test_denied(api: Api, core: str, namespace: str, hook: Hook) -> None:
         (deny(reason="Invalid", code=422), 422, f"{denied}: Invalid", "Invalid"),
         (deny(), 400, f"{denied} without explanation", None),
         (deny(code=200, status="Success"), 400, f"{denied} without explanation", None),
+        (deny("no", code=1000), 400, f"{denied}: no", None),
     ):
         hook.behave = behave
         response = api.post(path, config_map())
@@ -129,6 +131,21 @@ def test_older_version_of_a_custom_resource(api: Api, hook: Hook) -> None:
     assert request["object"]["apiVersion"].endswith("/v1beta1")
     assert request["object"]["spec"] == {"both": "1", "new": "kept"}
     assert created.json["spec"] == {"both": "2", "new": "kept"}
+
+
+@pytest.mark.parametrize(("is_excluded", "count"), [("true", 0), ("false", 1)])
+def test_reviews_of_access(
+    make_server: Any, make_hook: MakeHook, is_excluded: str, count: int
+) -> None:
+    """Webhooks see reviews of access only without the feature gate that excludes them."""
+    gates = parse_feature_gates(f"ExcludeAdmissionWebhookVirtualResources={is_excluded}")
+    server, hook = make_server(feature_gates=gates), make_hook()
+    hook.configure(server.api, rule("*", apiGroups=["authentication.k8s.io"]))
+    reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    assert server.api.post(reviews, {}).status == 201
+    assert [request["resource"]["resource"] for request in hook.requests] == [
+        "selfsubjectreviews"
+    ] * count
 
 
 def test_generated_name(api: Api, core: str, namespace: str, hook: Hook) -> None:

@@ -15,7 +15,6 @@ from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import BadRequest
-from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.app import build_app
@@ -218,10 +217,7 @@ def test_constrained_requests(tmp_path: Path, granted: set[str], status: int) ->
     (tmp_path / "tokens").write_text("secret,deputy,1\n")
     grants = Grants()
     grants.granted = granted
-    config = Config(
-        feature_gates=parse_feature_gates("ConstrainedImpersonation=true"),
-        token_auth_file=tmp_path / "tokens",
-    )
+    config = Config(token_auth_file=tmp_path / "tokens")
 
     async def no_body(_limit: int) -> bytes:
         return b""
@@ -255,8 +251,7 @@ def test_audited_verb(make_server: Callable[..., Server], tmp_path: Path) -> Non
     policy.write_text(
         json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})
     )
-    gates = parse_feature_gates("ConstrainedImpersonation=true")
-    server = make_server(feature_gates=gates, audit_policy_file=policy, audit_log_path=str(log))
+    server = make_server(audit_policy_file=policy, audit_log_path=str(log))
     assert server.api.get("/version", headers={"Impersonate-User": "jane"}).status == 200
     server.end()
     events = [json.loads(line) for line in log.read_text().splitlines()]

@@ -11,6 +11,7 @@ from kapiserver.api.resource_client import StatusError
 from kapiserver.apiserver.admission.configuration import BadAdmissionConfiguration
 from kapiserver.apiserver.admission.static_manifests import RELOAD_SECONDS, BadManifest
 from kapiserver.apiserver.admission.static_manifests import StaticManifests as Manifests
+from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.metrics import Metrics
 from tests.apiserver.pluginkit import JANE, run, write_configuration
 from tests.clock import ManualClock
@@ -124,6 +125,22 @@ def test_static_webhooks(tmp_path, manifests):
 
     plugin, kind = "ValidatingAdmissionWebhook", "WebhookAdmissionConfiguration"
     run(test, **configuration(tmp_path, manifests, plugin, kind))
+
+
+def test_disabled_gate(tmp_path, manifests):
+    """Without the feature gate a configuration with static manifests ends the start."""
+    write(manifests, policy(), binding())
+
+    async def test(_server):
+        raise AssertionError("the server started")
+
+    gates = parse_feature_gates("ManifestBasedAdmissionControlConfig=false")
+    with pytest.raises(BadAdmissionConfiguration) as caught:
+        run(test, feature_gates=gates, **configuration(tmp_path, manifests))
+    assert str(caught.value).endswith(
+        "staticManifestsDir: Forbidden: staticManifestsDir requires the "
+        "ManifestBasedAdmissionControlConfig feature gate to be enabled"
+    )
 
 
 def test_reserved_names():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
-from kapiserver.api.errors import FieldError, Path, invalid
+from kapiserver.api.errors import FieldError, Path, forbidden, invalid
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Kind, Tree, field
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
@@ -17,6 +17,8 @@ from kapiserver.apiserver.admission.plugin import PluginContext
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.static_manifests import StaticManifests
+
+_GATE = "ManifestBasedAdmissionControlConfig"
 
 
 class PolicyConfiguration(Kind):
@@ -67,10 +69,13 @@ def load_static_manifests(
     its resources, by kind. Raises BadAdmissionConfiguration."""
     if folder is None:
         return None
+    configuration = context.configuration
+    if _GATE not in context.config.feature_gates:
+        detail = f"staticManifestsDir requires the {_GATE} feature gate to be enabled"
+        raise configuration.error(str(forbidden(Path("staticManifestsDir"), detail)))
     # Loads the validation of all these kinds.
     from kapiserver.apiserver.admission.static_manifests import BadManifest, StaticManifests
 
-    configuration = context.configuration
     try:
         return StaticManifests(folder, configuration.name, kinds, context.clock, context.metrics)
     except BadManifest as error:

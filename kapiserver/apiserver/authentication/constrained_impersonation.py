@@ -1,10 +1,9 @@
 """Constrained impersonation (KEP-5284): whom a caller may impersonate, and for which requests.
 
 Each mode has two kinds of verbs: `impersonate:MODE` for the identity, and
-`impersonate-on:MODE:VERB` for the request itself. The caller needs both. Behind the feature gate
-ConstrainedImpersonation; without it, and if no mode allows the request, the verb `impersonate`
-counts as before. Knows no authorizer. Mirrors pkg/endpoints/filters/impersonation of
-k8s.io/apiserver.
+`impersonate-on:MODE:VERB` for the request itself. The caller needs both. Without the feature gate
+ConstrainedImpersonation, and if no mode allows the request, the verb `impersonate` counts. Knows no
+authorizer. Mirrors pkg/endpoints/filters/impersonation of k8s.io/apiserver.
 """
 
 from __future__ import annotations

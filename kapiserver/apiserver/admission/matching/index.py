@@ -56,7 +56,8 @@ class MatchIndex(Generic[Item]):
 
     Only static items, which are not objects of the API, see writes of admission configuration:
     webhook configurations, policies and their bindings. So a fault in an object of the API can
-    always be mended. No item sees reviews of authentication and authorization.
+    always be mended. Reviews of authentication and authorization are seen by no item, unless
+    `sees_reviews` is set.
     """
 
     def __init__(
@@ -64,8 +65,11 @@ class MatchIndex(Generic[Item]):
         scheme: Scheme,
         items: Sequence[tuple[Criteria, Item]],
         static_items: Sequence[tuple[Criteria, Item]] = (),
+        *,
+        sees_reviews: bool = False,
     ) -> None:
         self._scheme = scheme
+        self._sees_reviews = sees_reviews
         self._items = (*static_items, *items)
         self._static_items = static_items
         self._candidates: dict[Hashable, tuple[Candidate[Item], ...]] = {}
@@ -97,7 +101,7 @@ class MatchIndex(Generic[Item]):
 
     def _find(self, attributes: Attributes) -> tuple[Candidate[Item], ...]:
         resource = attributes.target.resource
-        if (resource.group, resource.name) in _REVIEWS:
+        if (resource.group, resource.name) in _REVIEWS and not self._sees_reviews:
             return ()
         is_configuration = (resource.group, resource.name) in _CONFIGURATION
         items = self._static_items if is_configuration else self._items

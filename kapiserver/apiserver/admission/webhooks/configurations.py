@@ -73,11 +73,15 @@ class WebhookConfigurations:
         scheme: Scheme,
         stores: StoreRegistry,
         manifests: StaticManifests | None = None,
+        *,
+        sees_reviews: bool = False,
     ) -> None:
-        """Subscribe to the informer of the configurations; those of `manifests` come first."""
+        """Subscribe to the informer of the configurations; those of `manifests` come first. With
+        `sees_reviews` webhooks are asked about reviews of authentication and authorization."""
         self._resource = resource
         self._scheme = scheme
         self._manifests = manifests
+        self._sees_reviews = sees_reviews
         self._informer = stores.by_name(_GROUP_VERSION, resource).informer
         self._subscription = self._informer.subscribe_batches(self._on_changes)
         self._is_ready = False
@@ -101,7 +105,9 @@ class WebhookConfigurations:
         if index is None:
             static = list(_compile_all(self._static_configurations(), prefix="manifest/"))
             present = list(_compile_all(self._present_configurations(), first=len(static)))
-            index = self._index = MatchIndex(self._scheme, present, static)
+            index = self._index = MatchIndex(
+                self._scheme, present, static, sees_reviews=self._sees_reviews
+            )
         return index.candidates(attributes)
 
     def is_idle(self, attributes: Attributes) -> bool:

@@ -20,6 +20,8 @@ from kapiserver.apiserver.admission.webhooks.identities import WebhookIdentities
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server
 
+_EXCLUSION_GATE = "ExcludeAdmissionWebhookVirtualResources"
+
 
 class WebhookPlugin:
     """The webhooks of one kind of configuration, and their caller."""
@@ -52,7 +54,11 @@ class WebhookPlugin:
         configurations = self._configurations
         if configurations is None:
             configurations = self._configurations = WebhookConfigurations(
-                self._resource, server.scheme, server.stores, self._manifests
+                self._resource,
+                server.scheme,
+                server.stores,
+                self._manifests,
+                sees_reviews=_EXCLUSION_GATE not in server.config.feature_gates,
             )
         return await configurations.candidates(attributes)
 

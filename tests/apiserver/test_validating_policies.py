@@ -166,6 +166,31 @@ def test_request(cluster):
     assert response.status == 201, response.message
 
 
+def test_variables_of_match_conditions(cluster):
+    """Match conditions have no namespace, and the resource of the request instead of the equivalent
+    one that a rule matches."""
+    events = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["events"]}
+    cluster.validate(
+        "request.resource.group != '' || namespaceObject == null",
+        resource=events,
+        matchConditions=[
+            {
+                "name": "other-group",
+                "expression": "request.resource == request.requestResource"
+                " && request.resource.group == 'events.k8s.io' && namespaceObject == null",
+            }
+        ],
+    )
+    event = {
+        "metadata": {"name": "e"}, "eventTime": "2026-01-01T00:00:00.000000Z", "type": "Normal",
+        "action": "a", "reason": "r", "reportingController": "x.y/z", "reportingInstance": "i",
+        "regarding": {"namespace": cluster.namespace},
+    }  # fmt: skip
+    response = cluster.api.post(cluster.path("events", "events.k8s.io/v1"), event)
+    assert response.status == 422
+    assert "failed expression: request.resource.group" in response.message
+
+
 def test_params(cluster):
     """A policy reads the parameter object that its binding names."""
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}

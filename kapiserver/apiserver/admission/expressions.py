@@ -194,6 +194,15 @@ class Activation(Struct):
             values = {**values, "variables": composed}
         return Activation(self.server, values, self.authorization, self.loop_time, composed)
 
+    def for_conditions(self) -> Activation:
+        """Return the activation that match conditions have: without the namespace, and with the
+        resource of the request even if rules match an equivalent one."""
+        values = {**self.values, "namespaceObject": None}
+        request = values.get("request")
+        if request is not None:
+            values["request"] = {**request, "resource": request["requestResource"]}
+        return Activation(self.server, values, self.authorization, self.loop_time)
+
     async def evaluate(
         self, expression: Expression, budget: Budget, *, authorizer: bool = True
     ) -> Any:
@@ -319,6 +328,7 @@ class MatchConditions:
         if not self.expressions:
             return True
         budget, errors = Budget(MATCH_CONDITIONS_BUDGET), []
+        activation = activation.for_conditions()
         for expression in self.expressions:
             try:
                 if await activation.evaluate(expression, budget) is False:

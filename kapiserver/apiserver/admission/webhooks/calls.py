@@ -47,6 +47,8 @@ MAX_RESPONSE_BYTES = 8 << 20
 """The largest response of a webhook."""
 _HEADERS: Mapping[str, str] = {**JSON_HEADERS, "User-Agent": "kube-apiserver-admission"}
 _BAD_REQUEST, _OK, _UNAVAILABLE = 400, 200, 503
+_ERROR_CODES = range(_BAD_REQUEST, 1000)
+"""The status codes that a webhook may choose: HTTP's have three digits."""
 _log = logging.getLogger(__name__)
 
 
@@ -243,7 +245,7 @@ def _rejection(webhook: str, status: Tree | None) -> Rejected:
     """Return the error with the Status of a webhook that rejected a request."""
     tree: Tree = {"kind": "Status", "apiVersion": "v1", "metadata": {}, **(status or {})}
     code = tree.get("code") or 0
-    tree["code"] = code if code >= _BAD_REQUEST else _BAD_REQUEST
+    tree["code"] = code if code in _ERROR_CODES else _BAD_REQUEST
     if tree.get("status") in (None, "", "Success"):
         tree["status"] = "Failure"
     denied = f"admission webhook {quote(webhook)} denied the request"

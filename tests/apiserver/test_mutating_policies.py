@@ -136,7 +136,8 @@ FAILURES = {
         "such key: nope"
     ),
     "[JSONPatch{op: 'remove', path: '/nope'}]": (
-        "JSONPath: can't remove a non-existent object 'nope'"
+        "JSONPath: error in remove for path: '/nope': Unable to remove nonexistent key: nope: "
+        "missing value"
     ),
     "[JSONPatch{op: 'add', path: '/spec/containers', value: 3}]": None,
     "[JSONPatch{op: 'replace', path: '', value: 3}]": None,

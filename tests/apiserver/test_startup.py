@@ -38,7 +38,6 @@ LATER = (
     "google.protobuf",
     "jwt",
     "prometheus_client",
-    "jsonpatch",
     "re2",
     "yaml",
 )

@@ -74,7 +74,7 @@ def test_too_many_values(media, data):
     before = time.process_time()
     with pytest.raises(TooLarge, match=f"too many values: at most {MAX_VALUES} are read"):
         CODECS.limited_serializer_for(media).decode(data, defaults=POD)
-    assert time.process_time() - before < 4
+    assert time.process_time() - before < 20
 
 
 QUADRATIC = {
@@ -94,7 +94,7 @@ def test_time(data):
     before = time.process_time()
     with contextlib.suppress(Malformed):
         CODECS.limited_serializer_for(PROTOBUF).decode(data)
-    assert time.process_time() - before < 4
+    assert time.process_time() - before < 20
 
 
 @pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda media: media.extension)

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,9 +33,15 @@ class Server:
     folder: Path
 
 
-def start(folder: Path, *arguments: str, before_exec: Callable[[], None] | None = None) -> Server:
+def start(
+    folder: Path,
+    *arguments: str,
+    program: Sequence[str] = ("-m", "kapiserver"),
+    before_exec: Callable[[], None] | None = None,
+) -> Server:
     """Run `kapiserver serve` in a process of its own, and wait until it is ready.
 
+    program         arguments of Python that name the program
     before_exec     called in that process, which need not be able to write: the kubeconfig of an
                     earlier start stays where it is, and the server need only be alive
     """
@@ -44,7 +50,7 @@ def start(folder: Path, *arguments: str, before_exec: Callable[[], None] | None 
     if before_exec is None:
         kubeconfig.unlink(missing_ok=True)
     command = [
-        sys.executable, "-m", "kapiserver", "serve",
+        sys.executable, *program, "serve",
         "--bind-address", "127.0.0.1", "--secure-port", "0",
         "--data-dir", str(folder / "data"), "--cert-dir", str(folder / "certificates"),
         "--kubeconfig-out", str(kubeconfig), *arguments,

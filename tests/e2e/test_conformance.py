@@ -3,6 +3,7 @@
 its docstring do."""
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.e2e.every_kind import (
     POD,
     STRATEGIC,
     Api,
+    Tree,
     event_names,
     events,
     meta,
@@ -260,20 +262,32 @@ def test_keys_and_immutability(api: Api, core: str, resource: str) -> None:
 def test_kubernetes_service(api: Api) -> None:
     """API Server should provide secure master service, have Endpoints and EndpointSlices pointing
     to API Server; Services should find a service from listing all namespaces; ServiceCIDR."""
+    discovery, networking = "/apis/discovery.k8s.io/v1", "/apis/networking.k8s.io/v1"
+    _own(api, "/api/v1/services")
     everywhere = api("GET", "/api/v1/services")["items"]
     own_services = [item for item in everywhere if item["metadata"]["name"] == "kubernetes"]
     assert [item["metadata"]["namespace"] for item in own_services] == ["default"]
-    endpoints = api("GET", "/api/v1/namespaces/default/endpoints/kubernetes")["subsets"][0]
-    path = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
-    endpoint_slice = api("GET", path)
+    endpoints = _own(api, "/api/v1/namespaces/default/endpoints")["subsets"][0]
+    endpoint_slice = _own(api, f"{discovery}/namespaces/default/endpointslices")
     addresses = [address["ip"] for address in endpoints["addresses"]]
     assert [endpoint["addresses"] for endpoint in endpoint_slice["endpoints"]] == [
         [address] for address in addresses
     ]
     assert endpoint_slice["ports"][0]["port"] == endpoints["ports"][0]["port"]
-    cidr = api("GET", "/apis/networking.k8s.io/v1/servicecidrs/kubernetes/status")
+    _own(api, f"{networking}/servicecidrs", lambda cidr: cidr["status"].get("conditions"))
+    cidr = api("GET", f"{networking}/servicecidrs/kubernetes/status")
     assert cidr["status"]["conditions"][0]["type"] == "Ready"
     assert cidr["spec"]["cidrs"]
+
+
+def _own(api: Api, collection: str, condition: Callable[[Tree], object] = bool) -> Tree:
+    """Wait until the object `kubernetes` meets the condition; the server makes it after it has
+    started."""
+    with api.watch(f"{collection}?fieldSelector=metadata.name=kubernetes") as stream:
+        while True:
+            (event,) = events(stream, 1)
+            if condition(event["object"]):
+                return event["object"]
 
 
 def test_service_status(api: Api, core: str) -> None:

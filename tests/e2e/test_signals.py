@@ -25,10 +25,20 @@ if sys.platform == "win32":
     pytest.skip("Windows has no such signals", allow_module_level=True)
 
 
+PATIENT = """
+from kapiserver.apiserver.serving import listener
+from kapiserver.cli import main
+
+listener.LAST_REQUEST_SECONDS = 60.0
+raise SystemExit(main())
+"""
+"""A server that leaves the clients on a busy machine time for a last request while it drains."""
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     """A server of one test."""
-    running = start(tmp_path)
+    running = start(tmp_path, program=("-c", PATIENT))
     yield running
     if running.process.poll() is None:
         stop(running)

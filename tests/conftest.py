@@ -1,11 +1,12 @@
 """Settings of all tests.
 
-Hypothesis has no deadline for an example, because a busy machine is not a bug. Clients of other
-projects leave sockets open; the test that used one collects them, and so does the end of each
-module, so that no later test gets the warning. `test_leaks` and `test_nothing_left` find what the
-server leaves open. The garbage collector does not visit the modules and the items of the tests,
-which live as long as the process and are half a million objects: it does not run until all are
-collected, where it took a third of the time.
+Hypothesis has no deadline for an example, because a busy machine is not a bug, and tries the same
+examples in each run, so that a run fails for a change only; `--hypothesis-profile=explore` tries
+others. Clients of other projects leave sockets open; the test that used one collects them, and so
+does the end of each module, so that no later test gets the warning. `test_leaks` and
+`test_nothing_left` find what the server leaves open. The garbage collector does not visit the
+modules and the items of the tests, which live as long as the process and are half a million
+objects: it does not run until all are collected, where it took a third of the time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "busy", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "explore",
+    settings.default,
+    derandomize=False,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("busy")
+settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("same")
 
 
 MAX_NEW_OBJECTS = 20_000

@@ -190,10 +190,17 @@ _KIND_RANKS = {".": 0, "f": 1, "k": 2, "v": 3, "i": 4}
 
 
 def _step_rank(step: Step) -> tuple[Any, ...]:
+    return _step_rank_cached(step) if len(step) <= _MAX_CACHED_NAME else _compute_step_rank(step)
+
+
+def _compute_step_rank(step: Step) -> tuple[Any, ...]:
     rank = _KIND_RANKS.get(step[0], 5)
     if rank < 2:
         return (rank, step)
     return (rank, _rank(orjson.loads(step[2:])))
+
+
+_step_rank_cached = functools.lru_cache(maxsize=4096)(_compute_step_rank)
 
 
 def _rank(value: Value) -> tuple[int, Any]:

@@ -145,21 +145,22 @@ def byte_length(value: str) -> int:
     return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
 
 
+# Possessive quantifiers, because backtracking could take long.
+_LABEL_FORM = "[a-z0-9]++(?:-++[a-z0-9]++)*+"
+_is_label = re.compile(_LABEL_FORM).fullmatch
+_is_subdomain = re.compile(rf"{_LABEL_FORM}(?:\.{_LABEL_FORM})*+").fullmatch
+_is_qualified = re.compile("[A-Za-z0-9]++(?:[-_.]++[A-Za-z0-9]++)*+").fullmatch
+
+
 def _has_form(
     value: str, first: frozenset[str], inner: frozenset[str], last: frozenset[str]
 ) -> bool:
     return bool(value) and value[0] in first and value[-1] in last and inner.issuperset(value)
 
 
-def _is_label(value: str) -> bool:
-    return _has_form(value, _LOWER_OR_DIGIT, _LABEL, _LOWER_OR_DIGIT)
-
-
-def _is_subdomain(value: str) -> bool:
-    return all(_is_label(part) for part in value.split("."))
-
-
-def _check_length(value: str, limit: int, *, is_valid: bool, message: str) -> list[str]:
+def _check_length(value: str, limit: int, *, is_valid: object, message: str) -> list[str]:
+    if is_valid and len(value) <= limit and value.isascii():
+        return []
     messages = [max_length(limit)] if byte_length(value) > limit else []
     if not is_valid:
         messages.append(message)
@@ -225,14 +226,14 @@ def qualified_name(value: str) -> list[str]:
         messages.append(f"name part {EMPTY}")
     elif byte_length(name) > LABEL_MAX:
         messages.append(f"name part {max_length(LABEL_MAX)}")
-    if not _has_form(name, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC):
+    if not _is_qualified(name):
         messages.append(f"name part {_NOT_QUALIFIED}")
     return messages
 
 
 def label_value(value: str) -> list[str]:
     """Check a label value."""
-    is_valid = not value or _has_form(value, _ALPHANUMERIC, _QUALIFIED, _ALPHANUMERIC)
+    is_valid = not value or _is_qualified(value)
     return _check_length(value, LABEL_MAX, is_valid=is_valid, message=_NOT_LABEL_VALUE)
 
 
@@ -242,10 +243,13 @@ def c_identifier(value: str) -> list[str]:
     return [] if is_valid else [_NOT_C_IDENTIFIER]
 
 
+_is_printable_without_equals = re.compile("[ -<>-~]*+").fullmatch
+
+
 def env_name(value: str) -> list[str]:
     """Check the name of an environment variable: printable ASCII without `=`."""
     messages = [] if value else [f"environment variable name {EMPTY}"]
-    if not all(" " <= character <= "~" and character != "=" for character in value):
+    if not _is_printable_without_equals(value):
         messages.append(_NOT_ENV_NAME)
     return messages
 

@@ -103,6 +103,11 @@ def _suffix(text: str) -> _Suffix:
 
 def parse(text: str) -> Amount:
     """Parse a quantity. Raises ValueError worded as resource.ParseQuantity words it."""
+    # Long texts are not cached, so that clients cannot fill the cache with them.
+    return _parse_cached(text) if len(text) <= _MAX_CACHED_LENGTH else _parse(text)
+
+
+def _parse(text: str) -> Amount:
     match = _SCANNER.fullmatch(text)
     if match is None or not text:
         raise ValueError(_WRONG_FORM)
@@ -120,6 +125,10 @@ def parse(text: str) -> Amount:
     if suffix.base == 10:
         return _round_to_nano(value, suffix.exponent - len(fraction), suffix.format)
     return _binary_amount(value << suffix.exponent, len(fraction))
+
+
+_MAX_CACHED_LENGTH = 64
+_parse_cached = functools.lru_cache(4096)(_parse)
 
 
 def _int64_amount(
@@ -234,8 +243,9 @@ class Quantity(ScalarType):
     @classmethod
     def canonical(cls, value: Value) -> str:
         if isinstance(value, str):
-            # Long texts are not cached, so that clients cannot fill the cache with them.
-            return _canonical(value) if len(value) <= 64 else str(parse(value.strip()))
+            if len(value) <= _MAX_CACHED_LENGTH:
+                return _canonical(value)
+            return str(parse(value.strip()))
         if value is None:
             return "0"
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -207,10 +207,11 @@ class StatusStrategy(Strategy):
         return self.kind.check_name(name)
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
+        # Shared, not copied: no step after this one changes fields that a status write preserves.
         for name in self.preserved_fields:
-            copy_field(new, old, name)
+            _preserve_field(new, old, name)
         for name in self.preserved_metadata:
-            copy_field(metadata_of(new), metadata_of(old), name)
+            _preserve_field(metadata_of(new), metadata_of(old), name)
         status, old_status = new.get("status") or {}, old.get("status") or {}
         for name in self.disabled_fields:
             if not old_status.get(name):
@@ -227,6 +228,14 @@ def copy_field(new: Tree, old: Tree, name: str) -> None:
     """Set a field of `new` to a copy of that of `old`, or remove it if `old` has none."""
     if name in old:
         new[name] = copy_tree(old[name])
+    else:
+        new.pop(name, None)
+
+
+def _preserve_field(new: Tree, old: Tree, name: str) -> None:
+    """Set a field of `new` to that of `old`, or remove it if `old` has none."""
+    if name in old:
+        new[name] = old[name]
     else:
         new.pop(name, None)
 

@@ -102,7 +102,10 @@ def _compare_maps(node: MapNode, old: dict[str, Value], new: dict[str, Value]) -
     removed: Fields = {}
     for name, old_value in old.items():
         new_value = new.get(name, ABSENT)
-        if old_value is new_value:
+        # As `_equal`, without a call for most values.
+        if old_value is new_value or (
+            old_value.__class__ is new_value.__class__ and old_value == new_value
+        ):
             continue
         if new_value is ABSENT:
             child = node.child(name) or UNDECLARED
@@ -166,8 +169,9 @@ def _all_fields(node: Node, value: Value) -> Fields:
     node = deduce(node, value)
     fields: Fields = {SELF: END}
     if isinstance(node, MapNode) and not node.atomic:
+        declared, element = node.fields, node.element or UNDECLARED
         for name, nested in value.items():
-            child = node.child(name) or UNDECLARED
+            child = declared.get(name, element)
             is_leaf = child.__class__ is ScalarNode or not nested
             fields["f:" + name] = END if is_leaf else _all_fields(child, nested)
         return fields

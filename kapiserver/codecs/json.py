@@ -120,10 +120,15 @@ def decode_value(data: bytes) -> Value:
         return _decode_slowly(data)
     if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
         _check_depth(value)
-    # A number with as many digits as the largest int64: orjson also accepts a uint64.
-    if _LONG_NUMBER in data.translate(_DIGITS_TO_ZERO):
+    # orjson also accepts a uint64. Digests in strings may have as many digits.
+    if _has_long_number(data) and _has_long_number(_without_strings(data)):
         value = _large_integers_to_floats(value)
     return value
+
+
+def _has_long_number(data: bytes) -> bool:
+    """Whether a text has as many digits in a row as the largest int64."""
+    return _LONG_NUMBER in data.translate(_DIGITS_TO_ZERO)
 
 
 def _decode_slowly(data: bytes) -> Value:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import binascii
 import functools
+import itertools
 import struct
 import textwrap
 from collections.abc import Callable
@@ -45,6 +46,8 @@ from kapiserver.codecs.protobuf_wire import (
 WIRE_TYPES = {"bool": VARINT, "int32": VARINT, "int64": VARINT, "double": FIXED64}
 """The wire types of scalars; those of all other fields are BYTES."""
 
+_LONG_ROW = 6
+"""Fields in a row that a tree may lack, before which it is tested whether the tree has any."""
 _CACHE_SIZE = 4096
 _MAX_CACHED_LENGTH = 64
 
@@ -70,9 +73,10 @@ def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
         return type_.encode
     source = FunctionSource("tree")
     source.add("get = tree.get\nout = bytearray()")
-    for field in sorted(type_.fields(), key=lambda field: field.number or 0):
-        if field.number is not None:
-            _add_field(source, field)
+    fields = [field for field in type_.fields() if field.number is not None]
+    fields.sort(key=lambda field: field.number or 0)
+    for omittable, row in itertools.groupby(fields, _is_omittable):
+        source.add(_row_lines(source, list(row), omittable=omittable))
     source.add("return out")
     return source.compile(
         f"protobuf writer of {type_.__name__}",
@@ -84,47 +88,51 @@ def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     )
 
 
-def _add_field(source: FunctionSource, field: Field) -> None:
+def _is_omittable(field: Field) -> bool:
+    """Whether nothing is written for a field that the tree lacks."""
+    if field.options.inline:
+        return False
+    return isinstance(field.shape, ListOf | MapOf) or field.pointer or _omits_nil(field.shape)
+
+
+def _row_lines(source: FunctionSource, fields: list[Field], *, omittable: bool) -> str:
+    """Return the lines of fields in a row. Few trees have any of a long row, such as the sources of
+    a volume; one test tells."""
+    lines = "\n".join(_field_lines(source, field) for field in fields)
+    if not omittable or len(fields) < _LONG_ROW:
+        return lines
+    names = source.bind(frozenset(field.name for field in fields))
+    return f"if not {names}.isdisjoint(tree):\n{textwrap.indent(lines, '    ')}"
+
+
+def _field_lines(source: FunctionSource, field: Field) -> str:
     shape, name = field.shape, repr(field.name)
     field_tag = _field_tag(field.number or 0, shape)
     if isinstance(shape, ListOf):
         value = _value_expression(source, shape.item)
-        source.add(
-            _append_lines(field_tag, shape.item, value, condition=f"for v in get({name}) or ():")
-        )
-    elif isinstance(shape, MapOf):
-        _add_map(source, name, field_tag, shape)
-    elif field.options.inline:
+        return _append_lines(field_tag, shape.item, value, condition=f"for v in get({name}) or ():")
+    if isinstance(shape, MapOf):
+        return _map_lines(source, name, field_tag, shape)
+    if field.options.inline:
         names = source.bind(frozenset(inlined.name for inlined in _inlined_fields(field)))
         test = f"if not {names}.isdisjoint(tree):" if field.pointer else ""
-        source.add(
-            _append_lines(field_tag, shape, f"{_bind_encoder(source, shape)}(tree)", condition=test)
+        return _append_lines(
+            field_tag, shape, f"{_bind_encoder(source, shape)}(tree)", condition=test
         )
-    elif field.pointer or _omits_nil(shape):
+    value = _value_expression(source, shape)
+    if field.pointer or _omits_nil(shape):
         test = f"if (v := get({name})) is not None:"
-        source.add(
-            _append_lines(field_tag, shape, _value_expression(source, shape), condition=test)
-        )
-    elif isinstance(shape, Message):
-        source.add(f"v = get({name})")
-        source.add(_append_lines(field_tag, shape, _value_expression(source, shape)))
-    else:
-        zero = field_tag + (bytes(8) if shape.name == "double" else b"\0")
-        source.add(
-            _append_lines(
-                field_tag,
-                shape,
-                _value_expression(source, shape),
-                condition=f"if v := get({name}):",
-            )
-        )
-        source.add(f"else: out += {zero!r}")
+        return _append_lines(field_tag, shape, value, condition=test)
+    if isinstance(shape, Message):
+        return f"v = get({name})\n{_append_lines(field_tag, shape, value)}"
+    zero = field_tag + (bytes(8) if shape.name == "double" else b"\0")
+    lines = _append_lines(field_tag, shape, value, condition=f"if v := get({name}):")
+    return f"{lines}\nelse: out += {zero!r}"
 
 
-def _add_map(source: FunctionSource, name: str, field_tag: bytes, shape: MapOf) -> None:
+def _map_lines(source: FunctionSource, name: str, field_tag: bytes, shape: MapOf) -> str:
     nullable = shape.value == Scalar("bytes")  # nil stays nil in Go
-    source.add(f"""
-if w := get({name}):
+    return f"""if w := get({name}):
     for k in sorted(w):
         v = k.encode()
         e = {_field_tag(1, Scalar("string"))!r} + ({_LENGTH_EXPRESSION}) + v
@@ -133,8 +141,7 @@ if w := get({name}):
             v = {_value_expression(source, shape.value)}
             e += {_field_tag(2, shape.value)!r}{_length_operand(shape.value)} + v
         n = len(e)
-        out += {field_tag!r} + (SMALL[n] if n < 2048 else varint(n)) + e
-""")
+        out += {field_tag!r} + (SMALL[n] if n < 2048 else varint(n)) + e"""
 
 
 def _field_tag(number: int, shape: Shape) -> bytes:

@@ -13,7 +13,27 @@ import orjson
 
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.custom_kinds import CustomKind
-from kapiserver.api.types import Kind, Tree, Type, Value
+from kapiserver.api.quantity import Quantity
+from kapiserver.api.scalar_types import (
+    Duration,
+    FieldsV1,
+    IntOrString,
+    MicroTime,
+    StringList,
+    Time,
+)
+from kapiserver.api.types import (
+    Kind,
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    ScalarType,
+    Shape,
+    Tree,
+    Type,
+    Value,
+)
 from kapiserver.codecs.codegen import cached_per_type
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.limits import MAX_DEPTH
@@ -69,6 +89,33 @@ def check_depth(tree: Tree) -> None:
         if not level:
             return
     raise Malformed("exceeded max depth")
+
+
+@cached_per_type
+def may_have_floats(type_: type[Type]) -> bool:
+    """Whether trees of a type may have floating-point numbers; False is certain."""
+    types, pending = {type_}, [type_]
+    while pending:
+        shapes = [_value_shape(field.shape) for field in pending.pop().fields()]
+        if any(isinstance(shape, Scalar) and shape.name in ("double", "any") for shape in shapes):
+            return True
+        nested = {shape.type for shape in shapes if isinstance(shape, Message)} - types
+        nested -= {each for each in nested if issubclass(each, _WITHOUT_FLOATS)}
+        if any(issubclass(each, ScalarType) for each in nested):
+            return True
+        types |= nested
+        pending += nested
+    return False
+
+
+_WITHOUT_FLOATS = (Duration, FieldsV1, IntOrString, MicroTime, Quantity, StringList, Time)
+
+
+def _value_shape(shape: Shape) -> Shape:
+    """Return the shape of the values in a list, a map, or a map of lists."""
+    while isinstance(shape, ListOf | MapOf):
+        shape = shape.item if isinstance(shape, ListOf) else shape.value
+    return shape
 
 
 @cached_per_type

@@ -22,7 +22,12 @@ from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.empty_lists import empty_list_finder
 from kapiserver.codecs.errors import CodecError, UnknownKind
-from kapiserver.codecs.json import SORT_KEYS, encode_value, trimmed_copy
+from kapiserver.codecs.json import (
+    SORT_KEYS,
+    encode_value,
+    encode_value_without_floats,
+    trimmed_copy,
+)
 from kapiserver.codecs.protobuf import (
     ENVELOPE_TAIL,
     envelope_head,
@@ -38,6 +43,7 @@ from kapiserver.codecs.storage_codec import (
     encode_for_storage,
     parse_from_storage,
 )
+from kapiserver.codecs.tree_decoder import may_have_floats
 from kapiserver.storage.encoding_cache import TREE_COST, EncodingCache
 from kapiserver.storage.encryption import ENCRYPTED_PREFIX, IDENTITY, DecryptionError, Transformer
 from kapiserver.storage.entry import (
@@ -97,6 +103,10 @@ class ObjectCodec:
     @functools.cached_property
     def _has_empty_list(self) -> Callable[[Tree], bool] | None:
         return empty_list_finder(self.type) if self.is_typed else None
+
+    @functools.cached_property
+    def _may_have_floats(self) -> bool:
+        return not self.is_typed or may_have_floats(self.type)
 
     # Decoders of messages of the stored version, compiled when first needed.
 
@@ -307,7 +317,10 @@ class ObjectCodec:
         # Not cached: this tree is used for one encoding only.
         tree = self._scheme.convert(entry.cached_tree or self.tree(entry), version)
         if media == "json":
-            text = encode_value(tree, option=0 if self.is_typed else SORT_KEYS)
+            if self._may_have_floats:
+                text = encode_value(tree, option=0 if self.is_typed else SORT_KEYS)
+            else:
+                text = encode_value_without_floats(tree)
             prefix = self.json_prefix(version)
             return text[len(prefix) :] if prefix else trimmed_copy(text)
         if media == "protobuf":

@@ -197,6 +197,7 @@ class ResourceStore(ResourceReader):
         admit: Admit | None = None,
         dry_run: bool = False,
         may_create: bool = False,
+        reads_only: bool = False,
         cost: int = 0,
     ) -> WriteResult:
         """Update an object with an update function, as etcd3's GuaranteedUpdate.
@@ -205,6 +206,8 @@ class ResourceStore(ResourceReader):
         preconditions   PUT passes the uid of the body
         may_create      call `change` with None to create a missing object (apply, and PUT of some
                         kinds)
+        reads_only      `change` neither changes the current object nor returns a part of it that
+                        is changed later: it gets no copy
         cost            of processing the body or patch (`codecs/cost.py`)
 
         Raises NotFound, ObjectConflict.
@@ -230,7 +233,7 @@ class ResourceStore(ResourceReader):
                         key, change, admit, may_create, dry_run, cost
                     )
                 return await self._update(
-                    entry, change, strategy, admit, dry_run, subresource, cost
+                    entry, change, strategy, admit, dry_run, subresource, reads_only, cost
                 )
             except (ObjectConflict, APIError):
                 # The cache may be stale: retry with the object in the store.
@@ -272,11 +275,12 @@ class ResourceStore(ResourceReader):
         admit: Admit | None,
         dry_run: bool,
         subresource: str,
+        reads_only: bool,
         cost: int,
     ) -> WriteResult:
         old = await self._offloader.tree(entry)
         cost = change_cost(cost, entry)
-        new = await self._offloader.apply_change(cost, old, change)
+        new = await self._offloader.apply_change(cost, old, change, reads_only=reads_only)
         self._offloader.free_later(cost, new)
         lifecycle.check_resource_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None

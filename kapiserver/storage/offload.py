@@ -176,12 +176,14 @@ class Offloader:
         with contextlib.suppress(RuntimeError):  # the loop is closing
             asyncio.get_running_loop().run_in_executor(None, values.clear)
 
-    async def apply_change(self, cost: int, old: Tree, change: UpdateFunc) -> Tree:
-        """Return the object that an update function makes of another; fetches what it requires.
-        Raises TooMuchWork."""
+    async def apply_change(
+        self, cost: int, old: Tree, change: UpdateFunc, *, reads_only: bool = False
+    ) -> Tree:
+        """Return the object that an update function makes of a copy of another, or of the other
+        itself if it only reads it; fetches what it requires. Raises TooMuchWork."""
         while True:
             try:
-                return await self.run(cost, lambda: change(copy_tree(old)))
+                return await self.run(cost, lambda: change(old if reads_only else copy_tree(old)))
             except FetchRequired as error:
                 await error.fetch()
 

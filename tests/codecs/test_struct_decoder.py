@@ -15,7 +15,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
 from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS
-from kapiserver.codecs.tree_decoder import decode_tree
+from kapiserver.codecs.tree_decoder import decode_tree, may_have_floats
 from tests import trees
 
 SCHEME = Scheme()
@@ -240,6 +240,21 @@ def test_input_is_not_changed() -> None:
     tree["parts"][0]["name"] = "z"
     assert json.dumps(value) == before
     assert read({}) == BARE
+
+
+@pytest.mark.parametrize(
+    ("type_", "expected"),
+    [
+        (Part, False),
+        (Sample, True),
+        (SCHEME.type_of(GroupVersionKind("", "v1", "Pod")), False),
+        (SCHEME.type_of(GroupVersionKind("apps", "v1", "Deployment")), False),
+        (SCHEME.type_of(GroupVersionKind("apps", "v1", "ControllerRevision")), True),
+    ],
+)
+def test_floats(type_: type[Type], expected: bool) -> None:
+    """Only a double and free JSON may have floating-point numbers."""
+    assert may_have_floats(type_) is expected
 
 
 @settings(max_examples=2)

@@ -247,6 +247,27 @@ def test_update_writes_a_new_version() -> None:
     run(test)
 
 
+def test_update_that_only_reads() -> None:
+    """An update function that only reads gets the current object itself; others get a copy."""
+
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        current = (await store.create(config_map("a"))).entry.tree()
+        received: list[Tree] = []
+
+        def change(tree: Tree) -> Tree:
+            received.append(tree)
+            return config_map("a")
+
+        await store.update(key("a"), change, reads_only=True, dry_run=True)
+        await store.update(key("a"), change, dry_run=True)
+        assert received[0] is current
+        assert received[1] == current
+        assert received[1] is not current
+
+    run(test)
+
+
 def test_update_of_an_old_version_conflicts() -> None:
     """An update with an old resourceVersion is a conflict."""
 

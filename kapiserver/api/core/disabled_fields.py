@@ -54,12 +54,29 @@ _STATUS_FEATURES: Sequence[_Feature] = (
 )
 
 
+_Names: TypeAlias = dict[str, Any]
+"""The paths of all features as a tree of names; those at the ends of paths are empty."""
+
+
+def _names_of(features: Sequence[_Feature]) -> _Names:
+    root: _Names = {}
+    for path in (path for feature in features for path in feature):
+        names = root
+        for name in path:
+            names = names.setdefault(name, {})
+    return root
+
+
+_SPEC_NAMES, _STATUS_NAMES = _names_of(_SPEC_FEATURES), _names_of(_STATUS_FEATURES)
+
+
 def drop_disabled_spec_fields(new: Tree | None, old: Tree | None) -> None:
     """Drop disabled fields from the spec of a pod or of a pod template, in place, unless `old` uses
     them."""
     if not new or new is old:
         return
-    _drop_disabled_fields(new, old or {}, _SPEC_FEATURES)
+    if _has_any(new, _SPEC_NAMES):
+        _drop_disabled_fields(new, old or {}, _SPEC_FEATURES)
     if _in_use(old or {}, _STOP_SIGNALS):
         return
     for kind in _CONTAINERS:
@@ -74,7 +91,8 @@ def _without_empty(tree: Tree, name: str) -> Tree:
 
 def drop_disabled_status_fields(new: Tree, old: Tree) -> None:
     """Drop disabled fields from the status of a pod, in place, unless `old` uses them."""
-    _drop_disabled_fields(new, old, _STATUS_FEATURES)
+    if _has_any(new, _STATUS_NAMES):
+        _drop_disabled_fields(new, old, _STATUS_FEATURES)
 
 
 def drop_disabled_template_fields(new: Tree, old: Tree | None, *path: str) -> None:
@@ -88,11 +106,19 @@ def drop_disabled_template_fields(new: Tree, old: Tree | None, *path: str) -> No
 def _drop_disabled_fields(new: Tree, old: Tree, features: Sequence[_Feature]) -> None:
     for feature in features:
         # An object with a field that `old` lacks everywhere is not shared with `old`.
-        paths = (path for path in feature if path[0] in new)
-        holders = [(obj, path[-1]) for path in paths for obj in _holders(new, path)]
+        holders = [(obj, path[-1]) for path in feature for obj in _holders(new, path)]
         if holders and not _in_use(old, feature):
             for holder, name in holders:
                 del holder[name]
+
+
+def _has_any(tree: Any, names: _Names) -> bool:
+    """Whether the tree has a field of any feature. Hardly any tree has."""
+    for item in tree if isinstance(tree, list) else (tree,):
+        for name in item or ():
+            if name in names and (not names[name] or _has_any(item[name], names[name])):
+                return True
+    return False
 
 
 def _in_use(tree: Tree, feature: _Feature) -> bool:

@@ -23,9 +23,8 @@ def validate_format(
 ) -> Iterator[FieldError]:
     """Validate a string with a format check. Values in `old_values` were accepted under older rules
     and stay valid."""
-    return (
-        invalid(path, value, message) for message in (() if value in old_values else check(value))
-    )
+    messages = () if value in old_values else check(value)
+    return iter([invalid(path, value, message) for message in messages] if messages else ())
 
 
 def validate_required_format(

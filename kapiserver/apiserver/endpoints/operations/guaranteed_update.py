@@ -20,6 +20,7 @@ async def guaranteed_update(
     *,
     preconditions: Preconditions = ANY,
     may_create: bool = False,
+    reads_only: bool = False,
     cost: int = 0,
 ) -> WriteResult:
     """Update the object with `change`, as `ResourceStore.update` does, through admission. Adds the
@@ -33,6 +34,7 @@ async def guaranteed_update(
         admit=admission(server, caller, target, options, dry_run=dry_run),
         dry_run=dry_run,
         may_create=may_create,
+        reads_only=reads_only,
         cost=cost,
     )
     for text in result.warnings:

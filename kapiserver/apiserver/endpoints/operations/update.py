@@ -53,5 +53,6 @@ async def update_object(
         change,
         preconditions=Preconditions(uid=uid_of(first) or None),
         may_create=target.strategy.allow_create_on_update,
+        reads_only=target.view is None,
         cost=cost,
     )

@@ -81,6 +81,9 @@ self.?object.?a.value() == 'x' && self.map[?'c'].orValue(5) == 5 && self.list[?9
 optional.of(1).optMap(x, x + 1).value() == 2 && !optional.none().optMap(x, x).hasValue()
 optional.of(2).optFlatMap(x, optional.of(x * 2)).value() == 4
 optional.none().or(optional.of(3)).value() == 3 && optional.ofNonZeroValue(0) == optional.none()
+[optional.of(1), optional.none()].unwrapOpt() == [1] && optional.unwrap([optional.of('a')]) == ['a']
+[1, 2].first().value() == 1 && self.list.last().value() == 3 && [].first() == optional.none()
+self.list.filter(x, x > 9).last().orValue(4) == 4
 [1, ?optional.none()] == [1] && {?'a': optional.of(1)} == {'a': 1}
 self.time.getFullYear() == 2024 && self.time.getMonth() == 1 && self.time.getDate() == 29
 self.time.getDayOfMonth() == 28 && self.time.getDayOfWeek() == 4 && self.time.getDayOfYear() == 59
@@ -153,6 +156,7 @@ FAILURES = {
     "self.list[3] == 1": "index out of bounds: 3",
     "dyn(1) + dyn('a') == dyn(1)": "no such overload",
     "self.any > 1": "no such overload",
+    "[dyn(1)].unwrapOpt().size() == 1": "a value of the list is not optional",
     "self.any.foo == 1": "no such overload",
     "int('x') == 1": 'strconv.ParseInt: parsing "x": invalid syntax',
     "'abc'.charAt(4) == ''": "index out of range: 4",

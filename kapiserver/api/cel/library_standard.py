@@ -215,6 +215,14 @@ def _optional_value(optional: Optional) -> Any:
     return optional.value
 
 
+def _unwrap(items: list[Any]) -> list[Any]:
+    """Return the values of the optionals that have one."""
+    for item in items:
+        if not isinstance(item, Optional):
+            raise EvaluationError("a value of the list is not optional")
+    return [item.value for item in items if item.has_value]
+
+
 _SIZE: list[Row] = [
     row
     for kind in ("string", "bytes", "list(A)", "map(A, B)")
@@ -346,6 +354,10 @@ FUNCTIONS: Table = {
         )
     ],
     "optional.none": [("() optional(A)", lambda: NONE)],
+    "optional.unwrap": [("(list(optional(A))) list(A)", _unwrap, f.cost_items, f.size_first)],
+    "unwrapOpt": [("list(optional(A)).() list(A)", _unwrap, f.cost_items, f.size_first)],
+    "first": [("list(A).() optional(A)", lambda items: Optional(items[0]) if items else NONE)],
+    "last": [("list(A).() optional(A)", lambda items: Optional(items[-1]) if items else NONE)],
     "hasValue": [("optional(A).() bool", lambda value: value.has_value)],
     "value": [("optional(A).() A", _optional_value, f.cost_constant, f.size_first)],
     "orValue": [

@@ -10,7 +10,6 @@ changes meanwhile. Work whose request has ended is not started. Knows no request
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import functools
 import sys
@@ -25,6 +24,7 @@ from kapiserver.api.selectors import Selection
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE, cost_of
+from kapiserver.storage.deferred_free import DeferredFree
 from kapiserver.storage.entry import Encoding, Entry
 from kapiserver.storage.errors import TooMuchWork
 from kapiserver.storage.fair_queue import SYSTEM, FairQueue
@@ -40,14 +40,6 @@ QUEUED_PER_USER = 32
 SWITCH_SECONDS = 0.001
 """With the interpreter's 5 ms, two threads at work delay the event loop by 80 ms in the worst 1 %
 of its turns; with 1 ms by 26 ms."""
-
-FREE_SECONDS = 0.1
-"""Until the first check whether only `free_later` holds a value; each later one takes twice as long
-as the one before."""
-MAX_FREE_SECONDS = 10.0
-"""After a wait of more, the value is in a cache, which frees it in its time."""
-_OWN_REFERENCES = 2
-"""Those of the list in `free_later` and of the call of getrefcount."""
 
 
 class Requester(NamedTuple):
@@ -128,9 +120,7 @@ class Offloader:
             limit=QUEUED, limit_per_user=QUEUED_PER_USER, running_per_user=RUNNING_PER_USER
         )
         self._running = 0
-        self._held: set[int] = set()
-        """Identities of the values that `free_later` holds. One that it held twice would seem to be
-        in use."""
+        self._deferred_free = DeferredFree()
 
     @property
     def is_running(self) -> bool:
@@ -159,22 +149,9 @@ class Offloader:
         return await self.run_in_thread(work, *args, slow_strategy)
 
     def free_later(self, cost: int, value: Any) -> None:
-        """Free a value of LARGE cost in a thread, shortly after all others have dropped it.
-        Freeing the tree of a Deployment of 80,000 containers takes 20 to 50 ms."""
-        if cost >= LARGE and id(value) not in self._held:
-            self._held.add(id(value))
-            self._check_later([value], FREE_SECONDS)
-
-    def _check_later(self, values: list[Any], seconds: float) -> None:
-        asyncio.get_running_loop().call_later(seconds, self._free, values, seconds)
-
-    def _free(self, values: list[Any], seconds: float) -> None:
-        if seconds < MAX_FREE_SECONDS and sys.getrefcount(values[0]) > _OWN_REFERENCES:
-            self._check_later(values, 2 * seconds)
-            return
-        self._held.remove(id(values[0]))
-        with contextlib.suppress(RuntimeError):  # the loop is closing
-            asyncio.get_running_loop().run_in_executor(None, values.clear)
+        """Free a value of LARGE cost in a thread, soon after all other code has dropped it."""
+        if cost >= LARGE:
+            self._deferred_free.add(value)
 
     async def apply_change(
         self, cost: int, old: Tree, change: UpdateFunc, *, reads_only: bool = False

@@ -15,7 +15,7 @@ from kapiserver.api.lazy_loading import before_loading
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE
-from kapiserver.storage import offload
+from kapiserver.storage import deferred_free
 from kapiserver.storage.encoding_cache import TREE_SHARE
 from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import TooMuchWork
@@ -318,7 +318,7 @@ class Watched(str):
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> type[Watched]:
     """The class of values whose end is awaited with `was_freed_in_thread`."""
-    monkeypatch.setattr(offload, "FREE_SECONDS", 0.002)
+    monkeypatch.setattr(deferred_free, "CHECK_SECONDS", 0.002)
     Watched.threads = queue.SimpleQueue()
     return Watched
 
@@ -356,8 +356,8 @@ async def free_earlier_values() -> None:
 async def test_values_that_stay_in_use_are_not_held(
     watched: type[Watched], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the last check, `free_later` leaves a value to those who use it."""
-    monkeypatch.setattr(offload, "MAX_FREE_SECONDS", 0.0)
+    """After HOLD_SECONDS, the code that uses a value frees it."""
+    monkeypatch.setattr(deferred_free, "HOLD_SECONDS", 0.0)
     value = watched()
     Offloader().free_later(LARGE, value)
     await free_earlier_values()
@@ -369,7 +369,7 @@ async def test_values_are_held_once(
     watched: type[Watched], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A value that is to be freed for two reasons is freed as soon as nothing else refers to it."""
-    monkeypatch.setattr(offload, "MAX_FREE_SECONDS", float("inf"))
+    monkeypatch.setattr(deferred_free, "HOLD_SECONDS", float("inf"))
     offloader, value = Offloader(), watched()
     offloader.free_later(LARGE, value)
     offloader.free_later(LARGE, value)

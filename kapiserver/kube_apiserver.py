@@ -23,7 +23,7 @@ from kapiserver.flags import add_serve_flags
 from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
 
 WITHOUT_EFFECT = ("--allow-privileged",)
-"""Flags of kube-apiserver that ask for what kapiserver does anyway."""
+"""Flags of kube-apiserver whose effect kapiserver always has."""
 REQUESTS_LEVEL = 3
 DEBUG_LEVEL = 6
 """Levels of klog from which requests, and debug messages too, are logged."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DAMAGED = 3
 """Exit code of a check that found problems; 1 means that the command itself failed."""
 _PROGRESS_SECONDS = 1.0
-"""Between two lines of progress; a command that is faster prints none."""
+"""The time between two lines of progress. A faster command prints none."""
 
 
 def add_storage_commands(parser: argparse.ArgumentParser) -> None:

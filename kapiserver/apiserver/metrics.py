@@ -159,7 +159,7 @@ class RPCMetrics:
 
     def __init__(self) -> None:
         self.started: Counter[RPCLabels] = Counter()
-        """Their code is empty."""
+        """The label `code` is empty."""
         self.handled: Histogram[RPCLabels] = Histogram(REQUEST_SECONDS)
 
 
@@ -188,7 +188,7 @@ class Metrics:
         self.manifest_reloads: Counter[tuple[str, str]] = Counter()
         """Reads of changed static manifests, by status ("success" or "failure") and plugin."""
         self.manifest_reload_times: Gauge[tuple[str, str]] = Gauge()
-        """When the last of them was, in seconds since the epoch."""
+        """The time of the last read, in seconds since the epoch."""
         self.match_conditions = MatchConditionMetrics()
         self.validating_policy_seconds: Histogram[PolicyLabels] = Histogram(POLICY_SECONDS)
         self.mutating_policy_seconds: Histogram[MutatingPolicyLabels] = Histogram(POLICY_SECONDS)

@@ -15,8 +15,8 @@ Headers: TypeAlias = list[tuple[str, str]]
 class Response(Struct, frozen=True, kw_only=True):
     """A response with a body of bytes.
 
-    body        the whole body, or slices of about 256 KB, each written when the client has
-                received most of the one before
+    body        the whole body, or slices of about 256 KB; each slice is written when the client
+                has received most of the previous one
     length      total bytes of the slices, for Content-Length; None if unknown (sent chunked)
     headers     all but Content-Type and Content-Length; filters append to it
     """

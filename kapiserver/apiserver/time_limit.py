@@ -19,7 +19,7 @@ class TimeLimit:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._ends: dict[asyncio.Task[object], float] = {}
-        """When each task ends, by the loop's clock, in ascending order."""
+        """The end of each task's time, by the loop's clock, in ascending order."""
         self._expired: set[asyncio.Task[object]] = set()
         self._timer: asyncio.TimerHandle | None = None
 

@@ -12,7 +12,7 @@ from kapiserver.api.types import Value
 LARGE = 1_000
 """Work of this cost does not run on the event loop: it may take 40 ms."""
 SMALL_BYTES = 4 << 10
-"""Of shorter JSON only the objects are counted, to save time."""
+"""To save time, only the objects of shorter JSON are counted."""
 BYTES_PER_VALUE = 8
 """Average size of a value in binary formats, where counting values needs decoding."""
 TEXT_BYTES_PER_VALUE = 256
@@ -41,9 +41,9 @@ def cost_of(data: bytes) -> int:
 
 
 def has_many_values(value: Value) -> bool:
-    """Report whether a tree has LARGE or more values; looks at no more."""
+    """Report whether a tree has LARGE or more values. Stops counting there."""
     count, unseen = 0, [value]
-    for item in unseen:  # grows meanwhile
+    for item in unseen:  # the loop appends to it
         kind = type(item)
         if kind is dict:
             count += len(item)

@@ -31,7 +31,7 @@ NAME = "cluster-authentication-trust-controller"
 NAMESPACE = "kube-system"
 CONFIG_MAP = "extension-apiserver-authentication"
 RESYNC_SECONDS = 60.0
-"""Between two looks at the files."""
+"""The time between two checks of the files."""
 _LISTS = (
     "requestheader-username-headers",
     "requestheader-uid-headers",

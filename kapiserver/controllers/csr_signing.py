@@ -149,8 +149,8 @@ def _with_failure(request: Tree, message: str) -> Tree:
 
 
 def signing_files(config: Config, own_ca: Pair | None) -> Mapping[str, Pair]:
-    """Return the CA of each signer: that of its own flags; without any such flags that of
-    --cluster-signing-cert-file, or else the server's own CA, for all signers."""
+    """Return the CA of each signer. If flags name the CA of a signer, only signers with such flags
+    have one; else all have the CA of --cluster-signing-cert-file, or the server's own."""
     specific = {
         signer: Pair(certificate=certificate, key=key)
         for signer, (certificate, key) in _specific_files(config).items()

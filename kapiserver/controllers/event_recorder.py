@@ -17,7 +17,7 @@ from kapiserver.storage.errors import StorageError
 from kapiserver.storage.lifecycle import timestamp
 
 _CLUSTER_SCOPED_NAMESPACE = "default"
-"""Where events about cluster-scoped objects are written."""
+"""The namespace of events about cluster-scoped objects."""
 
 
 class EventRecorder:

@@ -16,7 +16,7 @@ from kapiserver.controllers.writing import create_missing
 from kapiserver.storage.errors import StorageError
 
 START_DELAY_SECONDS = 5.0
-"""They are not needed at once; a short-lived server does without."""
+"""The objects are created so long after the start: a short-lived server does not need them."""
 RETRY_SECONDS = 30.0
 _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")
 _MANAGED = {"apf.kubernetes.io/autoupdate-spec": "true"}

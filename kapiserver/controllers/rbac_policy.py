@@ -58,7 +58,7 @@ class _NamespaceRole(NamedTuple):
     rules: Sequence[Tree]
     subjects: Sequence[str]
     binding: str = ""
-    """The name of the binding; empty for that of the role."""
+    """The name of the binding; empty if it is the name of the role."""
 
 
 _SIGNER = f"ServiceAccount:{_SYSTEM}/bootstrap-signer"

@@ -142,7 +142,7 @@ class ProtectionController:
                 if self._kind.finalizer not in finalizers:
                     await update_object(objects, key.name, self._with_finalizer, uid=uid_of(obj))
             elif self._kind.finalizer in finalizers:
-                self._waiting[reference] = key  # first: users may be deleted meanwhile
+                self._waiting[reference] = key  # before the check: users may be deleted during it
                 if not await self._is_used(obj, reference):
                     self._waiting.pop(reference, None)
                     await update_object(objects, key.name, self._without_finalizer, uid=uid_of(obj))

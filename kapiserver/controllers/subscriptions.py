@@ -24,8 +24,8 @@ class Subscriptions:
         return informer
 
     async def wait_synced(self) -> None:
-        """Wait until all subscriptions are synced, those added meanwhile too. Raises
-        StorageError."""
+        """Wait until all subscriptions are synced, also those that are added during the wait.
+        Raises StorageError."""
         while unsynced := [each for each in self._subscriptions.values() if not each.synced]:
             await unsynced[0].wait_synced()
 

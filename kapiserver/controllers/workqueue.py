@@ -49,7 +49,7 @@ class WorkQueue(Generic[Item]):
         self._name = name
         self._metrics = metrics or WorkQueueMetrics()
         self._waiting: dict[Item, float] = {}
-        """Since when, in seconds of `time.perf_counter`."""
+        """When each item was added, in seconds of `time.perf_counter`."""
         self._processing: set[Item] = set()
         self._failures: dict[Item, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()

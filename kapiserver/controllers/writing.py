@@ -56,7 +56,7 @@ async def replace_fields(
     """As `update_object`, for objects that may be large: the event loop copies nothing.
 
     `fields` returns new values by JSON pointer (`{"/status": {...}}`), or {} if nothing changes. It
-    must not change the object, which is that of the watch cache, as is the one returned."""
+    must not change the object. The object and the returned one belong to the watch cache."""
 
     async def patch(current: Tree) -> Tree:
         values = fields(current)

@@ -18,7 +18,7 @@ from kapiserver.rpc.registration import Group
 from kapiserver.rpc.serving import Addresses, Listening, check_extra, serve_rpc
 
 STORAGE_LIMITS = Limits(calls=10, seconds=3600)
-"""Of the group storage, whose calls read the whole store."""
+"""The limits of the group storage, whose calls read the whole store."""
 
 
 class ServedGroups:

@@ -33,7 +33,7 @@ ADMIN = User(name="kubernetes-admin", groups=(MASTERS, AUTHENTICATED))
 """The user of every call over a Unix socket: only the server's own user and root can connect."""
 
 _MAX_CONNECTIONS = 1000
-"""Of each socket."""
+"""The maximum number of connections of each socket."""
 
 
 class MissingExtra(Exception):
@@ -54,7 +54,7 @@ class TLSFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
-    """Where groups are served.
+    """The addresses at which groups are served.
 
     socket_dir  directory of the Unix sockets; None for no sockets
     tcp         `HOST:PORT` of a port for all groups; "" for none

@@ -26,7 +26,7 @@ class Clock(Protocol):
         """Return the seconds since the epoch."""
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call `callback` on the running event loop after so many seconds."""
+        """Call `callback` on the running event loop after `seconds`."""
 
 
 class SystemClock:

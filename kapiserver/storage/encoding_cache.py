@@ -62,7 +62,7 @@ class LRUCache:
         return self._size
 
     def add(self, entry: Entry, size: int) -> None:
-        """Account for a derived value of so many bytes; evict the oldest if over the limit."""
+        """Account for a derived value of `size` bytes. Evict the oldest ones if over the limit."""
         if self._dead:
             self._remove_dead()
         accounts, key = self._accounts, id(entry)

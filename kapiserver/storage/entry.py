@@ -266,7 +266,7 @@ class Entry:
                 self._tree = stamp_resource_version(self._tree, revision)
 
     def at_revision(self, revision: Revision) -> Entry:
-        """Return the object at another revision: deleted objects carry that of the deletion."""
+        """Return the object at another revision: a deleted object has the deletion's revision."""
         tree = None if self._tree is None else stamp_resource_version(self._tree, revision)
         entry = Entry(self.codec, self.path, self.value, revision, tree=tree)
         entry._selectable = self._selectable

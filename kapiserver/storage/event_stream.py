@@ -23,7 +23,7 @@ from kapiserver.storage.watch_fanout import MAX_PENDING_EVENTS, VisibleEvent, vi
 
 
 class WatchStart(Struct, frozen=True):
-    """Where a watch starts.
+    """The start of a watch.
 
     scope       a prefix, or one key
     revision    of the initial objects, or the one to resume from

@@ -30,7 +30,7 @@ from kapiserver.storage.time_slice import TimeSlice
 from kapiserver.storage.watch_cache import CachedEvent, WatchCache, entries_in_scope
 
 RETRY_SECONDS = 1.0
-"""Between a break, or a failed attempt to fill the cache, and the next attempt."""
+"""The time between two attempts to fill the cache after it has lost its watch."""
 
 _log = logging.getLogger(__name__)
 

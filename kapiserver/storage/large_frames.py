@@ -31,7 +31,7 @@ class LargeFrames:
 
     async def frame(self, framer: Framer, kind: EventType, entry: Entry) -> LargeFrame:
         """Return the frame of an event of a large object. Keep the result until the frame is
-        written: then watchers that ask meanwhile get the same bytes."""
+        written, so that other watchers get the same bytes until then."""
         key = (framer.identity, kind, entry.path, entry.revision)
         frame = self._frames.get(key)
         if frame is None:

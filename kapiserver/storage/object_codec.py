@@ -362,8 +362,8 @@ class ObjectCodec:
         return value[-length - len(ENVELOPE_TAIL) : -len(ENVELOPE_TAIL)] if length else None
 
     def _message_length(self, value: bytes) -> int:
-        """Return the length of that message, 0 for other values and those of older servers. It is
-        computed from the length of the value: head, varint, message, tail."""
+        """Return the length of that message; 0 for other values, and for values of older servers.
+        It follows from the length of the value: head, varint, message, tail."""
         if self.resource.current_marker not in value:
             return 0
         head = len(self._head)

@@ -74,7 +74,7 @@ class ResourceStore(ResourceReader):
         super().__init__(cached)
         self._cached = cached
         self._reserve = reserve
-        """For kinds that hold something outside of their objects."""
+        """Reserves what a kind holds outside of its objects, such as addresses."""
         self._kind_info = kind_info
         self._identifiers = cached.context.identifiers
         self._ttl = ttl

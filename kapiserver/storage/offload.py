@@ -2,9 +2,9 @@
 
 `codecs/cost.py` estimates what work costs. Work of LARGE cost, and work that needs modules or
 compiled functions that are not loaded yet, waits in a queue that takes turns between users, and
-runs in one of WORKERS threads. While one works, the interpreter switches between
-these threads and the event loop every SWITCH_SECONDS. The work must only use data that nothing else
-changes meanwhile. Work whose request has ended is not started. Knows no request.
+runs in one of WORKERS threads. While a thread works, the interpreter switches between these
+threads and the event loop every SWITCH_SECONDS. The work must only use data that no other code
+changes at that time. Work whose request has ended is not started. Knows no request.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ of its turns; with 1 ms by 26 ms."""
 
 
 class Requester(NamedTuple):
-    """For whom work is done: the user's name, and whether their client has gone."""
+    """The requester of work: the user's name, and whether their client has gone."""
 
     user: str
     has_gone: Callable[[], bool] = lambda: False

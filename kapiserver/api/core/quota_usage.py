@@ -228,7 +228,7 @@ _COUNT_ONLY = _Evaluator(lambda *_: {}, lambda _: False, _NO_SCOPE)
 
 
 def matching_names(resource: Resource, names: Iterable[str]) -> frozenset[str]:
-    """Return those of a quota's names that objects of the resource count for."""
+    """Return the names of a quota that objects of the resource count for."""
     resource_name = resource.qualified_name
     evaluator = _EVALUATORS.get(resource_name, _COUNT_ONLY)
     return frozenset(

@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 
 
 class Mode(Enum):
-    """When an event is written: beside the requests, or before the request goes on. In mode
-    blocking-strict a request fails whose event of stage RequestReceived is not written."""
+    """Whether a request waits until its events are written. In mode batch it does not. In mode
+    blocking-strict it fails if its event of stage RequestReceived is not written."""
 
     BATCH = "batch"
     BLOCKING = "blocking"

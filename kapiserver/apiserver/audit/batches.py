@@ -76,7 +76,7 @@ class Batches:
         return True
 
     async def stop(self, seconds: float) -> None:
-        """Send what waits; after so many seconds give up, and leave the rest in the queue."""
+        """Send the queued events. Give up after `seconds`, and leave the rest in the queue."""
         self._due = len(self._waiting)
         self._send_due()
         loop = asyncio.get_running_loop()

@@ -80,7 +80,7 @@ class RequestRecord:
         self._received = received
 
     def event(self, stage: str, now: float, *, code: int = 0) -> AuditEvent:
-        """Return the event of a stage; `now` is in seconds since 1970, `code` that of the
+        """Return the event of a stage. `now` is in seconds since 1970, `code` is the status of the
         response."""
         request = self._request
         level = self.decision.level

@@ -1,4 +1,4 @@
-"""Sends audit events to a webhook, in batches beside the requests or before they go on.
+"""Sends audit events to a webhook: in batches later, or while the request waits.
 
 Mirrors plugin/pkg/audit/webhook of k8s.io/apiserver.
 """

@@ -39,7 +39,7 @@ from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.store_registry import StoreRegistry
 
 RELOAD_SECONDS = 60.0
-"""Between two looks at the files of authenticators."""
+"""The time between two checks of the files of authenticators."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):

@@ -31,9 +31,9 @@ from kapiserver.storage.clock import Clock
 
 WELL_KNOWN = "/.well-known/openid-configuration"
 REFRESH_SECONDS = 10.0
-"""Between two fetches, at least."""
+"""The shortest time between two fetches."""
 KEEP_SECONDS = 3600.0
-"""After so long, keys are fetched again even if no token names a new one."""
+"""After this time, keys are fetched again even if no token names a new key."""
 WAIT_SECONDS = 5.0
 """The longest time that a request waits for a fetch."""
 FETCH_SECONDS = 10.0

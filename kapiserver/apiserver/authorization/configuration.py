@@ -82,8 +82,8 @@ _KINDS = {
 
 
 def read_authorization_configuration(file: FilePath, types: frozenset[str]) -> Tree:
-    """Return the configuration of a file; `types` are those of the authorizers that there are.
-    Raises BadConfiguration."""
+    """Return the configuration of a file; `types` are the types of authorizers that exist. Raises
+    BadConfiguration."""
 
     def validate(tree: Tree) -> Iterator[FieldError]:
         return _errors(_defaulted(tree), types)

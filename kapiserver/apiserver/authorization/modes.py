@@ -37,7 +37,7 @@ from kapiserver.storage.store_registry import StoreRegistry
 _log = logging.getLogger(__name__)
 
 RELOAD_SECONDS = 60.0
-"""Between two looks at the configuration file."""
+"""The time between two checks of the configuration file."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -159,8 +159,8 @@ class Authorization(ManagedAuthorizer):
         self._union = _union(authorizers)
 
     def _make(self, settings: Tree, present: Mapping[str, Authorizer]) -> dict[str, Authorizer]:
-        """Return authorizers by type, those of webhooks by their settings; those present are used
-        again. Raises BadConfiguration, also if Node or RBAC would be added or removed."""
+        """Return authorizers by type, and webhooks by their settings. Authorizers in `present` are
+        used again. Raises BadConfiguration, also if Node or RBAC would be added or removed."""
         authorizers: dict[str, Authorizer] = {}
         for each in settings["authorizers"]:
             key = repr(each) if each["type"] == WEBHOOK else each["type"]

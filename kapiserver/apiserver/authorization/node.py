@@ -59,7 +59,7 @@ class NodeAuthorizer(ManagedAuthorizer):
         return _ALLOW if self._rules.allows(info) else _NO_OPINION
 
     async def rules_for(self, user: User, _namespace: str) -> Rules:
-        """Return no rules: those of a node cannot be listed."""
+        """Return no rules: the rights of a node cannot be listed."""
         if node_name(user) is None:
             return Rules()
         return Rules(incomplete=True, error="node authorizer does not support user rule resolution")

@@ -53,7 +53,7 @@ class RbacIndex:
         self._compiled_rules: dict[RoleKey, CompiledRules] = {}
         """The rules of decoded roles; a role is decoded when it is first needed."""
         self._grants: dict[_Subject, dict[str, Grant]] = {}
-        """By subject and the path of the binding."""
+        """By subject, then by the path of the binding."""
         self._subjects: dict[str, Sequence[_Subject]] = {}
         """By the path of the binding."""
         self._subscriptions: list[Subscription] = []

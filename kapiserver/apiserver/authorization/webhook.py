@@ -61,8 +61,8 @@ class WebhookAuthorizer(ManagedAuthorizer):
         await self._webhook.close()
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:
-        """Return the decision of the webhook; that of the failure policy, with an error, if a
-        condition or the call fails."""
+        """Return the decision of the webhook. If a condition or the call fails, return the decision
+        of the failure policy, with the error."""
         spec = review_spec(user, info)
         try:
             if not matches(self._conditions, spec):

@@ -131,7 +131,7 @@ class CustomResources:
 
     async def _remove(self, names: Set[str]) -> None:
         """Remove kinds when their watches have delivered the last events, which cannot be encoded
-        without the kinds. A kind that is defined again meanwhile stays."""
+        without the kinds. A kind that was defined again stays."""
         await self._stores.wait_delivered(names)
         removed = names & self._terminating
         self._terminating -= removed

@@ -46,9 +46,9 @@ OFFLOAD_COUNT = 32
 MAX_YAML_BYTES = 8 << 20
 """Stored bytes of the objects of a list in YAML: about 5,000 pods, in ten seconds."""
 MAX_TREE_BYTES = 128 << 20
-"""Of a list that is indented, or of PartialObjectMetadata."""
+"""Stored bytes of the objects of an indented list, or of a list of PartialObjectMetadata."""
 MAX_TABLE_BYTES = 256 << 20
-"""Of a Table: about 150,000 pods."""
+"""Stored bytes of the objects of a Table: about 150,000 pods."""
 STORED_MEDIA_TYPES = (JSON, PROTOBUF, CBOR)
 """Media types in which the store caches the bytes of objects."""
 

@@ -18,7 +18,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response
 
 THRESHOLD = 128 * 1024
-"""Responses of at most so many bytes are not compressed."""
+"""Responses of at most this many bytes are not compressed."""
 SLICE = 256 * 1024
 """Bytes compressed in one step: 2 to 4 ms."""
 _LEVEL = 1

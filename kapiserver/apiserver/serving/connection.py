@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         self.remote = ""
         self.stream: StreamSink | None = None
         self.body: RequestBody = EMPTY_BODY
-        """Of the request that a handler has taken."""
+        """The body of the request that a handler processes now."""
         self.has_gone = functools.partial(_has_gone, weakref.ref(self))
         self.is_writing_paused = False
         self._writable = asyncio.Event()

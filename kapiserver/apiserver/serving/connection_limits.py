@@ -14,9 +14,9 @@ MAX_UNAUTHENTICATED = 2048
 """Connections on which no request has authenticated yet, from one address and in all. A connection
 over TLS takes 70 KB of memory. Clients that authenticate may open any number of connections."""
 HEADER_BYTES = 1 << 20
-"""Most bytes of the request line and headers of a request; DefaultMaxHeaderBytes of net/http."""
+"""The maximum size of the request line and headers, as DefaultMaxHeaderBytes of net/http."""
 ALL_HEADER_BYTES = 32 << 20
-"""Most bytes of incomplete headers of all connections; small incomplete headers do not count."""
+"""The maximum size of the incomplete headers of all connections, without small ones."""
 SMALL_HEADER_BYTES = 16 << 10
 
 

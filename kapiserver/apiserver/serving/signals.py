@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from kapiserver.apiserver.serving.logs import FIELDS
 
 MAX_STACKS = 100
-"""Most different stacks of tasks in one dump."""
+"""The maximum number of different stacks of tasks in one dump."""
 MAX_FRAMES = 30
 
 _TERMINAL = "/dev/tty"

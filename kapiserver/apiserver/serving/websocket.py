@@ -22,7 +22,7 @@ _TEXT, _BINARY, _CLOSE, _PING, _PONG = 0x1, 0x2, 0x8, 0x9, 0xA
 _FINAL = 0x80
 _MASKED = 0x80
 _MAX_CONTROL = 125
-"""Most bytes of the payload of a control frame."""
+"""The maximum size of the payload of a control frame."""
 _NORMAL_CLOSURE = (1000).to_bytes(2)
 
 

@@ -214,7 +214,7 @@ class _Connection(asyncio.Protocol):
         return None
 
     def _has(self, end: int) -> bool:
-        """Whether the buffer has so many bytes; if not, parse again when it has."""
+        """Whether the buffer has `end` bytes. If not, parse again when it has them."""
         if end > MAX_MESSAGE_BYTES or end < self._position:
             raise ValueError("the answer is too long")
         self._parse_at_size = end

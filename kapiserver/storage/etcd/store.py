@@ -61,8 +61,8 @@ from kapiserver.storage.prefix import prefix_end
 KEY_SEPARATOR = "/"
 """Every key of a store begins with its root and this separator."""
 PROGRESS_KEY = f"{KEY_SEPARATOR}.kapiserver"
-"""A key directly before all others, so that one stream covers both, and below the root, so that a
-user with access to the root alone may write it. No resource has this name."""
+"""This key sorts directly before all others, so that one stream covers all. It is below the root,
+so that a user with access to the root alone may write it. No resource has this name."""
 PAGE = 1000
 """Keys per call, so that parsing a response does not block the event loop."""
 SILENT_STREAM_SECONDS = 5.0

@@ -16,7 +16,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 MAX_BYTES = 8192
-"""Most bytes of the head of a request, and of a response."""
+"""The maximum size of the head of a request, and of a response."""
 IDLE_SECONDS = 5.0
 """How long to wait for bytes on a connection."""
 PARENT_SECONDS = 1.0

@@ -22,7 +22,7 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 _PREFIX = "pod-security.kubernetes.io/"
-"""Of the annotations of audit events."""
+"""The prefix of the annotations of audit events."""
 MAX_PODS = 3000
 """The maximum number of existing pods that are checked when a namespace gets a stricter policy."""
 _SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"

@@ -101,7 +101,7 @@ class APIServiceRegistration:
             self._server.clock.call_later(START_DELAY_SECONDS, self._start_all)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._stopping = True
         if self._on_definitions_changed in self._custom.listeners:
             self._custom.listeners.remove(self._on_definitions_changed)

@@ -62,7 +62,7 @@ class AuthenticationTrustController:
             self._queue.add(CONFIG_MAP)
 
     async def stop(self) -> None:
-        """End, cancelling a reconcile in progress."""
+        """Stop, and cancel the reconcile in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

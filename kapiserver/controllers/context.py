@@ -30,7 +30,7 @@ class Controller(Protocol):
         """Begin to watch; must not wait for the work itself."""
 
     async def stop(self) -> None:
-        """End, cancelling what is in progress."""
+        """Stop, and cancel the work in progress."""
 
 
 @dataclass(frozen=True, kw_only=True)

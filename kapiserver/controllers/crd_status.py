@@ -61,7 +61,7 @@ class CRDStatusController:
         self._on_definitions_changed(list(self._custom.summaries))
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._custom.listeners.remove(self._on_definitions_changed)
         for name in list(self._deletion_watches):
             self._stop_watching_deletions(name)

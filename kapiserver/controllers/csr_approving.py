@@ -76,7 +76,7 @@ class CSRApprovingController:
         self._requests = self._subscriptions.add(CERTIFICATES, REQUESTS, self._on_request)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

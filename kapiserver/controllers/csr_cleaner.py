@@ -59,7 +59,7 @@ class _CleanerController:
             self._check()
 
     async def stop(self) -> None:
-        """End, cancelling a check in progress."""
+        """Stop, and cancel the check in progress."""
         if self._timer is not None:
             self._timer.cancel()
         self._subscriptions.cancel()

@@ -67,7 +67,7 @@ class DisruptionController:
         self._budgets = self._subscriptions.add(_POLICY, "poddisruptionbudgets", self._on_budget)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

@@ -93,7 +93,7 @@ class ServiceEndpointsController:
         )
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

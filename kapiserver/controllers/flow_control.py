@@ -16,7 +16,7 @@ from kapiserver.controllers.writing import create_missing
 from kapiserver.storage.errors import StorageError
 
 START_DELAY_SECONDS = 5.0
-"""The objects are created so long after the start: a short-lived server does not need them."""
+"""The delay after the start; a short-lived server does not need the objects."""
 RETRY_SECONDS = 30.0
 _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")
 _MANAGED = {"apf.kubernetes.io/autoupdate-spec": "true"}
@@ -107,7 +107,7 @@ class FlowControlBootstrap:
         self._server.clock.call_later(START_DELAY_SECONDS, self._start_now)
 
     async def stop(self) -> None:
-        """End after the create in progress."""
+        """Stop after the create in progress."""
         self._stopping = True
         if self._task is not None:
             await self._task

@@ -37,7 +37,7 @@ class FlowSchemaStatusController:
             self._schemas = add(_FLOWCONTROL, "flowschemas", self._on_schema)
 
     async def stop(self) -> None:
-        """End, cancelling a reconcile in progress."""
+        """Stop, and cancel the reconcile in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

@@ -78,7 +78,7 @@ class GarbageCollector:
         self._metadata.subscribe(self)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._server.custom_resources.listeners.remove(self._on_definitions_changed)
         await self._queue.stop()
 

@@ -74,7 +74,7 @@ class KubernetesService:
         self._task = asyncio.create_task(self._run(), name="kubernetes-service")
 
     async def stop(self) -> None:
-        """End. If other servers share the store, complete what it is writing first, and remove
+        """Stop. If other servers share the store, complete the write in progress first, and remove
         this server from the endpoints."""
         self._stopping = True
         self._subscriptions.cancel()

@@ -52,7 +52,7 @@ class _NamespaceObjectController:
         self._objects = self._subscriptions.add(CORE, self.resource, self._on_object)
 
     async def stop(self) -> None:
-        """End, cancelling a reconcile in progress."""
+        """Stop, and cancel the reconcile in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

@@ -56,7 +56,7 @@ class NamespaceController:
         self._metadata.subscribe(self, frozenset({"namespaces"}))
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         await self._queue.stop()
 
     def on_reset(self) -> None:

@@ -34,7 +34,7 @@ class PolicyStatusController:
         self._policies = add(_VERSION, "validatingadmissionpolicies", self._on_policy)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

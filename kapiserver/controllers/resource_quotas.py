@@ -59,7 +59,7 @@ class ResourceQuotaController:
         self._metadata.subscribe(self, frozenset(("resourcequotas", *_MAY_SHRINK)))
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         await self._queue.stop()
 
     def on_reset(self) -> None:

@@ -46,7 +46,7 @@ class ClusterRoleAggregationController:
         self._roles = self._subscriptions.add(RBAC, "clusterroles", self._on_role)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

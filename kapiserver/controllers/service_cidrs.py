@@ -55,7 +55,7 @@ class ServiceCIDRController:
         self._cidrs = self._subscriptions.add(_NETWORKING, "servicecidrs", self._on_cidr)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

@@ -88,7 +88,7 @@ class ProtectionController:
         self._metadata.subscribe(self, frozenset({name}))
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._subscriptions.cancel()
         for index in self._indices.values():
             index.cancel()

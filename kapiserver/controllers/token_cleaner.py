@@ -40,7 +40,7 @@ class TokenCleaner:
         self._secrets = self._subscriptions.add(CORE, "secrets", self._on_secret)
 
     async def stop(self) -> None:
-        """End, cancelling a reconcile in progress."""
+        """Stop, and cancel the reconcile in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

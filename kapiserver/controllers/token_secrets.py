@@ -66,7 +66,7 @@ class TokenSecretsController:
         self._by_account = self._secrets.index(_account_keys)
 
     async def stop(self) -> None:
-        """End, cancelling reconciles in progress."""
+        """Stop, and cancel the reconciles in progress."""
         self._by_account.cancel()
         self._subscriptions.cancel()
         await self._queue.stop()

@@ -47,7 +47,7 @@ class TrustBundlePublisher:
             self._queue.add(SIGNER)
 
     async def stop(self) -> None:
-        """End, cancelling a reconcile in progress."""
+        """Stop, and cancel the reconcile in progress."""
         self._subscriptions.cancel()
         await self._queue.stop()
 

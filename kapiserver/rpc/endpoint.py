@@ -101,7 +101,7 @@ class Endpoint:
         return port
 
     async def stop(self, grace: float) -> None:
-        """Accept no more calls, and cancel those that run after `grace` seconds."""
+        """Stop accepting calls, and cancel the calls that still run after `grace` seconds."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(grace)
 

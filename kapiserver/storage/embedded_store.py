@@ -214,7 +214,7 @@ class EmbeddedStore(KV):
         return await self._read(lambda database: database.history(prefix, after, until, limit))
 
     def remove_watch(self, watch: KVWatch) -> None:
-        """Deliver no more events to the watch."""
+        """Stop delivering events to the watch."""
         self._watches.discard(watch)
 
     def call_when_current(self, callback: Callable[[], None]) -> None:

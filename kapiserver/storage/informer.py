@@ -76,7 +76,7 @@ class Informer:
 
     @property
     def lister(self) -> Lister:
-        """A lister of the objects; made anew, because an informer with a lister is a cycle."""
+        """A new lister of the objects: to keep it would be a reference cycle."""
         return Lister(self, self._codec)
 
     def subscribe(self, on_change: OnChange) -> Subscription:
@@ -98,8 +98,8 @@ class Informer:
         return self._subscribe(Subscription(self, deliver, in_slices=False))
 
     async def trees(self, change: ObjectChange) -> list[tuple[Entry, Tree]]:
-        """Return the trees of the large objects of a change, decoded in a thread; those that cannot
-        be decoded are left out."""
+        """Return the trees of the large objects of a change, decoded in a thread. Objects that
+        cannot be decoded are left out."""
         trees = []
         for entry in (change.old, change.new):
             if entry is not None and entry.is_large and entry.cached_tree is None:
@@ -138,7 +138,7 @@ class Informer:
             handler(argument)
         except Corrupt as error:
             _log.warning("an object is ignored: %s", error)
-        except Exception:  # the store and the other handlers must not suffer
+        except Exception:  # an error of one handler must not stop the store and the others
             _log.exception("a handler of %s failed", self._codec.prefix)
 
     def _subscribe(self, subscription: Subscription) -> Subscription:
@@ -152,7 +152,7 @@ class Informer:
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Deliver nothing more; called by `Subscription.cancel`."""
+        """Stop the deliveries; called by `Subscription.cancel`."""
         self._subscriptions.pop(subscription, None)
         if not self._subscriptions:
             self._cache.remove_listener(self)
@@ -192,7 +192,7 @@ class Informer:
             subscription.take(changes)
 
     def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
-        """The cache lost its watch, and held these entries. After an error it is filled again; a
+        """Keep the entries of a cache that lost its watch. After an error, fill the cache again; a
         cache that was stopped stays empty until another reader fills it."""
         self._last_entries = entries
         view = {entry.path: entry for entry in entries}
@@ -269,7 +269,7 @@ class Subscription:
             await self._synced.wait()
 
     def cancel(self) -> None:
-        """Deliver nothing more. Idempotent."""
+        """Stop the deliveries. Idempotent."""
         self.informer.unsubscribe(self)
         self._deliver = _deliver_nothing
         self._stop_decoding()

@@ -42,7 +42,7 @@ class WatchSource(Protocol):
         """Return about `limit` events in (after, until]. Raises Compacted, Unavailable."""
 
     def remove_watch(self, watch: KVWatch) -> None:
-        """Deliver no more events to the watch."""
+        """Stop delivering events to the watch."""
 
     def call_when_current(self, callback: Callable[[], None]) -> None:
         """Call back in a later iteration of the event loop, when the watches have received every
@@ -160,7 +160,7 @@ class WatchIndex:
         self._by_directory.setdefault(_directory(watch.prefix), {})[watch] = None
 
     def discard(self, watch: KVWatch) -> None:
-        """Dispatch no more events to the watch. Idempotent."""
+        """Stop dispatching events to the watch. Idempotent."""
         directory = _directory(watch.prefix)
         watches = self._by_directory.get(directory, {})
         watches.pop(watch, None)

@@ -31,7 +31,7 @@ CHUNK_BYTES = 256 << 10
 """Approximate size of one chunk of a list; chunks are smaller if encoding takes long."""
 
 LONG_LIST = 50
-"""From this many objects on, a list is prepared: its latency hides two milliseconds more."""
+"""A list of at least this many objects is prepared: its latency hides two milliseconds more."""
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 

@@ -335,7 +335,7 @@ class Faults:
         self._watches.pop(id(request), None)
 
     def _inject_into_watch(self, fault: Fault, watch: _OpenWatch) -> None:
-        """End an open watch or hold its events back, if that is what the fault does."""
+        """End an open watch or hold its events back, if the fault does that."""
         if fault.partition:
             watch.sink.hold()
             self._note(watch.request, fault)

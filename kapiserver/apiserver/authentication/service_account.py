@@ -42,7 +42,7 @@ STALE_TOKEN = "authentication.k8s.io/stale-token"
 _EXTRA = "authentication.kubernetes.io"
 _BOUND_RESOURCES = (("pod", "pods"), ("secret", "secrets"), ("node", "nodes"))
 _GRACE_SECONDS = 60
-"""A token stays valid so long after the deletion of its account or of an object it is bound to."""
+"""How long a token stays valid after the deletion of its account or of an object it is bound to."""
 
 
 class BoundObjects:

@@ -67,10 +67,10 @@ class Authorizer(Protocol):
 
 @runtime_checkable
 class ManagedAuthorizer(Authorizer, Protocol):
-    """An authorizer that follows objects, or holds connections."""
+    """An authorizer that subscribes to informers, or holds connections."""
 
     async def start(self) -> None:
         """Begin; return when requests can be decided on. Raises StorageError."""
 
     async def stop(self) -> None:
-        """End, and close connections. Idempotent."""
+        """Stop, and close connections. Idempotent."""

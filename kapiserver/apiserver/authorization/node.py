@@ -39,11 +39,11 @@ class NodeAuthorizer(ManagedAuthorizer):
         self._rules = CompiledRules(NODE_RULES)
 
     async def start(self) -> None:
-        """Follow the objects of nodes; return when all are known. Raises StorageError."""
+        """Subscribe to the objects of nodes; return when all are known. Raises StorageError."""
         await self._graph.start()
 
     async def stop(self) -> None:
-        """Follow them no longer. Idempotent."""
+        """Cancel the subscriptions. Idempotent."""
         self._graph.stop()
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:

@@ -1,4 +1,4 @@
-"""Which objects belong to which node: its pods, and what they name; kept up to date by informers.
+"""Which objects belong to which node: its pods, and what they name. Informers update the graph.
 
 A pod names secrets, config maps, claims, a service account; a claim has a volume; a volume names
 secrets. Knows no request. Mirrors plugin/pkg/auth/authorizer/node (graph, graph_populator).
@@ -66,7 +66,7 @@ class NodeGraph:
         self._subscriptions: list[Subscription] = []
 
     async def start(self) -> None:
-        """Follow the objects; return when the graph has all of them. Raises StorageError."""
+        """Subscribe to the objects; return when the graph has all. Raises StorageError."""
         for (version, resource), grants in _GRANTS.items():
             self._subscribe(version, resource, self._owner_handler(grants))
         self._subscribe(CORE, VOLUMES, self._on_volumes)
@@ -74,7 +74,7 @@ class NodeGraph:
             await subscription.wait_synced()
 
     def stop(self) -> None:
-        """Follow them no longer. Idempotent."""
+        """Cancel the subscriptions. Idempotent."""
         for subscription in self._subscriptions:
             subscription.cancel()
         self._subscriptions.clear()

@@ -32,11 +32,11 @@ class RbacAuthorizer(ManagedAuthorizer):
         self.index = index
 
     async def start(self) -> None:
-        """Follow roles and bindings; return when all are known. Raises StorageError."""
+        """Subscribe to roles and bindings; return when all are known. Raises StorageError."""
         await self.index.start()
 
     async def stop(self) -> None:
-        """Follow them no longer. Idempotent."""
+        """Cancel the subscriptions. Idempotent."""
         self.index.stop()
 
     async def authorize(self, user: User, info: RequestInfo) -> Decision:

@@ -59,7 +59,7 @@ class RbacIndex:
         self._subscriptions: list[Subscription] = []
 
     async def start(self) -> None:
-        """Follow roles and bindings; return when the index holds all of them. Raises
+        """Subscribe to roles and bindings; return when the index holds all of them. Raises
         StorageError."""
         handlers = {
             "roles": self._on_roles,
@@ -74,7 +74,7 @@ class RbacIndex:
             await subscription.wait_synced()
 
     def stop(self) -> None:
-        """Follow them no longer. Idempotent."""
+        """Cancel the subscriptions. Idempotent."""
         for subscription in self._subscriptions:
             subscription.cancel()
         self._subscriptions.clear()

@@ -46,12 +46,12 @@ class FlowClassifier:
         self._cached = functools.lru_cache(maxsize=1024)(self._classify)
 
     def start(self) -> None:
-        """Follow the flow schemas and priority levels."""
+        """Subscribe to the flow schemas and priority levels."""
         for informer in (self._schemas, self._levels):
             self._subscriptions.append(informer.subscribe(self._on_change))
 
     def stop(self) -> None:
-        """Follow them no longer."""
+        """Cancel the subscriptions."""
         for subscription in self._subscriptions:
             subscription.cancel()
 

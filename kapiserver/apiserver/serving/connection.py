@@ -42,9 +42,9 @@ HEADER_SECONDS = 32.0
 IDLE_SECONDS = 90.0
 """An idle connection is closed after this time, as by kube-apiserver."""
 LINGER_SECONDS = 5.0
-"""The rest of an unread body is read for so long, before the connection is closed."""
+"""How long the rest of an unread body is read before the connection is closed."""
 MAX_WAITING = 32
-"""Requests that wait for the one before them; of more the bytes are kept unparsed."""
+"""How many requests wait for the previous one. The bytes of later requests stay unparsed."""
 PARSE_BYTES = 16 << 10
 """Bytes parsed at once, which limits the requests that they may hold."""
 
@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
             self._task = self._loop.create_task(self._respond())
 
     def pause_reading(self) -> None:
-        """Read no more bytes from the client."""
+        """Stop reading from the client."""
         if self.transport is not None and not self._is_reading_paused:
             self._is_reading_paused = True
             self.transport.pause_reading()
@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def switch_protocol(self, receive: Callable[[bytes], None]) -> None:
-        """Parse no more requests; give all further bytes of the client to `receive`."""
+        """Stop parsing requests, and pass all further bytes of the client to `receive`."""
         self._receive = receive
 
     def send_continue(self) -> None:

@@ -29,8 +29,8 @@ from kapiserver.apiserver.serving.websocket import WebSocketSink, is_handshake
 CLOSE_SECONDS = 1.0
 """How long a drain waits for cancelled requests and for the last bytes of responses."""
 LAST_REQUEST_SECONDS = 0.2
-"""A draining server waits so long for requests that clients were about to send on connections that
-are open. Their responses say that the connection closes."""
+"""How long a draining server waits for requests that clients were about to send on open
+connections. The responses say that the connection closes."""
 
 ErrorHandler: TypeAlias = Callable[[Request, Exception], Response]
 """Returns the error response for a request that never reaches a handler."""
@@ -73,12 +73,12 @@ class Listener:
         return self._error_response(request, error)
 
     async def drain(self, seconds: float) -> None:
-        """End every stream cleanly, give requests in flight that many seconds to finish, then close
-        all connections, and abort those of clients that do not read. The caller has stopped
+        """End every stream cleanly, give the requests in flight `seconds` to finish, then close all
+        connections, and abort the connections of clients that do not read. The caller has stopped
         accepting new ones.
 
-        Responses carry `Connection: close` from now on. Connections that are idle stay open for
-        `LAST_REQUEST_SECONDS`, so that a request on its way gets its response, too."""
+        From now on responses carry `Connection: close`. Idle connections stay open for
+        `LAST_REQUEST_SECONDS`, so that a request on its way gets a response too."""
         self.draining = True
         for connection in self.connections:
             if connection.stream is not None:

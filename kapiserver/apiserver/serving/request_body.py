@@ -18,7 +18,7 @@ class BodySource(Protocol):
     """The connection that a body comes from."""
 
     def pause_reading(self) -> None:
-        """Read no more bytes from the client."""
+        """Stop reading from the client."""
 
     def resume_reading(self) -> None:
         """Read from the client again."""

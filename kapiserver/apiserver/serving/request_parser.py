@@ -212,7 +212,7 @@ class RequestParser:
 
 
 def _ignore_head(_head: RequestHead) -> None:
-    """Take no more requests."""
+    """Stop taking requests."""
 
 
 def _header_name(name: bytes) -> istr:

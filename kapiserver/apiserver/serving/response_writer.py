@@ -26,7 +26,7 @@ from kapiserver.apiserver.serving.websocket import WebSocketSink
 WRITE_BYTES = 256 << 10
 """Bytes of a body that are written at once."""
 SLOW_CLIENT_SECONDS = 60.0
-"""The connection of a client that reads nothing of its response for so long is aborted."""
+"""If a client reads nothing of its response for this time, its connection is aborted."""
 
 _log = logging.getLogger(__name__)
 

@@ -80,8 +80,8 @@ class HttpServer:
         return acceptor.port
 
     async def drain(self, seconds: float) -> None:
-        """Accept no more connections, end streams, and give requests in flight that many seconds
-        to finish."""
+        """Stop accepting connections, end streams, and give the requests in flight `seconds` to
+        finish."""
         for endpoint in self._endpoints:
             endpoint.acceptor.stop()
         for endpoint in self._endpoints:

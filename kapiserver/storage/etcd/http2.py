@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
             self._write(frames.window_update(stream.id, size))
 
     def drain(self) -> None:
-        """Accept no more requests, and close the connection after the last response."""
+        """Stop accepting requests, and close the connection after the last response."""
         self.usable = False
         self._close_if_drained()
 

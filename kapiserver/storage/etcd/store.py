@@ -256,7 +256,7 @@ class EtcdStore(KV):
         raise Unavailable("etcd: the stream of history ended early")
 
     def remove_watch(self, watch: KVWatch) -> None:
-        """Deliver no more events to the watch."""
+        """Stop delivering events to the watch."""
         self._watches.discard(watch)
 
     def call_when_current(self, callback: Callable[[], None]) -> None:

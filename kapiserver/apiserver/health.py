@@ -82,7 +82,7 @@ class Health:
         return not self._unfinished
 
     def finish(self, *hooks: str) -> None:
-        """Report these steps of the start as done. Raises KeyError for one that there is not."""
+        """Report these steps of the start as done. Raises KeyError for an unknown step."""
         for hook in hooks:
             self._unfinished.remove(hook)
 

@@ -38,7 +38,7 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 """Query parameters; each has a list of values."""
 
 Reader: TypeAlias = Callable[[int], Awaitable[bytes]]
-"""Reads the body, at most so many bytes; call it once. Raises errors.BodyTooLarge."""
+"""Reads the body, which has a maximum size; call it once. Raises errors.BodyTooLarge."""
 
 
 class Certificate(Struct, frozen=True, kw_only=True):

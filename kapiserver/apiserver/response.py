@@ -29,7 +29,8 @@ class Response(Struct, frozen=True, kw_only=True):
 
 
 class StreamResponse(Struct, frozen=True, kw_only=True):
-    """A response that goes on, such as a watch. The handler has opened it: errors have been raised.
+    """A response that goes on, such as a watch. Its head is sent after the handler has returned, so
+    the handler can still raise errors.
 
     sink        from `Request.open_sink`; buffers frames until the head is sent
     timeout     seconds until the stream ends; 0 means no limit

@@ -28,7 +28,7 @@ from kapiserver.storage.informer import ObjectChange, Subscription
 from kapiserver.storage.object_store import ResourceStore
 
 START_DELAY_SECONDS = 5.0
-"""APIServices of built-in groups are not needed at once; a short-lived server does without."""
+"""The delay after the start; a short-lived server does not need the APIServices."""
 RETRY_SECONDS = 30.0
 NAME = "apiservices"
 REGISTRATION = GroupVersion("apiregistration.k8s.io", "v1")

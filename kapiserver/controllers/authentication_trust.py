@@ -1,8 +1,8 @@
 """Publishes how this cluster authenticates clients, for extension API servers: the ConfigMap
 `kube-system/extension-apiserver-authentication`.
 
-Servers over one store add to it what they trust and remove nothing of each other; expired CAs are
-removed. Mirrors pkg/controlplane/controller/clusterauthenticationtrust of kube-apiserver.
+If several servers share a store, each adds what it trusts, and removes expired CAs only. Mirrors
+pkg/controlplane/controller/clusterauthenticationtrust of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _combine(current: Mapping[str, str], trusted: Mapping[str, str], now: float)
             data[key] = _json(dict.fromkeys((*_parsed(old), *_parsed(text))))
         else:
             certificates = dict.fromkeys((*pem_certificates(old), *pem_certificates(text)))
-            # The own ones are as the administrator wants them.
+            # The server keeps its own CAs even if they have expired: the administrator set them.
             current_certificates = frozenset(pem_certificates(text))
             data[key] = "".join(
                 each

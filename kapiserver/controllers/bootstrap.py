@@ -30,7 +30,7 @@ _MANAGED_FIELDS: Tree = {"f:metadata": {"f:labels": {".": {}, "f:kubernetes.io/m
 
 
 async def create_system_namespaces(server: Server) -> None:
-    """Create those that are missing. Raises StorageError."""
+    """Create the missing namespaces. Raises StorageError."""
     await asyncio.gather(*(_create_namespace(server, name) for name in SYSTEM_NAMESPACES))
 
 

@@ -30,7 +30,7 @@ BACKDATE = timedelta(minutes=5)
 """How long before the time of signing a certificate begins to be valid, for clocks that are
 behind."""
 SHORT = timedelta(hours=8)
-"""A certificate of less than this is valid for its full duration after the time of signing."""
+"""A certificate with a shorter duration is valid for all of it after the time of signing."""
 
 _KEY_USAGES = {
     "signing": "digital_signature",

@@ -56,7 +56,7 @@ class CRDStatusController:
         """By definition, subscriptions to its objects."""
 
     async def start(self) -> None:
-        """Queue the definitions there are, and those that change from now on."""
+        """Queue the present definitions, and definitions that change later."""
         self._custom.listeners.append(self._on_definitions_changed)
         self._on_definitions_changed(list(self._custom.summaries))
 

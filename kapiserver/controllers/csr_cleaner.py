@@ -53,7 +53,7 @@ class _CleanerController:
         raise NotImplementedError
 
     async def start(self) -> None:
-        """Check the objects now and again and again, if they are served."""
+        """Check the objects now and then periodically, if they are served."""
         if self._context.served_resource(self._resource) is not None:
             self._requests = self._subscriptions.add(CERTIFICATES, self.resource, _ignore)
             self._check()

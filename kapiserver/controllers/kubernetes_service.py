@@ -87,7 +87,7 @@ class KubernetesService:
             try:
                 await self._leave(self._place)
             except (StorageError, StatusError) as error:
-                _log.info("endpoints were not left: %s", error)
+                _log.info("this server stays in the endpoints of kubernetes: %s", error)
 
     async def _run(self) -> None:
         while not self._stopping:
@@ -103,7 +103,7 @@ class KubernetesService:
                 timer = self._server.clock.call_later(next_seconds, self._resync)
             await self._changed.wait()
             self._changed.clear()
-            if timer is not None:  # or there would be one more for each turn, for ever
+            if timer is not None:  # each turn makes a new timer
                 timer.cancel()
 
     def _on_change(self, change: ObjectChange) -> None:
@@ -191,7 +191,7 @@ class KubernetesService:
         kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
         value = server_address.lease(self._server.codecs)
         item = (await kv.get(key)).item
-        with contextlib.suppress(KeyExists, Conflict):  # it lapsed just now: the next turn will do
+        with contextlib.suppress(KeyExists, Conflict):  # it expired just now: try again later
             if item is None:
                 await kv.create(key, value, ttl=LEASE_SECONDS)
             else:

@@ -116,7 +116,7 @@ class LeaderElector:
                 raise
             _log.info("leader election: no response from the store within %.1f s", seconds)
             return None
-        except Exception as error:  # none may end the renewals of a leader
+        except Exception as error:  # no error may end the renewals of a leader
             if isinstance(error, StatusError) and error.reason in ("Conflict", "AlreadyExists"):
                 return False
             _log.info("leader election: %s", error)

@@ -1,6 +1,6 @@
 """Starts and stops the enabled controllers of one server.
 
-Some run on every server. Of several servers over one store, only the leader runs the others.
+Some run on every server. If several servers share a store, only the leader runs the others.
 """
 
 from __future__ import annotations

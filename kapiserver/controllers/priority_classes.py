@@ -26,7 +26,7 @@ _CLASSES = (
 
 
 async def create_priority_classes(context: ControllerContext) -> None:
-    """Create those that are missing. Raises StorageError, StatusError."""
+    """Create the missing classes. Raises StorageError, StatusError."""
     if context.server.scheme.is_served(_SCHEDULING):
         store = context.server.stores.by_name(_SCHEDULING, "priorityclasses")
         for name, value, description in _CLASSES:

@@ -22,7 +22,7 @@ from kapiserver.controllers.context import Controller, ControllerContext
 
 
 class Scope(Enum):
-    """On which of several servers over one store a controller runs."""
+    """The servers on which a controller runs, if several servers share a store."""
 
     EVERY_SERVER = "every server"
     LEADER = "the leader"

@@ -1,10 +1,9 @@
 """Periodic compaction, so that the history of a store does not grow without bound.
 
-Each run writes one key and compacts to the revision of the run before, so history reaches back for
-one to two intervals. The write moves the revision of an idle store, so that old continue tokens
-expire there too. Of several servers that share a store, the one whose write of the key succeeds
-compacts; the others follow. Mirrors the compactor of k8s.io/apiserver's etcd3 storage, which writes
-`compact_rev_key`.
+Each run writes one key and compacts to the revision of the previous run, so history reaches back
+for one to two intervals. The write moves the revision of an idle store, so that old continue tokens
+expire there too. If several servers share a store, only the server whose write of the key succeeds
+compacts. Mirrors the compactor of k8s.io/apiserver's etcd3 storage, which writes `compact_rev_key`.
 """
 
 from __future__ import annotations

@@ -99,9 +99,8 @@ class ConvertingStore(WrappedStore):
     async def convert_values(
         self, values: Sequence[bytes | None], version: GroupVersion
     ) -> list[bytes]:
-        """Return the values (None left out) in a version; values that cannot be decoded stay.
-
-        Raises ConversionRefused.
+        """Return the values (None left out) in a version; values that cannot be decoded
+        do not change. Raises ConversionRefused.
         """
         result = [value for value in values if value is not None]
         to_convert: dict[int, Tree] = {}

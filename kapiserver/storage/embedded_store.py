@@ -58,9 +58,9 @@ EXPIRY_STEP = 500
 EXPIRY_RETRY_SECONDS = 10.0
 """Seconds between a failed deletion of expired keys and the next attempt."""
 LARGE_FILE = 512 << 20
-"""Bytes: a larger file is checked for damage while it is served: the check takes seconds."""
+"""In bytes. A larger file is checked for damage while it is served, as that takes seconds."""
 MAX_TIMER_SECONDS = 3600.0
-"""Maximum seconds of a timer: it is set again on the way, because the wall clock may change."""
+"""The maximum time of a timer. A longer wait has several, because the wall clock may change."""
 
 _log = logging.getLogger(__name__)
 
@@ -382,8 +382,8 @@ class EmbeddedStore(KV):
         return self._path is not None and self._path.stat().st_size > LARGE_FILE
 
     def _open_database(self) -> Database:
-        """Open the file; on a full disk without a file for the index of SQLite's write-ahead log,
-        and so without reader threads."""
+        """Open the file. On a full disk, open it without a file for the index of SQLite's
+        write-ahead log, and so without reader threads."""
         try:
             return Database(self._path, fsync=self._fsync)
         except Refused as error:

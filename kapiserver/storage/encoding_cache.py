@@ -2,8 +2,8 @@
 
 Trees and encodings have an LRU cache each, so that writes do not evict the encodings that lists
 are made of. An entry that was used since it was added gets a second chance before eviction. The
-caches hold weak references: an entry of a deleted object or of a dry run ends with its last user.
-Knows no codec.
+caches hold weak references: an entry of a deleted object or of a dry run is freed with its last
+user. Knows no codec.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kapiserver.storage.entry import Entry
 DEFAULT_BYTES = 128 << 20
 """Default limit for trees and encodings, for all resources together."""
 TREE_SHARE = 24
-"""One part in this many is for trees."""
+"""Trees get one part in this many of the limit."""
 TREE_COST = 12
 """Approximate bytes of memory of a tree per byte of its stored form."""
 ACCOUNT_COST = 300
@@ -51,7 +51,7 @@ class LRUCache:
         self._drop = drop
         self._size = 0
         self._accounts: OrderedDict[int, _Account] = OrderedDict()
-        # Entries end at any time and in any thread; their accounts are removed by the next call.
+        # Entries are freed at any time, in any thread. The next call removes their accounts.
         self._dead: deque[_Account] = deque()
         self._rejected = 0
 

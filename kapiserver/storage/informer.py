@@ -166,8 +166,8 @@ class Informer:
         await self._cache.wait_ready()
 
     def in_scope(self, scope: str) -> Sequence[Entry]:
-        """Return the objects below a prefix or under one key, sorted by path; after a break those
-        before it, until they are read again."""
+        """Return the objects below a prefix or under one key, sorted by path. After a break,
+        return the objects from before it until they are read again."""
         if self._cache.is_filled:
             return self._cache.range(scope)
         return entries_in_scope(self._last_entries, scope)
@@ -250,7 +250,7 @@ class Subscription:
         cache."""
         self._pending: list[ObjectChange] = []
         self._undecoded: deque[ObjectChange] = deque()
-        """Changes from the first one with a large object on."""
+        """The first change with a large object, and all later changes."""
         self._decoding: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
         self._synced = asyncio.Event()
@@ -258,7 +258,7 @@ class Subscription:
     @property
     def synced(self) -> bool:
         """Whether the handler has seen what the cache holds. False until it has seen all present
-        objects, and after a break until it has seen what changed meanwhile."""
+        objects, and after a break until it has seen the changes since."""
         return self._synced.is_set()
 
     async def wait_synced(self) -> None:

@@ -64,7 +64,7 @@ class ListEncoder:
                 await self.compile(listing.entries, encoding)
 
     def is_compiled(self, encoding: Encoding) -> bool:
-        """Whether an object was encoded so already, which compiles the encoder."""
+        """Whether the encoder is compiled: the first encoding of an object compiles it."""
         return encoding in self._compiled
 
     async def compile(self, entries: Sequence[Entry], encoding: Encoding) -> None:

@@ -117,7 +117,7 @@ class MetadataInformer:
         self._handler = handler
         self._offloader = offloader
         self._pending: deque[KVEvent] = deque()
-        """Events from the first one with a large object on."""
+        """The first event with a large object, and all later events."""
         self._pump: asyncio.Task[None] | None = None
         self._uids: dict[str, str] = {}
         """The uid of each object by its path; the events of deletions have none."""

@@ -202,7 +202,8 @@ class ObjectCodec:
             raise Undecryptable(str(error), key=entry.path) from error
 
     def selectable(self, entry: Entry) -> Selectable:
-        """Return labels and selectable fields; decodes no more of protobuf. Raises Unreadable."""
+        """Return labels and selectable fields. Decodes only these of protobuf. Raises
+        Unreadable."""
         tree = entry.cached_tree
         if tree is None and self._decode_selectable is not None:
             message = self._message(entry.value)
@@ -213,7 +214,7 @@ class ObjectCodec:
         if tree is None and not self.is_typed and not self.resource.selectable_fields:
             tree = self._parse(entry)
         if tree is None:
-            # That of a large object is made in a thread, which must not change the cache.
+            # A thread makes the tree of a large object: it must not change the cache.
             tree = self.tree(entry) if entry.is_large else entry.tree()
         return Selectable(labels_of(tree), self._fields(tree))
 
@@ -233,7 +234,7 @@ class ObjectCodec:
         return selection.prefilter(value)
 
     def ownership_metadata(self, path: str, value: bytes) -> Tree:
-        """Return uid, owners, finalizers and deletion of a stored value; decodes only these of
+        """Return uid, owners, finalizers and deletion of a stored value. Decodes only these of
         protobuf. Raises Unreadable, Undecryptable."""
         try:
             if value.startswith(ENCRYPTED_PREFIX):

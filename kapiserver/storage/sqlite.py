@@ -42,7 +42,7 @@ from kapiserver.storage.sqlite_wal import has_lost_transactions, wal_size
 
 EMPTY_STORE_REVISION = Revision(1)
 WAL_LIMIT = 32 << 20
-"""Bytes: a longer write-ahead log is checkpointed and truncated even if that has to wait."""
+"""In bytes. A longer write-ahead log is checkpointed and truncated even if that has to wait."""
 
 _BUSY_TIMEOUT = 10_000
 _TRUNCATE_BUSY_TIMEOUT = 20

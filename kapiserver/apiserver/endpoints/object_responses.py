@@ -2,7 +2,7 @@
 
 Compact JSON, Protobuf and CBOR responses are built from cached bytes. Indented JSON, YAML, Tables
 and PartialObjectMetadata are encoded from trees. A list is sent in slices of about 256 KB; each is
-encoded after the client has read the one before. Mirrors transformResponseObject of
+encoded after the client has read the previous one. Mirrors transformResponseObject of
 k8s.io/apiserver.
 """
 
@@ -42,7 +42,7 @@ from kapiserver.storage.time_slice import TimeSlice
 SLICE = 256 * 1024
 """The size in bytes at which a slice of a list is sent."""
 OFFLOAD_COUNT = 32
-"""Lists of at least so many objects are encoded in a thread."""
+"""Lists of at least this many objects are encoded in a thread."""
 MAX_YAML_BYTES = 8 << 20
 """Stored bytes of the objects of a list in YAML: about 5,000 pods, in ten seconds."""
 MAX_TREE_BYTES = 128 << 20
@@ -256,7 +256,7 @@ class ListItems(Struct, frozen=True):
 
     def __iter__(self) -> Iterator[Tree]:
         for entry in self.entries:
-            # The tree of a large object is made in a thread, which must not change the cache.
+            # A thread makes the tree of a large object: it must not change the cache.
             large = entry.is_large
             tree = (entry.cached_tree or entry.codec.tree(entry)) if large else entry.tree()
             yield self.make(tree)

@@ -1,7 +1,7 @@
 """One client's connection: reads requests from it, and limits what it holds before a handler runs.
 
-Requests that arrive before the response to the one before wait in order. Knows no filter, and only
-the responses to requests that reach no handler.
+A request that arrives before the response to the previous one waits for its turn. Knows no filter,
+and only the responses to requests that reach no handler.
 """
 
 from __future__ import annotations
@@ -319,7 +319,7 @@ class Connection(asyncio.Protocol):
     # Responding.
 
     async def _respond(self) -> None:
-        """Respond to the requests that wait, and to those that arrive meanwhile."""
+        """Respond to the waiting requests, and to requests that arrive during that."""
         try:
             while self._requests:
                 if not await self._respond_to(self._requests.popleft()):

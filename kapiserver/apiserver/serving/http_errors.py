@@ -74,7 +74,7 @@ _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]")
 
 def error_for(message: str, data: bytes) -> HttpError:
     """Return the error to respond with, for the message of the library's parse error. `data` begins
-    with the malformed request, or is empty if its begin is unknown."""
+    with the malformed request, or is empty if its start is unknown."""
     if message == _INVALID_METHOD and _REQUEST_LINE.match(data):
         return MethodNotAllowed()
     return next((fault for begin, fault in _ERRORS if message.startswith(begin)), _BAD_REQUEST)

@@ -11,7 +11,7 @@ from typing import Protocol
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 
 UNREAD_BYTES = 256 << 10
-"""The client is not read further while so many bytes of a body wait for their handler."""
+"""While this many bytes of a body wait for their handler, the connection reads no more."""
 
 
 class BodySource(Protocol):
@@ -28,7 +28,7 @@ class BodySource(Protocol):
 
 
 class _NoSource:
-    """Takes the calls of a body whose connection has ended, or that has none."""
+    """Replaces the connection of a body that has none, or whose connection has ended."""
 
     def pause_reading(self) -> None:
         pass
@@ -118,7 +118,7 @@ class RequestBody:
         self._wake()
 
     def fail(self, message: str) -> None:
-        """The rest does not arrive: it is malformed, or the client has gone away."""
+        """Record that the rest does not arrive: it is malformed, or the client has gone away."""
         self._failure = message
         self.complete()
 

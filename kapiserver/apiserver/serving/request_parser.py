@@ -183,7 +183,7 @@ class RequestParser:
         self.body.add(piece)
 
     def on_message_complete(self) -> None:
-        """The request is complete; trailers are dropped."""
+        """Complete the request, and drop its trailers."""
         self._has_ended_request = True
         self._target = b""
         self._fields = []

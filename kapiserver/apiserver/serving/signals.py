@@ -7,7 +7,7 @@
     SIGUSR1           write the stack of every thread and task to standard error
     SIGUSR2           log a line with the state of the server
 
-A worker process ends when its supervisor says so. On Windows, only Ctrl-C has an effect.
+A worker process ends when its supervisor sends SIGTERM. On Windows, only Ctrl-C has an effect.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class ServerSignals:
             add(signal.SIGQUIT, self._on_quit)
             for number in (signal.SIGUSR1, signal.SIGQUIT):
                 # Writes the stack of the main thread at once, even if the event loop is blocked.
-                # Not those of other threads: they run meanwhile, and to read their frames then can
-                # crash the process.
+                # Not the stacks of other threads: they run at the same time, and reading their
+                # frames could crash the process.
                 faulthandler.register(number, _STANDARD_ERROR, all_threads=False, chain=True)
 
     def serve(

@@ -1,8 +1,8 @@
 """Reloads the certificates of a listening socket when their files change, without a restart.
 
 Mirrors pkg/server/dynamiccertificates of k8s.io/apiserver, which watches the files; here each new
-connection looks at them. Connections that are open keep the certificates they began with; the
-authenticator of client certificates checks their CAs for each request.
+connection checks them. Open connections keep the certificates they began with; the authenticator of
+client certificates checks their CAs for each request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ReloadingContext(ssl.SSLContext):
 
     If the new files are unusable, for example because the key is not yet that of the certificate,
     an error is logged and connections use the previous ones until the files change again. A TLS
-    session of before a change cannot be resumed, so a client whose CA was removed cannot return.
+    session from before a change cannot be resumed, so a client whose CA was removed cannot return.
     """
 
     def __new__(cls, credentials: Credentials) -> ReloadingContext:  # noqa: ARG004 - of __init__

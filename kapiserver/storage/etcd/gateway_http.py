@@ -1,8 +1,8 @@
 """A minimal HTTP/1.1 client with keep-alive connections to one endpoint: POST and whole responses.
 
 It parses what Go's server answers to a POST: a head, then a body with a Content-Length or in
-chunks. A general client costs more than the rest of a call together (ARCHITECTURE.md has the
-figures); the few streams use one anyway. Knows no etcd and no JSON.
+chunks. A general client costs more than the rest of a call (decision 012); only streams use one.
+Knows no etcd and no JSON.
 """
 
 from __future__ import annotations

@@ -164,7 +164,8 @@ class GrpcMessageStream(_ResponseStream):
 
 
 class _Channel:
-    """The connection to one endpoint. It is opened when it is needed, and again when it broke."""
+    """The connection to one endpoint. It is opened when a call needs it, and again after it
+    broke."""
 
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self._url = urlsplit(endpoint)

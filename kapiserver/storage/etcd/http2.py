@@ -29,7 +29,7 @@ MAX_WAITING_REQUESTS = 10_000
 MAX_STREAM_ID = (1 << 31) - 1
 WRITE_BUFFER_BYTES = 4 << 20
 MAX_UNREAD_REPLIES = 1000
-"""Answers to PING and SETTINGS frames while the server reads nothing."""
+"""The maximum number of replies to PING and SETTINGS frames that the server has not read."""
 KEEPALIVE_SECONDS = 10.0
 """Seconds without a byte before a PING is sent. etcd accepts an interval of 5 s or more
 (--grpc-keepalive-min-time)."""

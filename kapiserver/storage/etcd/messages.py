@@ -1,4 +1,4 @@
-"""Responses of etcd as the store uses them, whichever transport they came by.
+"""Responses of etcd as the store uses them, the same for both transports.
 
 Mirrors etcd's rpc.proto: RangeResponse, TxnResponse, WatchResponse.
 """

@@ -14,7 +14,7 @@ from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
 from kapiserver.storage.etcd.config import EtcdConfig, EtcdTransport
 
 BODY_LIMIT = 3 * 1024 * 1024
-"""The most bytes of a request body; kube-apiserver's MaxRequestBodyBytes."""
+"""The maximum size of a request body; kube-apiserver's MaxRequestBodyBytes."""
 
 
 class Config(Struct, frozen=True, kw_only=True):

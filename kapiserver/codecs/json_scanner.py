@@ -1,7 +1,7 @@
 """Scans JSON text for syntax errors, with Go's messages, and for repeated keys.
 
 Slow and exact. Used only for text that orjson refuses or that may have repeated keys or unknown
-fields. Iterative, so depth is no problem; all results are limited in size. Knows no type.
+fields. Iterative, so depth does not matter; all results are limited in size. Knows no type.
 """
 
 from __future__ import annotations

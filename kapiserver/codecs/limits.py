@@ -19,4 +19,5 @@ TOO_MANY_VALUES = "the data has too many values: at most {} are read"
 """The message of TooLarge; `format` takes the limit."""
 
 MAX_STRICT_ERRORS = 100
-"""The most unknown and duplicate fields reported for one body, as in Kubernetes' strict decoder."""
+"""The maximum number of unknown and duplicate fields reported for one body, as in Kubernetes'
+strict decoder."""

@@ -32,7 +32,7 @@ class TokenCleaner:
         self._clock = context.server.clock
         self._subscriptions = Subscriptions(context.server)
         self._scheduled: dict[str, float] = {}
-        """When a Secret is looked at again, by name; one timer a Secret and expiry."""
+        """The time of the next check of each Secret, by name; it has one timer for each expiry."""
         self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
 
     async def start(self) -> None:

@@ -95,7 +95,7 @@ async def _write_current(
 async def delete_object(
     objects: ResourceClient, name: str, *, uid: str = "", **options: Any
 ) -> None:
-    """Delete an object with DeleteOptions; one that does not exist, or has another uid, is no
+    """Delete an object with DeleteOptions; one that does not exist, or has another uid, is not an
     error. Raises StatusError."""
     if uid:
         options["preconditions"] = {"uid": uid}

@@ -12,7 +12,7 @@ _REFUSED_CODES = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.S
 """SQLite's error codes for lack of space, an exceeded quota, disk errors and lack of permission."""
 
 _UNDECODABLE = "Could not decode to UTF-8"
-"""Begins the message of Python's error for text that is no UTF-8, which has no code."""
+"""Begins the message of Python's error for text that is not UTF-8, which has no code."""
 
 
 @contextmanager

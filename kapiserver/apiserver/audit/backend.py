@@ -20,7 +20,7 @@ Encoder: TypeAlias = Callable[[AuditEvent], bytes]
 CLOSE_SECONDS = 5.0
 """How long the end of a server waits until the queued events are written."""
 MAX_QUEUED_BYTES = 64 << 20
-"""The most bytes of bodies in the events that wait for one backend; more events are dropped."""
+"""The maximum size of the bodies in the events that wait for one backend. More are dropped."""
 
 _log = logging.getLogger(__name__)
 

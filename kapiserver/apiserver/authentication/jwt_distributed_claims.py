@@ -26,9 +26,9 @@ from kapiserver.apiserver.webhooks.http_client import (
 from kapiserver.storage.clock import Clock
 
 MAX_CALLS = 10
-"""Requests to endpoints at a time, of the tokens of one issuer."""
+"""The maximum number of requests to endpoints at a time, for the tokens of one issuer."""
 MAX_ISSUERS = 16
-"""The most issuers of claims whose keys are kept."""
+"""The maximum number of issuers of claims whose keys are kept."""
 _NAMES, _SOURCES = "_claim_names", "_claim_sources"
 
 
@@ -57,7 +57,8 @@ class DistributedClaims:
         await self._client.close()
 
     async def expand(self, claims: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the claims with the claim, if they say where it is. Raises InvalidCredentials."""
+        """Return the claims with the distributed claim added, if there is one. Raises
+        InvalidCredentials."""
         if self._claim in claims or _NAMES not in claims:
             return claims
         try:

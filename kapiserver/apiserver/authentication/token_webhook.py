@@ -115,7 +115,7 @@ class WebhookTokenAuthenticator(ManagedAuthenticator):
         return verdict
 
     def _verdict(self, response: Any, audiences: Sequence[str]) -> _Verdict:
-        """Return what a response says. Raises WebhookFailed for one that is no TokenReview."""
+        """Return what a response says. Raises WebhookFailed for one that is not a TokenReview."""
         if not isinstance(response, dict) or response.get("kind") != "TokenReview":
             raise WebhookFailed("the response is not a TokenReview")
         if response.get("apiVersion") != self._api_version:

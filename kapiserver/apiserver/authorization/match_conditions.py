@@ -27,8 +27,8 @@ class ConditionFailed(Exception):
 
 @functools.lru_cache(maxsize=1024)
 def compile_condition(expression: str) -> Program:
-    """Compile an expression. Raises ValueError for one that does not compile, or whose value is no
-    boolean."""
+    """Compile an expression. Raises ValueError for one that does not compile, or whose
+    value is not a boolean."""
     from kapiserver.api.cel.program import compile_expression
 
     program = compile_expression(expression, {_REQUEST: _request_type()})

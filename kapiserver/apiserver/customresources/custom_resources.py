@@ -67,8 +67,8 @@ class CustomResources:
         return ConvertedObjectCache(self._stores)
 
     async def start(self) -> None:
-        """Load all definitions and follow their changes. If the store cannot be read now, they are
-        loaded later."""
+        """Load all definitions and subscribe to their changes. If the store cannot be read now,
+        they are loaded later."""
         self._subscription = self.store.informer.subscribe_batches(self._on_changes)
         try:
             await self._subscription.wait_synced()
@@ -77,7 +77,7 @@ class CustomResources:
 
     @property
     def synced(self) -> bool:
-        """Whether all definitions are loaded and their changes are followed."""
+        """Whether all definitions are loaded, and changes arrive."""
         return self._subscription is not None and self._subscription.synced
 
     def stop(self) -> None:

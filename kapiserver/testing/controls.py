@@ -170,6 +170,10 @@ class Controls(Host):
     def _server(self) -> Server:
         return self.running.app.server
 
+    @property
+    def _observer(self) -> assertions.ServerObserver:
+        return assertions.ServerObserver(self._server, self._journal, self._activity)
+
     # The history of objects and requests.
 
     def history(self, kind: str, name: str, *, namespace: str = "default") -> list[ObjectRevision]:
@@ -223,8 +227,7 @@ class Controls(Host):
         self, target: str, condition: Condition, namespace: str, limit: str | float
     ) -> Tree | None:
         seconds = parse_seconds(limit)
-        parts = (self._server, self._journal, self._activity)
-        return await assertions.wait_for(*parts, target, condition, namespace, seconds)
+        return await self._observer.wait_for(target, condition, namespace, seconds)
 
     def wait_until(self, predicate: Callable[[], object], *, timeout: str | float = "10s") -> None:
         """Return when `predicate` returns a true value. It runs on the server's loop after each
@@ -246,7 +249,7 @@ class Controls(Host):
             return predicate()
 
         seconds = parse_seconds(limit)
-        if not await assertions.wait_until(check, self._activity, seconds):
+        if not await self._observer.wait_until(check, seconds):
             raise AssertionError(f"the condition was not met within {seconds:g} s")
 
     def assert_converges(
@@ -264,8 +267,7 @@ class Controls(Host):
         await self.run_async(self._assert_converges(within, quiet))
 
     async def _assert_converges(self, within: str | float, quiet: str | float) -> None:
-        parts = (self._server, self._journal, self._activity)
-        await assertions.assert_converges(*parts, parse_seconds(within), parse_seconds(quiet))
+        await self._observer.assert_converges(parse_seconds(within), parse_seconds(quiet))
 
     def assert_no_hot_loop(
         self,

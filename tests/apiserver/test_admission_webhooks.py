@@ -1,5 +1,6 @@
 """Admission webhooks: which requests they are asked about, and what their answers do."""
 
+import base64
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -109,6 +110,37 @@ def test_patch(api: Api, core: str, namespace: str, hook: Hook) -> None:
     assert "unknown" not in response.json
     hook.behave = patch(add("/data", {"not a key": "2"}))
     assert api.post(f"{core}/configmaps", config_map("n")).status == 422
+
+
+def test_changed_subresources(api: Api, core: str, namespace: str, hook: Hook) -> None:
+    """A change of the body of a subresource counts: that of a token, an eviction and a binding."""
+    resources = ("serviceaccounts/token", "pods/eviction", "pods/binding")
+    hook.configure(api, rule(*resources), mutating=True, namespace=namespace)
+    assert api.post(f"{core}/serviceaccounts", {"metadata": {"name": "robot"}}).status == 201
+    hook.behave = patch(
+        add("/spec/expirationSeconds", 700), add("/spec/audiences", ["hook.example.com"])
+    )
+    issued = api.post(f"{core}/serviceaccounts/robot/token", {"spec": {}}).json
+    assert issued["spec"]["expirationSeconds"] == 700
+    payload = issued["status"]["token"].split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    assert (claims["aud"], claims["exp"] - claims["iat"]) == (["hook.example.com"], 700)
+
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert api.post(f"{core}/pods", pod).status == 201
+    path, body = f"{core}/pods/p", {"metadata": {"name": "p"}, "target": {"name": "n"}}
+    hook.behave = patch(add("/metadata/name", "other"))
+    for subresource, kind in (("binding", "Binding"), ("eviction", "Eviction")):
+        refused = api.post(f"{path}/{subresource}", body)
+        assert (refused.status, refused.message) == (
+            400, f"name in URL does not match name in {kind} object",
+        )  # fmt: skip
+    hook.behave = patch(add("/target/name", "changed"))
+    assert api.post(f"{path}/binding", body).status == 201
+    assert api.get(path).json["spec"]["nodeName"] == "changed"
+    hook.behave = patch(add("/deleteOptions", {"dryRun": ["All"]}))
+    assert api.post(f"{path}/eviction", body).status == 201
+    assert "deletionTimestamp" not in api.get(path).json["metadata"]
 
 
 def test_older_version_of_a_custom_resource(api: Api, hook: Hook) -> None:

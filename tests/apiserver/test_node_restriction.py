@@ -276,11 +276,12 @@ def test_tokens() -> None:
             (bound("p"), ("vault", "x"), "node may only request 0 or 1 audiences"),
             (bound("p"), ("other",), 'audience "other" not found in pod spec volume, '
              "system:node:a is not authorized to request tokens for this audience"),
+            (bound("p"), (), 'audience "" not found in pod spec volume, '),
         ]  # fmt: skip
         for reference, audiences, words in cases:
             message = await refusal(request(reference, *audiences))
             assert message.startswith(words), (reference, audiences)
-        driver = {"tokenRequests": [{"audience": "other"}]}
+        driver = {"tokenRequests": [{"audience": "other"}, {"audience": ""}]}
         await cluster.create(
             "csidrivers",
             {"metadata": {"name": "inline.example.com"}, "spec": driver},
@@ -288,6 +289,8 @@ def test_tokens() -> None:
             namespace="",
         )
         await request(bound("p"), "other")
+        issued = await request(bound("p"))  # for the server's own audience
+        assert issued["spec"]["audiences"]
 
     run(test)
 

@@ -57,12 +57,12 @@ async def bind_pod(
     """Assign the pod of a Binding to its node and return a Status."""
     binding = await decode_body(server, target, body, field_validation(options), caller.warnings)
     check_namespace(target, binding)
-    name = name_of(binding)
-    if target.key.name and name != target.key.name:
-        raise BadRequest("name in URL does not match name in Binding object")
     dry_run = is_dry_run(options)
     admit = admission(server, caller, target, options, dry_run=dry_run)
     validate = await admit(binding, None)
+    name = name_of(binding)
+    if target.key.name and name != target.key.name:
+        raise BadRequest("name in URL does not match name in Binding object")
     errors = _validate(binding)
     if errors:
         raise InvalidObject(group="", kind="Binding", name=name, errors=errors)

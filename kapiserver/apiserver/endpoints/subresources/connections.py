@@ -40,9 +40,9 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     raise await _no_kubelet(server, node)
 
 
-async def _admit_connection(server: Server, request: Request, target: Target) -> None:
-    """Run admission of CONNECT for the options in the query. Raises the error of a plugin that
-    rejects the request."""
+async def _admit_connection(server: Server, request: Request, target: Target) -> Tree:
+    """Run admission of CONNECT for the options in the query and return them. Raises the error of a
+    plugin that rejects the request."""
     options = ParameterCodec(server.scheme).decode(request.query, target.kind.kind, CORE)
     if request.info.trailing:
         options["path"] = request.info.trailing
@@ -50,14 +50,15 @@ async def _admit_connection(server: Server, request: Request, target: Target) ->
     validate = await admit(options, None)
     if validate is not None:
         await validate()
+    return options
 
 
 async def stream(server: Server, request: Request, target: Target) -> AnyResponse:
     """Handle attach, exec and portforward."""
-    await _admit_connection(server, request, target)
+    options = await _admit_connection(server, request, target)
     pod = await _pod(target)
     if request.info.subresource != "portforward":
-        _check_container(pod, request.parameter("container"))
+        _check_container(pod, options.get("container") or "")
     node = value_at(pod, "spec", "nodeName")
     if not node:
         raise BadRequest(f"pod {name_of(pod)} does not have a host assigned")

@@ -72,11 +72,13 @@ async def evict_pod(
     TooManyRequests if a budget does not allow it now."""
     eviction = await decode_body(server, target, body, field_validation(options), caller.warnings)
     check_namespace(target, eviction)
+    dry_run = delete_query(_delete_options(eviction, options)).dry_run
+    admit = admission(server, caller, target, options, dry_run=dry_run)
+    validate = await admit(eviction, None)
     if name_of(eviction) != target.key.name:
         raise BadRequest("name in URL does not match name in Eviction object")
-    query = delete_query(_delete_options(eviction, options))
-    admit = admission(server, caller, target, options, dry_run=query.dry_run)
-    validate = await admit(eviction, None)
+    query = delete_query(_delete_options(eviction, options))  # admission may have changed them
+    await target.store.get(target.key)
     if validate is not None:
         await validate()
     if not await _delete_unprotected(server, target, query):

@@ -66,22 +66,23 @@ async def create_token(
     token_request = await decode_body(
         server, target, body, field_validation(options), caller.warnings
     )
-    _check_metadata(target, token_request)
-    account = (await target.store.get(target.key)).tree()
     spec = token_request.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT_SECONDS
     track_ownership(server, caller, target, options, live=None, new=token_request)
+    admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
+    validate = await admit(token_request, None)
+    _check_metadata(target, token_request)
+    account = (await target.store.get(target.key)).tree()
+    spec = token_request["spec"]  # admission may have replaced it
     spec["audiences"] = spec.get("audiences") or list(tokens.audiences)
     spec.setdefault("boundObjectRef", None)
     if errors := list(validate_token_expiration(spec["expirationSeconds"], _SECONDS)):
         raise _invalid(errors)
-    _shorten(server.config, spec, caller.warnings)
-    admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
-    validate = await admit(token_request, None)
     if validate is not None:
         await validate()
     bound = await _bound_objects(server, target, spec["boundObjectRef"] or {})
+    _shorten(server.config, spec, caller.warnings)
     seconds = spec["expirationSeconds"]
     now = server.clock.now()
     extend = server.config.service_account_extend_token_expiration and _is_extended(

@@ -28,6 +28,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 REQUIRED_KINDS = {"get", "create", "put", "delete"}
 """The kinds of calls that must have succeeded before a run is checked."""
 TIMEOUT_SECONDS = 60.0
+REFUSED = -1
 _prefixes = itertools.count(1)
 
 
@@ -107,8 +108,8 @@ class Client:
         return {"metadata": {"name": key}, "data": {"v": value}}
 
     def _call(self, method: str, path: str, body: Any = None) -> tuple[float, float, int, Any]:
-        """The times of the call and of its return, the status (0 without a response) and the
-        body."""
+        """The times of the call and of its return, the status (0 without a response, REFUSED
+        without a connection) and the body."""
         content = None if body is None else json.dumps(body)
         called = time.monotonic()
         try:
@@ -116,6 +117,9 @@ class Client:
             self.connection.request(method, path, content, {"Content-Type": "application/json"})
             response = self.connection.getresponse()
             code, outcome = response.status, json.loads(response.read())
+        except ConnectionRefusedError:
+            self.leave()
+            code, outcome = REFUSED, {}
         except (OSError, http.client.HTTPException):
             self.leave()
             code, outcome = 0, {}
@@ -131,6 +135,8 @@ class Client:
         code: int,
         response: Any,
     ) -> None:
+        if code == REFUSED:  # no server has seen the call
+            return
         outcome = None
         if code in (200, 201):
             if kind == "delete":

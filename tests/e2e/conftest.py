@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,13 @@ def helm_program(request: pytest.FixtureRequest) -> Path:
 
 @pytest.fixture
 def namespace(server: Server) -> Iterator[str]:
-    """A new namespace."""
+    """A new namespace, once it has its service account, which pods need."""
     name = f"e2e-{uuid.uuid4().hex[:8]}"
     program = kubectls()[0]
     run(program, server, "create", "namespace", name)
+    path = f"/api/v1/namespaces/{name}/serviceaccounts?fieldSelector=metadata.name=default"
+    with closing(Api(server)) as connection, connection.watch(path) as stream:
+        events(stream, 1)
     return name
 
 
@@ -78,16 +82,12 @@ def _in_namespace(program: Path, server: Server, namespace: str) -> Kubectl:
 
 @pytest.fixture
 def api(server: Server, namespace: str) -> Iterator[Api]:
-    """A keep-alive connection, once the namespace has its service account, which pods need.
+    """A keep-alive connection.
 
     Each test opens its own: the server closes a connection that is idle for 90 seconds, as one
     for the whole session is while the worker runs other tests."""
-    connection = Api(server)
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts?fieldSelector=metadata.name=default"
-    with connection.watch(path) as stream:
-        events(stream, 1)
-    yield connection
-    connection.close()
+    with closing(Api(server)) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.e2e.programs import Kubectl, Server
 from tests.storage.etcd_server import Member
 
 SERVICES = "/api/v1/namespaces/default/services"
-ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
+ENDPOINTS = "/api/v1/namespaces/default/endpoints"
 REVIEW = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 
@@ -30,6 +30,22 @@ def eventually(read: Callable[[], Any], is_expected: Callable[[Any], bool]) -> A
 
 def ports_of(endpoints: Any) -> set[int]:
     return {port["port"] for subset in endpoints["subsets"] for port in subset["ports"]}
+
+
+def wait_for_ports(server: Server, ports: set[int]) -> None:
+    """Wait until the Endpoints and the EndpointSlices of the Service `kubernetes` have these
+    ports."""
+
+    def items(collection: str) -> Any:
+        return call(server, "GET", f"{collection}?fieldSelector=metadata.name=kubernetes")["items"]
+
+    eventually(
+        lambda: items(ENDPOINTS), lambda found: [ports_of(each) for each in found] == [ports]
+    )
+    eventually(
+        lambda: call(server, "GET", SLICES)["items"],
+        lambda slices: sorted(each["ports"][0]["port"] for each in slices) == sorted(ports),
+    )
 
 
 def port_of(server: Server) -> int:
@@ -54,21 +70,14 @@ def test_servers_share_addresses_and_endpoints(tmp_path: Path, etcd: Member) -> 
             assert len({spec["clusterIP"] for spec in services} | {"10.0.0.1"}) == 31
             assert len({spec["ports"][0]["nodePort"] for spec in services}) == 30
             ports = {port_of(first), port_of(second)}
-            eventually(
-                lambda: call(first, "GET", ENDPOINTS),
-                lambda endpoints_read: ports_of(endpoints_read) == ports,
-            )
-            listing = call(first, "GET", SLICES)["items"]
-            assert {item["ports"][0]["port"] for item in listing} == ports
-        endpoints_read = call(first, "GET", ENDPOINTS)
-        assert ports_of(endpoints_read) == {port_of(first)}
-        listing = call(first, "GET", SLICES)["items"]
-        assert [item["ports"][0]["port"] for item in listing] == [port_of(first)]
+            wait_for_ports(first, ports)
+        wait_for_ports(first, {port_of(first)})
 
 
-def test_cluster_info(kubectl: Kubectl) -> None:
+def test_cluster_info(server: Server, kubectl: Kubectl) -> None:
     """kubectl cluster-info finds the server and its Service."""
     assert "Kubernetes control plane" in kubectl("cluster-info")
+    wait_for_ports(server, {port_of(server)})  # the Service comes before its endpoints
     arguments = (
         "-n",
         "default",

@@ -209,31 +209,11 @@ def _is_up_to_date(head: Tree) -> bool:
 def status_of(obj: Tree, other_names: Sequence[Tree], now: str) -> Tree:
     """Return the status of a definition; `other_names` are the accepted names of the other
     definitions of its group."""
-    requested: Tree = obj["spec"]["names"]
-    accepted: Tree = obj["status"]["acceptedNames"]
-    names_in_use = {
-        "resources": {
-            name
-            for item in other_names
-            for name in (item["plural"], item.get("singular"), *(item.get("shortNames") or ()))
-        },
-        "kinds": {name for item in other_names for name in (item["kind"], item.get("listKind"))},
-    }
-    names, conflict = dict(accepted), ("NoConflicts", "no conflicts found")
-    for name, reason, among in _NAMES:
-        problem = _name_conflict(requested.get(name), accepted.get(name), names_in_use[among])
-        if problem:
-            conflict = (reason, problem)
-        elif requested.get(name):
-            names[name] = requested[name]
-        else:
-            names.pop(name, None)
-    names.pop("categories", None)
-    if requested.get("categories"):
-        names["categories"] = requested["categories"]
-    good = conflict[0] == "NoConflicts"
+    names, conflict = _accepted_names(obj, other_names)
+    good = conflict is None
+    reason_and_message = conflict or ("NoConflicts", "no conflicts found")
     status = {**obj["status"], "acceptedNames": _ordered_names(names)}
-    status = set_condition(status, "NamesAccepted", str(good), *conflict, now=now)
+    status = set_condition(status, "NamesAccepted", str(good), *reason_and_message, now=now)
     if not is_true(obj, "Established"):
         reason_and_message = ("InitialNamesAccepted", "the initial names have been accepted")
         if not good:
@@ -246,6 +226,35 @@ def status_of(obj: Tree, other_names: Sequence[Tree], now: str) -> Tree:
             status = without_condition(status, _CONFORMANT)
         return status
     return set_condition(status, _CONFORMANT, *approval, now=now)
+
+
+def _accepted_names(obj: Tree, other_names: Sequence[Tree]) -> tuple[Tree, tuple[str, str] | None]:
+    """Return the names that a definition gets, and the reason and message of the last conflict. A
+    name in conflict stays as it was accepted before."""
+    requested: Tree = obj["spec"]["names"]
+    accepted: Tree = obj["status"]["acceptedNames"]
+    names_in_use = {
+        "resources": {
+            name
+            for item in other_names
+            for name in (item["plural"], item.get("singular"), *(item.get("shortNames") or ()))
+        },
+        "kinds": {name for item in other_names for name in (item["kind"], item.get("listKind"))},
+    }
+    names: Tree = dict(accepted)
+    conflict = None
+    for name, reason, among in _NAMES:
+        problem = _name_conflict(requested.get(name), accepted.get(name), names_in_use[among])
+        if problem:
+            conflict = (reason, problem)
+        elif requested.get(name):
+            names[name] = requested[name]
+        else:
+            names.pop(name, None)
+    names.pop("categories", None)
+    if requested.get("categories"):
+        names["categories"] = requested["categories"]
+    return names, conflict
 
 
 def _name_conflict(requested: object, accepted: object, names_in_use: set[str]) -> str:

@@ -108,6 +108,17 @@ class RequestRecord:
             fields["responseStatus"] = {"metadata": {}, **_error_fields(self.status), "code": code}
         fields["requestReceivedTimestamp"] = _micro_time(self._received)
         fields["stageTimestamp"] = _micro_time(now)
+        if annotations := self._annotations(stage, now):
+            fields["annotations"] = annotations
+        return AuditEvent(
+            fields,
+            self.request_body if level >= Level.REQUEST else None,
+            self.response_body if level >= Level.REQUEST_RESPONSE else None,
+            self.decision.omit_managed_fields,
+        )
+
+    def _annotations(self, stage: str, now: float) -> dict[str, str]:
+        request = self._request
         annotations = dict(request.annotations)
         decision = request.decision
         if decision is not None and decision.error and not decision.allowed:
@@ -119,14 +130,7 @@ class RequestRecord:
             annotations |= _deprecation_annotations(request.target)
         if stage == "ResponseComplete" and now - self._received > _SLOW_SECONDS:
             annotations |= _latency_annotations(request, now - self._received)
-        if annotations:
-            fields["annotations"] = annotations
-        return AuditEvent(
-            fields,
-            self.request_body if level >= Level.REQUEST else None,
-            self.response_body if level >= Level.REQUEST_RESPONSE else None,
-            self.decision.omit_managed_fields,
-        )
+        return annotations
 
 
 def encode_event(event: AuditEvent, codecs: CodecFactory) -> bytes:

@@ -84,22 +84,26 @@ async def create_token(
     bound = await _bound_objects(server, target, spec["boundObjectRef"] or {})
     _shorten(server.config, spec, caller.warnings)
     seconds = spec["expirationSeconds"]
-    now = server.clock.now()
     extend = server.config.service_account_extend_token_expiration and _is_extended(
         spec, bound, tokens.audiences
     )
+    now = server.clock.now()
     sign = functools.partial(tokens.sign, account, bound, spec["audiences"], seconds, extend=extend)
     issued = await server.stores.offloader.run(body.cost, sign)
     caller.annotations[ISSUED_CREDENTIAL_ID] = f"JTI={issued.id}"
-    metadata_of(token_request)["creationTimestamp"] = timestamp(now)
-    reorder_keys(metadata_of(token_request), ObjectMeta)
-    token_request["status"] = {
-        "token": issued.text,
-        "expirationTimestamp": timestamp(now + seconds),
-    }
+    _complete(token_request, issued.text, now)
+    return token_request
+
+
+def _complete(token_request: Tree, token: str, now: float) -> None:
+    """Set the status and the time of a TokenRequest, and the order of its fields."""
+    spec, metadata = token_request["spec"], metadata_of(token_request)
+    metadata["creationTimestamp"] = timestamp(now)
+    reorder_keys(metadata, ObjectMeta)
+    expiry = timestamp(now + spec["expirationSeconds"])
+    token_request["status"] = {"token": token, "expirationTimestamp": expiry}
     names = ("audiences", "expirationSeconds", "boundObjectRef", "attestations")
     token_request["spec"] = {name: spec[name] for name in names if name in spec}
-    return token_request
 
 
 def _shorten(config: Config, spec: Tree, warnings: Warnings) -> None:

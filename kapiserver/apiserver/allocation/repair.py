@@ -96,7 +96,9 @@ class AllocationRepair:
                 )
             except NotAllocated as error:
                 name = name_of(service_by_address[address])
-                _log.warning("address %s of service %s: %s", address, name, error)
+                _log.warning(
+                    "cannot allocate the address %s of the service %s: %s", address, name, error
+                )
         leaked = set()
         for entry in entries:
             tree = entry.tree()

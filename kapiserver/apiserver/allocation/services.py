@@ -217,7 +217,10 @@ class ServiceAllocation:
                 await self.ports.update(lambda ports: ports.release(allocation.ports))
         except StorageError as error:
             _log.warning(
-                "not released: %s %s: %s", allocation.addresses, sorted(allocation.ports), error
+                "cannot release the addresses %s and the node ports %s, retrying later: %s",
+                allocation.addresses,
+                sorted(allocation.ports),
+                error,
             )
 
 

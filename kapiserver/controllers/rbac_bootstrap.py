@@ -43,9 +43,14 @@ async def reconcile_policy(context: ControllerContext, *, aggregate: bool = True
         async with slots:
             await _reconcile(context, desired, rules)
 
+    compiled: set[str] = set()
     async with asyncio.TaskGroup() as group:
         for desired in bootstrap_policy():
-            group.create_task(reconcile_within_bounds(desired))
+            if desired.resource in compiled:
+                group.create_task(reconcile_within_bounds(desired))
+            else:  # it compiles what the others need; together, each would go to a thread for that
+                compiled.add(desired.resource)
+                await reconcile_within_bounds(desired)
 
 
 async def _reconcile(

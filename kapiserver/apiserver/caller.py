@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 
 
@@ -36,6 +37,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     warnings    for the client
     annotations of the audit event
     audits_bodies   whether the audit event will have the body of the request
+    object_reference    what the body says about the object of the audit event
     """
 
     user: User
@@ -43,3 +45,11 @@ class Caller(Struct, frozen=True, kw_only=True):
     warnings: Warnings = field(default_factory=Warnings)
     annotations: dict[str, str] = field(default_factory=dict)
     audits_bodies: bool = False
+    object_reference: dict[str, str] = field(default_factory=dict)
+
+    def record_reference(self, obj: Tree) -> None:
+        """Record the name, namespace, uid and resourceVersion in the body of a request."""
+        metadata = obj.get("metadata") or {}
+        for name in ("namespace", "name", "uid", "resourceVersion"):
+            if text := metadata.get(name):
+                self.object_reference[name] = text

@@ -105,6 +105,7 @@ class Request(Struct, kw_only=True, eq=False):
     annotations of the audit event
     audited     whether the audit policy was asked about the request
     audits_bodies   whether the audit event will have the body of the request
+    object_reference    what the body says about the object of the audit event
     warnings    for the client
     latency     seconds by part: authentication, authorization, queue, body, admission,
                 mutating-webhook, validating-webhook, storage
@@ -133,6 +134,7 @@ class Request(Struct, kw_only=True, eq=False):
     annotations: dict[str, str] = field(default_factory=dict)
     audited: bool = False
     audits_bodies: bool = False
+    object_reference: dict[str, str] = field(default_factory=dict)
     warnings: Warnings = field(default_factory=Warnings)
     latency: dict[str, float] = field(default_factory=dict)
     received: float = field(default_factory=time.perf_counter)
@@ -156,6 +158,7 @@ class Request(Struct, kw_only=True, eq=False):
             warnings=self.warnings,
             annotations=self.annotations,
             audits_bodies=self.audits_bodies,
+            object_reference=self.object_reference,
         )
 
     def add_latency(self, part: str, started: float) -> None:

@@ -198,7 +198,7 @@ def test_events(mode: str, make_server: Any, tmp_path: Path) -> None:
     assert created["verb"] == "create"
     assert created["user"]["username"] == "system:unsecured"
     assert created["objectRef"] == {
-        "resource": "configmaps", "namespace": "default", "apiVersion": "v1",
+        "resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1",
     }  # fmt: skip
     assert created["responseStatus"] == {"metadata": {}, "code": 201}
     assert created["requestObject"] == body
@@ -211,8 +211,43 @@ def test_events(mode: str, make_server: Any, tmp_path: Path) -> None:
     assert missing["responseStatus"]["code"] == 404
     assert missing["responseStatus"]["reason"] == "NotFound"
     assert missing["objectRef"]["name"] == "none"
+    assert missing["responseObject"] == {**missing["responseObject"], **missing["responseStatus"]}
+    assert missing["responseObject"]["kind"] == "Status"
     assert watched["responseStatus"]["code"] == 200
     assert log.stat().st_mode & 0o077 == 0
+
+
+def test_object_references(make_server: Any, tmp_path: Path) -> None:
+    """The reference to the object is completed by the body of the request, whatever the level."""
+    policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
+    policy.write_text(yaml.safe_dump({**POLICY, "rules": [{"level": "Metadata"}]}))
+    server = make_server(audit_policy_file=policy, audit_log_path=str(log))
+    api = server.api
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    lease = api.post(leases, {"metadata": {"name": "l"}, "spec": {}}).json
+    assert api.put(f"{leases}/l", lease).status == 200
+    assert api.post("/api/v1/namespaces", {"metadata": {"generateName": "g-"}}).status == 201
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert api.post("/api/v1/namespaces/default/pods", pod).status == 201
+    binding = {"metadata": {"name": "p"}, "target": {"name": "n"}}
+    assert api.post("/api/v1/namespaces/default/bindings", binding).status == 201
+    server.end()
+    references = [
+        event["objectRef"]
+        for event in lines(log)
+        if event["user"]["username"] == "system:unsecured" and event["verb"] != "get"
+    ]
+    group = {"apiGroup": "coordination.k8s.io", "apiVersion": "v1"}
+    core = {"namespace": "default", "name": "p", "apiVersion": "v1"}
+    metadata = lease["metadata"]
+    assert references == [
+        {"resource": "leases", "namespace": "default", "name": "l", **group},
+        {"resource": "leases", "namespace": "default", "name": "l", "uid": metadata["uid"],
+         **group, "resourceVersion": metadata["resourceVersion"]},
+        {"resource": "namespaces", "apiVersion": "v1"},
+        {"resource": "pods", **core},
+        {"resource": "bindings", **core},
+    ]  # fmt: skip
 
 
 def test_full_queue(tmp_path: Path) -> None:

@@ -188,12 +188,15 @@ def _object_reference(request: Request) -> Tree:
     info = request.info
     if not info.is_resource_request:
         return {}
+    from_body = request.object_reference
     parts: Mapping[str, str] = {
         "resource": info.resource,
-        "namespace": info.namespace,
-        "name": info.name,
+        "namespace": info.namespace or from_body.get("namespace", ""),
+        "name": info.name or from_body.get("name", ""),
+        "uid": from_body.get("uid", ""),
         "apiGroup": info.version.group,
         "apiVersion": info.version.version,
+        "resourceVersion": from_body.get("resourceVersion", ""),
         "subresource": info.subresource,
     }
     return {name: text for name, text in parts.items() if text}

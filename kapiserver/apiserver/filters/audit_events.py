@@ -16,7 +16,9 @@ from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import InternalError, Unauthorized, status_of
 from kapiserver.apiserver.request import Reader, Request
 from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse
+from kapiserver.codecs.json import encode_value
 
+_JSON = "application/json"
 MAX_BODY_BYTES = 10 << 20
 """A larger response is recorded without its body."""
 
@@ -81,6 +83,8 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
             if record.status is None:
                 event = record.event("Panic", audit.clock.now(), code=500)
                 await audit.write(event, "Panic", decision.omit_stages)
+            elif decision.level >= Level.REQUEST_RESPONSE:
+                record.response_body = RecordedBody(_JSON, encode_value(record.status))
             raise
         if isinstance(response, StreamResponse):
             event = record.event("ResponseStarted", audit.clock.now(), code=response.status)

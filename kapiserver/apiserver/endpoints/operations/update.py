@@ -34,6 +34,7 @@ async def update_object(
     cost = body.cost
     offloader = server.stores.offloader
     first = await offloader.run(cost, new_object)
+    caller.record_reference(first)
     offloader.free_later(cost, first)
     decoded_objects = iter((first,))
 

@@ -66,6 +66,7 @@ async def create_token(
     token_request = await decode_body(
         server, target, body, field_validation(options), caller.warnings
     )
+    caller.record_reference(token_request)
     spec = token_request.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT_SECONDS

@@ -317,7 +317,6 @@ class InternalResource(ResourceClient):
         if self.name == "namespaces" and not version.group:
             namespace = name
         return RequestInfo(
-            path="",
             verb=verb,
             prefix="apis" if version.group else "api",
             version=version,

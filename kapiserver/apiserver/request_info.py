@@ -37,6 +37,8 @@ _MAX_CACHED_PATH = 512
 class RequestInfo(Struct, frozen=True, kw_only=True):
     """The verb and the object of a request; parts that the path does not have are empty.
 
+    path        empty if this is only a question to the authorizer about a resource; so are prefix
+                and is_item
     verb        of a resource request: get list watch create update patch delete deletecollection
                 (or `proxy`); of others the method in lower case
     resource    plural name in the path; empty for a non-resource request
@@ -46,7 +48,7 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     field_selector, label_selector  as in the query of a list, watch or deletecollection
     """
 
-    path: str
+    path: str = ""
     verb: str
     prefix: str = ""
     version: GroupVersion = NO_VERSION

@@ -52,7 +52,7 @@ _CODES_OF_STATUS: Mapping[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_NO_REQUEST = RequestInfo(path="", verb="create")
+_NO_REQUEST = RequestInfo(verb="create")
 
 
 class OutOfRange(RPCError):

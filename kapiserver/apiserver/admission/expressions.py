@@ -291,14 +291,12 @@ async def _decide(server: Server, user: User, check: Check) -> Decision:
         info = RequestInfo(path=check.path, verb=check.verb)
     else:
         info = RequestInfo(
-            path="",
             verb=check.verb,
             version=GroupVersion(check.group, "*"),
             namespace=check.namespace,
             resource=check.resource,
             subresource=check.subresource,
             name=check.name,
-            is_item=bool(check.name),
             field_selector=check.field_selector,
             label_selector=check.label_selector,
         )

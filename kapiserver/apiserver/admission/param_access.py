@@ -96,13 +96,7 @@ async def _may_read(server: Server, user: User, kind: Tree, *, namespace: str, n
         except (ValueError, NotRegistered):
             resource = "*"
     info = RequestInfo(
-        path="",
-        verb="get",
-        version=version,
-        namespace=namespace,
-        resource=resource,
-        name=name,
-        is_item=True,
+        verb="get", version=version, namespace=namespace, resource=resource, name=name
     )
     return (await server.authorizer.authorize(user, info)).allowed
 

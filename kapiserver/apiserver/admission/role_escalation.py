@@ -127,15 +127,9 @@ def _referenced_role(binding: Tree) -> RoleKey:
 async def _is_allowed(
     server: Server, user: User, verb: str, resource: str, namespace: str, name: str
 ) -> bool:
+    version = GroupVersion(RBAC.group, ALL)
     info = RequestInfo(
-        path="",
-        verb=verb,
-        prefix="apis",
-        version=GroupVersion(RBAC.group, ALL),
-        namespace=namespace,
-        resource=resource,
-        name=name,
-        is_item=bool(name),
+        verb=verb, version=version, namespace=namespace, resource=resource, name=name
     )
     return (await server.authorizer.authorize(user, info)).allowed
 

@@ -112,13 +112,10 @@ def impersonation_check(
 ) -> RequestInfo:
     """Return the request that stands for the right to impersonate a value."""
     return RequestInfo(
-        path="",
         verb=verb,
-        prefix="apis" if version.group else "api",
         version=version,
         namespace=namespace,
         resource=resource,
         subresource=subresource,
         name=name,
-        is_item=True,
     )

@@ -175,15 +175,12 @@ def reviewed_request(spec: Tree) -> RequestInfo:
         return RequestInfo(path=path.get("path") or "", verb=path.get("verb") or "")
     group = resource_attributes.get("group") or ""
     return RequestInfo(
-        path="",
         verb=resource_attributes.get("verb") or "",
-        prefix="apis" if group else "api",
         version=GroupVersion(group, resource_attributes.get("version") or _ANY),
         namespace=resource_attributes.get("namespace") or "",
         resource=resource_attributes.get("resource") or "",
         subresource=resource_attributes.get("subresource") or "",
         name=resource_attributes.get("name") or "",
-        is_item=bool(resource_attributes.get("name")),
         field_selector=field_selector_text(resource_attributes.get("fieldSelector") or {}),
         label_selector=label_selector_text(resource_attributes.get("labelSelector") or {}),
     )

@@ -33,7 +33,6 @@ async def check(server: Server, attributes: Attributes, pod: Tree, request: Tree
         if needed == audience:
             return
     info = RequestInfo(
-        path="",
         verb="request-serviceaccounts-token-audience",
         version=CORE,
         namespace=attributes.target.key.namespace,

@@ -107,6 +107,5 @@ def _resource_of(server: Server, text: str, kind: str) -> tuple[Resource, GroupV
 async def _refusal(server: Server, attributes: Attributes, **parts: Any) -> str | None:
     """Return why the authorizer refuses a request of the user, in kube-apiserver's words: its
     reason and its error. None if it allows the request."""
-    info = RequestInfo(path="", prefix="apis", is_item=True, **parts)
-    decision = await server.authorizer.authorize(attributes.user, info)
+    decision = await server.authorizer.authorize(attributes.user, RequestInfo(**parts))
     return None if decision.allowed else f"{decision.reason}, {decision.error or '<nil>'}"

@@ -17,16 +17,7 @@ async def is_allowed(server: Server, attributes: Attributes, verb: str, signer: 
     """Report whether the user may `approve`, `sign` or `attest` for the signer, or for all signers
     of its domain."""
     for name in (signer, f"{signer.partition('/')[0]}/*"):
-        path = f"/apis/{_CERTIFICATES}/signers/{name}"
-        info = RequestInfo(
-            path=path,
-            verb=verb,
-            prefix="apis",
-            version=_CERTIFICATES,
-            resource="signers",
-            name=name,
-            is_item=True,
-        )
+        info = RequestInfo(verb=verb, version=_CERTIFICATES, resource="signers", name=name)
         if (await server.authorizer.authorize(attributes.user, info)).allowed:
             return True
     return False

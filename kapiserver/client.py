@@ -18,7 +18,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Literal, TypeAlias
 
 import aiohttp
@@ -98,12 +97,7 @@ class Client:
         self._session = aiohttp.ClientSession(connector=connector, headers=self._headers)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._session is not None
         await self._session.close()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,12 +30,7 @@ class KubeClients:
     def __enter__(self) -> KubeClients:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._clients.close()
 
     def kubernetes(self) -> Any:

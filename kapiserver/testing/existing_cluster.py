@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from kapiserver.apiserver.private_files import write_private
@@ -56,12 +55,7 @@ class ExistingCluster:
         self._stack.callback(self._thread.stop)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     @asynccontextmanager

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kapiserver.apiserver.private_files import write_private
@@ -103,12 +102,7 @@ class TestServer(Controls):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> TestServer:
@@ -118,12 +112,7 @@ class TestServer(Controls):
         self._serving = serving
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         serving, self._serving = self._serving, None
         assert serving is not None
         await serving.__aexit__(None, None, None)

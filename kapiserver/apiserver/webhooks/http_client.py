@@ -11,7 +11,6 @@ import functools
 import posixpath
 import ssl
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -99,12 +98,7 @@ class HttpClient:
     async def __aenter__(self) -> HttpClient:
         return self
 
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:

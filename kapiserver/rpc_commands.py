@@ -98,12 +98,12 @@ def _add_serve(commands: _Commands) -> None:
     _add_tcp(serve)
     serve.add_argument(
         "--max-calls", type=positive, default=100, metavar="N",
-        help="Most calls of a group to run at a time; more get RESOURCE_EXHAUSTED. "
+        help="Maximum number of calls of a group at a time; more get RESOURCE_EXHAUSTED. "
         "Default: %(default)s.",
     )  # fmt: skip
     serve.add_argument(
         "--max-message-size", type=size, default="4Mi", metavar="SIZE",
-        help="Most bytes of a request or response, such as 16Mi. Default: 4Mi.",
+        help="Maximum size of a request or response, such as 16Mi. Default: 4Mi.",
     )  # fmt: skip
     serve.add_argument(
         "--call-timeout", type=seconds, default=60.0, metavar="DURATION",

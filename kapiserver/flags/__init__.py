@@ -134,7 +134,7 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--disable-admission-plugins", type=names, default=(), metavar="NAME,...",
-        help="Admission plugins not to run although they are on by default. Default: none.",
+        help="Admission plugins to turn off that are on by default. Default: none.",
     )  # fmt: skip
     group.add_argument(
         "--admission-control-config-file", type=Path, metavar="FILE",
@@ -242,20 +242,20 @@ def _add_etcd(group: argparse._ArgumentGroup) -> None:
 def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--max-requests-inflight", type=int, default=DEFAULTS.max_requests_inflight, metavar="N",
-        help="Most reading requests (get and list) to handle at a time; more get 429. Watches "
+        help="Maximum number of reading requests (get and list) at a time; more get 429. Watches "
         "are not counted, and system:masters is exempt. 0: no limit. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--max-mutating-requests-inflight", type=int, metavar="N",
         default=DEFAULTS.max_mutating_requests_inflight,
-        help="Most changing requests (create, update, patch, delete) to handle at a time; more "
-        "get 429, and system:masters is exempt. 0: no limit. Default: %(default)s.",
+        help="Maximum number of changing requests (create, update, patch, delete) at a time; more "
+        "get 429. system:masters is exempt. 0: no limit. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--max-memory", type=size, metavar="SIZE",
-        help="Most memory that each process may allocate, such as 2Gi. Above it, requests but "
-        "deletions get 429 and the slowest watches end. 0: no limit. Default: three quarters of "
-        "the memory of the machine or its control group, shared by all --workers.",
+        help="Maximum memory that each process may allocate, such as 2Gi. Above it, requests get "
+        "429, except deletions, and the slowest watches end. 0: no limit. Default: three quarters "
+        "of the memory of the machine or its control group, shared by all --workers.",
     )  # fmt: skip
     group.add_argument(
         "--request-timeout", type=seconds, default=DEFAULTS.request_timeout, metavar="DURATION",

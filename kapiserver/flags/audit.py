@@ -42,7 +42,7 @@ def add_audit_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--audit-log-maxbackup", type=count, default=DEFAULTS.audit_log_maxbackup, metavar="N",
-        help="Old audit log files to keep at most; 0 keeps all. Default: %(default)s.",
+        help="Maximum number of old audit log files to keep; 0 keeps all. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--audit-log-maxsize", type=count, default=DEFAULTS.audit_log_maxsize, metavar="MB",
@@ -65,8 +65,8 @@ def add_audit_webhook_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--audit-webhook-mode", choices=MODES, default=DEFAULTS.audit_webhook_mode,
-        help="batch sends events beside the requests, in batches; blocking sends each event before "
-        "its request goes on; with blocking-strict a request also fails if the event of its "
+        help="batch sends events in batches, and requests do not wait; blocking sends each event "
+        "before its request goes on; with blocking-strict a request also fails if the event of its "
         "receipt cannot be sent. Default: %(default)s.",
     )  # fmt: skip
     _add_batches(group, "webhook")
@@ -90,7 +90,8 @@ def _add_batches(group: argparse._ArgumentGroup, backend: str) -> None:
     group.add_argument(
         f"{prefix}-max-size", type=positive, metavar="N",
         default=getattr(DEFAULTS, f"{field}_max_size"),
-        help=f"Audit events in a batch of the {backend} at most. Default: %(default)s.",
+        help=f"Maximum number of audit events in a batch of the {backend}. "
+        "Default: %(default)s.",
     )  # fmt: skip
     max_wait = getattr(DEFAULTS, f"{field}_max_wait")
     group.add_argument(

@@ -88,6 +88,6 @@ def add_signing_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--cluster-signing-duration", type=seconds, metavar="DURATION",
         default=DEFAULTS.cluster_signing_duration,
-        help="How long signed certificates are valid at most; a request may ask for less. "
+        help="Maximum validity of signed certificates; a request may ask for less. "
         "Default: 8760h.",
     )  # fmt: skip

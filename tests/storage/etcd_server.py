@@ -130,7 +130,7 @@ class Member:
 
     def wait(self) -> None:
         """Wait until the member answers and has a leader."""
-        for _ in range(1000):
+        for _ in range(2400):  # two minutes
             try:
                 with urllib.request.urlopen(f"{self._health}/health", timeout=5):
                     return

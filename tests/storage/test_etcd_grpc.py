@@ -290,7 +290,7 @@ async def test_the_limit_of_streams() -> None:
 async def test_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call without a response, or without a free stream, times out, and later calls use another
     connection."""
-    monkeypatch.setattr(etcd_transport, "CALL_SECONDS", 0.05)
+    monkeypatch.setattr(etcd_transport, "CALL_SECONDS", 0.5)
     async with grpc_peers() as (transport, peers):
         first = call(transport, peers)
         peer = await peers.connection({frames.MAX_CONCURRENT_STREAMS: 1})

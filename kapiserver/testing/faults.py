@@ -262,7 +262,7 @@ class Faults:
             name = await self._name(request)
             if not fault.filter.matches_request(request, name) or not fault.take():
                 continue
-            self._note(request, fault)
+            self._record(request, fault)
             if fault.partition:
                 await fault.ended.wait()
             await self._delay_and_fail(request, fault, name)
@@ -280,7 +280,7 @@ class Faults:
             if fault.after_write:
                 name = await self._name(request)
                 if fault.filter.matches_request(request, name) and fault.take():
-                    self._note(request, fault)
+                    self._record(request, fault)
                     await self._delay_and_fail(request, fault, name)
 
     async def _delay_and_fail(self, request: Request, fault: Fault, name: str) -> None:
@@ -308,10 +308,10 @@ class Faults:
         except Exception:  # the handler reports a bad body
             return ""
 
-    def _note(self, request: Request, fault: Fault) -> None:
+    def _record(self, request: Request, fault: Fault) -> None:
         record = self._requests.record_of(request)
         if record is not None:
-            self._requests.note_fault(record, fault.number)
+            self._requests.record_fault(record, fault.number)
 
     # Watches.
 
@@ -332,9 +332,9 @@ class Faults:
         """End an open watch or hold its events back, if the fault does that."""
         if fault.partition:
             watch.sink.hold()
-            self._note(watch.request, fault)
+            self._record(watch.request, fault)
         elif fault.ends_watches and fault.take():
-            self._note(watch.request, fault)
+            self._record(watch.request, fault)
             if fault.delay:
                 loop = asyncio.get_running_loop()
                 loop.call_later(fault.delay, _end_watch, fault, watch)

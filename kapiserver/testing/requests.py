@@ -188,7 +188,7 @@ class Requests(Sequence[RequestRecord]):
         """Return the record of a request that has not ended."""
         return self._by_request.get(id(request))
 
-    def note_fault(self, record: RequestRecord, number: int) -> None:
+    def record_fault(self, record: RequestRecord, number: int) -> None:
         """Record that a fault was injected into a request."""
         record.faults.append(number)
         self._on_change()

@@ -45,6 +45,8 @@ from kapiserver.storage.store_registry import StoreRegistry
 
 MAX_RESPONSE_BYTES = 8 << 20
 """The largest response of a webhook."""
+_MAX_CONTEXTS = 1024
+"""TLS contexts that are kept."""
 _HEADERS: Mapping[str, str] = {**JSON_HEADERS, "User-Agent": "kube-apiserver-admission"}
 _BAD_REQUEST, _OK, _UNAVAILABLE = 400, 200, 503
 _ERROR_CODES = range(_BAD_REQUEST, 1000)
@@ -116,10 +118,6 @@ class WebhookCaller(Struct):
             self._contexts.clear()
         self._contexts[key] = _TlsContext(states, context)
         return context
-
-
-_MAX_CONTEXTS = 1024
-"""TLS contexts that are kept."""
 
 
 class WebhookCall(Struct, frozen=True):

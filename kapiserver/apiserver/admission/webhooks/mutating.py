@@ -34,6 +34,9 @@ from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value, encode_value
 
 PLUGIN = "MutatingAdmissionWebhook"
+_MUTATION = "mutation.webhook.admission.k8s.io"
+_PATCH = "patch.webhook.admission.k8s.io"
+_FAILED_OPEN = "failed-open.mutation.webhook.admission.k8s.io"
 
 
 class MutatingWebhooks(WebhookPlugin):
@@ -150,8 +153,3 @@ class _Mutation:
         return encode_value(
             {"configuration": webhook.configuration, "webhook": webhook.name, **fields}
         ).decode()
-
-
-_MUTATION = "mutation.webhook.admission.k8s.io"
-_PATCH = "patch.webhook.admission.k8s.io"
-_FAILED_OPEN = "failed-open.mutation.webhook.admission.k8s.io"

@@ -31,8 +31,8 @@ _VARYING = (
     (re.compile(r'(resourceVersion"?: ?)"\d+"'), r'\1"RV"'),
     (re.compile(r'("continue": )"[\w-]+"'), r'\1"TOKEN"'),
     (re.compile(r"^[0-9a-f]{8}: .*$", re.M), "HEX"),
-    (re.compile(r"\bin \d+\.\d+s\b"), "in SECONDS"),
-    (re.compile(r"\b\d+(m\d+)?s$", re.M), "AGE"),
+    (re.compile(r"\bin \d+\.\d+s\b( \(\d+:\d\d:\d\d\))?"), "in SECONDS"),
+    (re.compile(r"\b(\d+m\d+s|\d+[ms])$", re.M), "AGE"),
     (re.compile(r"\s+"), " "),
 )
 

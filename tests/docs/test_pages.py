@@ -83,6 +83,8 @@ def test_other_tests_exist() -> None:
         ("a ... c", "a b c", True),
         ('"items": [ ... ]', '"items": [\n {"a": 1}\n]', True),
         ('resourceVersion": "24"', 'resourceVersion": "531"', True),
+        ("1 passed in 0.52s", "1 passed in 61.03s (0:01:01)", True),
+        ("cm 3s", "cm 2m", True),
         ("created", "created\nError", False),
         ("a ... c", "a b d", False),
     ],

@@ -1,12 +1,17 @@
 """The effects of admission plugins over HTTP."""
 
+import asyncio
 import base64
 import itertools
 import re
 
 import pytest
 
-from kapiserver.apiserver.admission.plugins import PLUGINS, enabled_plugins
+from kapiserver.apiserver.admission.plugin import Hooks, Plugin
+from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, enabled_plugins
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.metrics import Metrics
+from tests.clock import ManualClock
 
 _names = (f"only-{number}" for number in itertools.count(1))
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -347,3 +352,21 @@ def test_generated_names(api, core, pods):
     refusal = api.post(f"{core}/configmaps", {"metadata": {"generateName": "web-"}})
     assert re.match('configmaps "web-[a-z0-9]{5}" is forbidden: exceeded quota', refusal.message)
     assert refusal.json["details"]["name"].startswith("web-")
+
+
+def test_load_while_closing():
+    """A plugin that a thread loads while the server closes the others fails nothing."""
+    closed = []
+
+    async def close():
+        plugins.chain("secrets", "CREATE")
+        closed.append("first")
+
+    records = (
+        Plugin(name="First", load=lambda _: Hooks(close=close), resources=("configmaps",)),
+        Plugin(name="Second", load=lambda _: Hooks(), resources=("secrets",)),
+    )
+    plugins = AdmissionPlugins(records, Config(), ManualClock(), Metrics(), {})
+    plugins.chain("configmaps", "CREATE")
+    asyncio.run(plugins.close())
+    assert closed == ["first"]

@@ -373,8 +373,9 @@ class AdmissionPlugins:
         """Returns the plugins for a qualified resource (with its subresource) and an operation."""
 
     async def close(self) -> None:
-        """Free what the plugins hold."""
-        for hooks in self._hooks.values():
+        """Free what the plugins hold. Meanwhile a thread may still load a plugin for a cancelled
+        request; it holds nothing, because no request has used it."""
+        for hooks in tuple(self._hooks.values()):
             if hooks.close is not None:
                 await hooks.close()
 

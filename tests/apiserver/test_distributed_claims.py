@@ -161,3 +161,24 @@ def test_bounded_issuers() -> None:
         await claims.stop()
 
     asyncio.run(check())
+
+
+def test_stop_during_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that needs the keys of another issuer while the authenticator stops fails nothing,
+    and its fetch ends, too."""
+
+    async def check() -> None:
+        claims = DistributedClaims({"audiences": ["me"]}, "groups", ManualClock(), ["RS256"])
+        first = await claims._keys_of("https://first")
+        stop, stopped = first.stop, []
+
+        async def stop_slowly() -> None:
+            stopped.append(await claims._keys_of("https://second"))
+            await stop()
+
+        monkeypatch.setattr(first, "stop", stop_slowly)
+        await claims.stop()
+        assert stopped
+        assert not claims._keys
+
+    asyncio.run(check())

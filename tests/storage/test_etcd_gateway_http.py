@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kapiserver.storage.etcd import gateway_http
+from kapiserver.storage.etcd.gateway import GatewayTransport
 from kapiserver.storage.etcd.gateway_http import ConnectionPool, HTTPResponse
 from kapiserver.storage.etcd.transport import RequestNotSent, ResponseLost
 
@@ -136,3 +137,20 @@ async def test_cancelled_call() -> None:
             200, b"hello"
         )
         assert first.cancelled()
+
+
+async def test_close_during_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call to another endpoint while the transport closes fails nothing, and its connections are
+    closed, too."""
+    transport = GatewayTransport(None, "")
+    first = transport._gateway("http://127.0.0.1:1")
+    close, others = first.close, []
+
+    async def close_slowly() -> None:
+        others.append(transport._gateway("http://127.0.0.1:2"))
+        await close()
+
+    monkeypatch.setattr(first, "close", close_slowly)
+    await transport.close()
+    assert others
+    assert not transport._gateways

@@ -51,8 +51,10 @@ class DistributedClaims:
         self._keys: OrderedDict[str, IssuerKeys] = OrderedDict()
 
     async def stop(self) -> None:
-        """End fetches and close the connections. Idempotent."""
-        for keys in self._keys.values():
+        """End fetches, also those that a request starts meanwhile, and close the connections.
+        Idempotent."""
+        while self._keys:
+            _, keys = self._keys.popitem()
             await keys.stop()
         await self._client.close()
 
@@ -129,11 +131,12 @@ class DistributedClaims:
 
     async def _keys_of(self, url: str) -> IssuerKeys:
         keys = self._keys.get(url)
-        if keys is None:
-            parts = {"url": url, "certificateAuthority": self._issuer.get("certificateAuthority")}
-            keys = self._keys[url] = IssuerKeys(parts, self._clock, self._algorithms)
-            if len(self._keys) > MAX_ISSUERS:
-                _, oldest = self._keys.popitem(last=False)
-                await oldest.stop()
-        self._keys.move_to_end(url)
+        if keys is not None:
+            self._keys.move_to_end(url)
+            return keys
+        parts = {"url": url, "certificateAuthority": self._issuer.get("certificateAuthority")}
+        keys = self._keys[url] = IssuerKeys(parts, self._clock, self._algorithms)
+        if len(self._keys) > MAX_ISSUERS:
+            _, oldest = self._keys.popitem(last=False)
+            await oldest.stop()
         return keys

@@ -109,8 +109,9 @@ class GatewayTransport:
             raise ResponseLost("the connection is closed") from error
 
     async def close(self) -> None:
-        """Close all connections. Idempotent."""
-        for gateway in self._gateways.values():
+        """Close all connections, also those that a call opens meanwhile. Idempotent."""
+        while self._gateways:
+            _, gateway = self._gateways.popitem()
             await gateway.close()
 
     def _gateway(self, endpoint: str) -> _Gateway:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from kapiserver.api.accessors import finalizers_of, is_terminating, uid_of, value_at
 from kapiserver.api.group import CORE, Resource
+from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.workqueue import WorkQueue
@@ -30,13 +31,15 @@ _PODS = ("", "pods")
 
 
 class RemainingContent(Struct):
-    """Numbers of objects still in a namespace, by resource and by finalizer."""
+    """Numbers of objects still in a namespace, by resource and by finalizer; and the errors of
+    deletions that were refused, as by an admission webhook."""
 
     resources: Counter[str] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
+    errors: list[StatusError] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.resources)
+        return bool(self.resources or self.errors)
 
 
 class NamespaceController:
@@ -97,6 +100,8 @@ class NamespaceController:
             subresource=subresource,
             uid=uid_of(namespace),
         )
+        if remaining.errors:
+            raise remaining.errors[0]  # the queue tries again later
 
     async def _delete_content(self, name: str) -> RemainingContent:
         """Delete the content of the namespace. Return what remains."""
@@ -121,7 +126,11 @@ class NamespaceController:
         query = ListQuery(namespace=name)
         client = self._context.served_resource(resource, namespace=name)
         if client is not None:
-            await client.shared.delete_collection({"propagationPolicy": "Background"})
+            try:
+                await client.shared.delete_collection({"propagationPolicy": "Background"})
+            except StatusError as error:
+                remaining.errors.append(error)
+                return
         else:  # not served, but these objects must not outlive the namespace
             await objects.delete_collection(query, DeleteQuery(propagation_policy="Background"))
         for entry in (await objects.list(query)).entries:
@@ -184,7 +193,7 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
         _ConditionTemplate(
             "NamespaceDeletionContentFailure",
             "ContentDeletionFailed",
-            "",
+            _format_errors(remaining.errors),
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
@@ -211,6 +220,13 @@ def _conditions(remaining: RemainingContent) -> Sequence[_ConditionTemplate]:
             "All content-preserving finalizers finished",
         ),
     )
+
+
+def _format_errors(errors: Sequence[StatusError]) -> str:
+    if not errors:
+        return ""
+    messages = ", ".join(sorted(map(str, errors)))
+    return f"Failed to delete all resource types, {len(errors)} remaining: {messages}"
 
 
 def _format_counts(head: str, counts: Counter[str], form: str) -> str:

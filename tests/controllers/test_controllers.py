@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kapiserver.controllers.registry import CONTROLLER_NAMES, enabled_controllers
+from tests.apiserver.policykit import GROUP, VALIDATING, Cluster
 from tests.controllers.waiting import until_gone, wait_until
 
 
@@ -217,6 +218,27 @@ def test_namespace_conditions(api, leaving):
     assert response.status == 403
     api.patch(f"{namespace_path}/configmaps/a", {"metadata": {"finalizers": None}})
     until_gone(api, "/api/v1/namespaces", leaving)
+
+
+def test_refused_deletion_of_content(api):
+    """If admission refuses to delete the content of a namespace, a condition says why, and the
+    controller tries again."""
+    cluster = Cluster(api)
+    name = cluster.validate({"expression": "false", "message": "keep it"}, operations=["DELETE"])
+    assert cluster.config_map("kept").status == 201
+    api.delete(f"/api/v1/namespaces/{cluster.namespace}")
+
+    def failure(obj):
+        conditions = {each["type"]: each for each in obj["status"].get("conditions") or ()}
+        return conditions.get("NamespaceDeletionContentFailure")
+
+    namespace = wait_until(api, "/api/v1/namespaces", cluster.namespace, failure)
+    condition = failure(namespace)
+    assert (condition["status"], condition["reason"]) == ("True", "ContentDeletionFailed")
+    assert condition["message"].startswith("Failed to delete all resource types, 1 remaining: ")
+    assert condition["message"].endswith("denied request: keep it")
+    assert api.delete(f"{GROUP}/{VALIDATING}ybindings/{name}").status == 200
+    until_gone(api, "/api/v1/namespaces", cluster.namespace)
 
 
 def test_pods_go_first(api, leaving):

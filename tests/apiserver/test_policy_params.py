@@ -56,3 +56,21 @@ def test_failing_conversion_of_params(api: Api, webhook: Webhook) -> None:
     assert "denied request: failed to configure binding: conversion webhook" in response.message
     other.validate("true", paramKind=param_kind, binding=binding, failurePolicy="Ignore")
     assert other.config_map().status == 201
+
+
+def test_failing_conversion_of_the_object(api: Api, webhook: Webhook) -> None:
+    """An object that cannot be converted for a mutating policy refuses the write, unless failures
+    are ignored."""
+    webhook.behave = lambda *_: Raw(b"", status=500)
+    group, _, version_name = people(api, webhook)["apiVersion"].partition("/")
+    resource = {"apiGroups": [group], "apiVersions": [version_name], "resources": ["widgets"]}
+    body = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "b"}}
+    path, cluster = f"/apis/{group}/v1/widgets?dryRun=All", Cluster(api)
+    mutation = "[JSONPatch{op: 'add', path: '/a', value: 1}]"
+    cluster.mutate(mutation, resource=resource, failurePolicy="Ignore")
+    assert api.post(path, body).status == 201
+    name = cluster.mutate(mutation, resource=resource)
+    response = api.post(path, body)
+    assert response.status == 403
+    prefix = f'policy "{name}" denied request: failed to configure policy: '
+    assert response.message.startswith(f"{prefix}Internal error occurred: conversion webhook")

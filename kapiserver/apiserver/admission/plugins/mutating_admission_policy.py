@@ -23,6 +23,7 @@ from kapiserver.apiserver.admission.plugin import PluginContext
 from kapiserver.apiserver.admission.policies.denials import Denial, error_type, mutation_denial
 from kapiserver.apiserver.admission.policies.matches import (
     MisconfiguredPolicy,
+    PolicyMatch,
     condition_labels,
     policy_match,
 )
@@ -79,7 +80,7 @@ class MutatingAdmissionPolicy(PolicyPlugin[MutatingEvaluator]):
         invocations = []
         for candidate in candidates:
             match = await policy_match(server, attributes, objects, candidate, refusals)
-            if match is not None:
+            if match is not None and await _is_convertible(match, objects, refusals):
                 invocations += [
                     _Invocation(match.policy, match.variant, binding, each)
                     for binding, params in match.bindings
@@ -94,6 +95,22 @@ class MutatingAdmissionPolicy(PolicyPlugin[MutatingEvaluator]):
             record.end(new)
         if denials:
             raise mutation_denial(attributes, denials)
+
+
+async def _is_convertible(
+    match: PolicyMatch[MutatingEvaluator],
+    objects: VersionedObjects,
+    refusals: list[MisconfiguredPolicy],
+) -> bool:
+    """Report whether the object can be converted for a policy. Adds the error to `refusals`, unless
+    the policy ignores failures."""
+    try:
+        await objects.object(match.variant.kind)
+    except InternalError as error:
+        if not match.policy.ignores_failures:
+            refusals.append(MisconfiguredPolicy(match.policy.name, "", str(error)))
+        return False
+    return True
 
 
 def _has_conditions(candidate: Candidate[Policy[MutatingEvaluator]]) -> bool:
@@ -144,11 +161,11 @@ class _Write:
         self, invocation: _Invocation, evaluator: MutatingEvaluator, mutation: Mutation
     ) -> bool:
         """Apply one mutation and return whether the object changed."""
-        obj = await self._objects.object(invocation.variant.kind)
-        if obj is None:
-            return False
         started, error = time.perf_counter(), None
         try:
+            obj = await self._objects.object(invocation.variant.kind)
+            if obj is None:
+                return False
             activation = await self._activations.make(invocation.variant, evaluator.names)
             composed = evaluator.with_variables(activation, invocation.params)
             value = await mutation.evaluate(composed)

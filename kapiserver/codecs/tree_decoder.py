@@ -92,23 +92,24 @@ def check_depth(tree: Tree) -> None:
 
 
 @cached_per_type
-def may_have_floats(type_: type[Type]) -> bool:
-    """Whether trees of a type may have floating-point numbers; False is certain."""
+def is_strictly_typed(type_: type[Type]) -> bool:
+    """Whether trees of a type have no free JSON and no floating-point numbers. Decoding such a tree
+    copies it, except the sets of managed fields, which nobody changes."""
     types, pending = {type_}, [type_]
     while pending:
         shapes = [_value_shape(field.shape) for field in pending.pop().fields()]
         if any(isinstance(shape, Scalar) and shape.name in ("double", "any") for shape in shapes):
-            return True
+            return False
         nested = {shape.type for shape in shapes if isinstance(shape, Message)} - types
-        nested -= {each for each in nested if issubclass(each, _WITHOUT_FLOATS)}
+        nested -= {each for each in nested if issubclass(each, _STRICT_SCALARS)}
         if any(issubclass(each, ScalarType) for each in nested):
-            return True
+            return False
         types |= nested
         pending += nested
-    return False
+    return True
 
 
-_WITHOUT_FLOATS = (Duration, FieldsV1, IntOrString, MicroTime, Quantity, StringList, Time)
+_STRICT_SCALARS = (Duration, FieldsV1, IntOrString, MicroTime, Quantity, StringList, Time)
 
 
 def _value_shape(shape: Shape) -> Shape:

@@ -43,7 +43,7 @@ from kapiserver.codecs.storage_codec import (
     encode_for_storage,
     parse_from_storage,
 )
-from kapiserver.codecs.tree_decoder import may_have_floats
+from kapiserver.codecs.tree_decoder import is_strictly_typed
 from kapiserver.storage.encoding_cache import TREE_COST, EncodingCache
 from kapiserver.storage.encryption import ENCRYPTED_PREFIX, IDENTITY, DecryptionError, Transformer
 from kapiserver.storage.entry import (
@@ -105,8 +105,8 @@ class ObjectCodec:
         return empty_list_finder(self.type) if self.is_typed else None
 
     @functools.cached_property
-    def _may_have_floats(self) -> bool:
-        return not self.is_typed or may_have_floats(self.type)
+    def _has_no_floats(self) -> bool:
+        return self.is_typed and is_strictly_typed(self.type)
 
     # Decoders of messages of the stored version, compiled when first needed.
 
@@ -318,10 +318,10 @@ class ObjectCodec:
         # Not cached: this tree is used for one encoding only.
         tree = self._scheme.convert(entry.cached_tree or self.tree(entry), version)
         if media == "json":
-            if self._may_have_floats:
-                text = encode_value(tree, option=0 if self.is_typed else SORT_KEYS)
-            else:
+            if self._has_no_floats:
                 text = encode_value_without_floats(tree)
+            else:
+                text = encode_value(tree, option=0 if self.is_typed else SORT_KEYS)
             prefix = self.json_prefix(version)
             return text[len(prefix) :] if prefix else trimmed_copy(text)
         if media == "protobuf":

@@ -143,9 +143,10 @@ context is entered before the object is prepared, and may change it; it exits af
 an error it releases the new allocations, else those that the object no longer uses."""
 
 UpdateFunc: TypeAlias = Callable[[Tree | None], Tree]
-"""Returns the updated object for a copy of the current one, in the hub version, or for None if the
-update may create the object. Called again after a conflict, as in etcd3's GuaranteedUpdate. May
-raise FetchRequired if there is a current object."""
+"""Returns the updated object for a copy of the current one, in the hub version (the current one
+itself if the function only reads it), or for None if the update may create the object. Called again
+after a conflict, as in etcd3's GuaranteedUpdate. May raise FetchRequired if there is a current
+object."""
 
 
 class FetchRequired(Exception):

@@ -15,7 +15,7 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Kind, Type, double, field, int32, int64
 from kapiserver.codecs.errors import CodecError, Malformed, WrongValue
 from kapiserver.codecs.limits import MAX_DEPTH, MAX_STRICT_ERRORS
-from kapiserver.codecs.tree_decoder import decode_tree, may_have_floats
+from kapiserver.codecs.tree_decoder import decode_tree, is_strictly_typed
 from tests import trees
 
 SCHEME = Scheme()
@@ -245,16 +245,40 @@ def test_input_is_not_changed() -> None:
 @pytest.mark.parametrize(
     ("type_", "expected"),
     [
-        (Part, False),
-        (Sample, True),
-        (SCHEME.type_of(GroupVersionKind("", "v1", "Pod")), False),
-        (SCHEME.type_of(GroupVersionKind("apps", "v1", "Deployment")), False),
-        (SCHEME.type_of(GroupVersionKind("apps", "v1", "ControllerRevision")), True),
+        (Part, True),
+        (Sample, False),
+        (SCHEME.type_of(GroupVersionKind("", "v1", "Pod")), True),
+        (SCHEME.type_of(GroupVersionKind("apps", "v1", "Deployment")), True),
+        (SCHEME.type_of(GroupVersionKind("apps", "v1", "ControllerRevision")), False),
     ],
 )
-def test_floats(type_: type[Type], expected: bool) -> None:
-    """Only a double and free JSON may have floating-point numbers."""
-    assert may_have_floats(type_) is expected
+def test_strict_types(type_: type[Type], expected: bool) -> None:
+    """A double and free JSON may have floating-point numbers; other types have none."""
+    assert is_strictly_typed(type_) is expected
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_strict_types_are_copied(kind: GroupVersionKind) -> None:
+    """Decoding a tree without free JSON copies all of it but sets of managed fields."""
+    type_ = SCHEME.type_of(kind)
+    tree = {"kind": kind.kind, "apiVersion": str(kind.group_version), **trees.filled(type_)}
+    decoded = decode_tree(type_, tree, [])
+    if is_strictly_typed(type_):
+        assert not _containers(tree) & _containers(decoded)
+
+
+def _containers(value: Any) -> set[int]:
+    """Return the identities of the lists and maps in a tree, without sets of managed fields."""
+    pending, identities = [value], set()
+    while pending:
+        part = pending.pop()
+        if isinstance(part, list | dict):
+            identities.add(id(part))
+        if isinstance(part, dict):
+            pending += [below for name, below in part.items() if name != "fieldsV1"]
+        elif isinstance(part, list):
+            pending += part
+    return identities
 
 
 @settings(max_examples=2)

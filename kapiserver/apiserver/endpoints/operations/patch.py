@@ -39,7 +39,7 @@ from kapiserver.apiserver.target import Target
 from kapiserver.codecs import cbor, json
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
 from kapiserver.codecs.limits import MAX_VALUES
-from kapiserver.codecs.tree_decoder import decode_tree
+from kapiserver.codecs.tree_decoder import decode_tree, is_strictly_typed
 from kapiserver.storage.query import WriteResult
 
 
@@ -168,7 +168,18 @@ async def patch_object(
         track_ownership(server, caller, target, options, live=current, new=obj)
         return obj
 
-    return await guaranteed_update(server, target, caller, options, change, cost=cost)
+    reads_only = await server.stores.offloader.run(0, _shares_nothing, server, target)
+    return await guaranteed_update(
+        server, target, caller, options, change, reads_only=reads_only, cost=cost
+    )
+
+
+def _shares_nothing(server: Server, target: Target) -> bool:
+    """Whether the object after a patch shares nothing with the one before, because decoding the
+    result copies all of it."""
+    if target.view is not None or not target.is_typed:
+        return False
+    return is_strictly_typed(server.scheme.type_of(target.kind))
 
 
 def read_patch(type_: PatchType, data: bytes, validation: FieldValidation) -> Patch:

@@ -243,6 +243,28 @@ def test_connections_of_running_pod(api, running, core):
     assert response.message == 'no service port "other" found for service "s"'
 
 
+@pytest.mark.parametrize("subresource", ["attach", "exec", "portforward"])
+def test_streams_need_the_verb_create(make_server, subresource):
+    """A user who may get a stream, as over WebSocket, needs the verb `create` too."""
+    api = make_server(authorization_mode=("RBAC",)).api
+    roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    rule = {"apiGroups": [""], "resources": [f"pods/{subresource}"], "verbs": ["get"]}
+    role = {"metadata": {"name": "streams"}, "rules": [rule]}
+    binding = {
+        "metadata": {"name": "streams"}, "subjects": [{"kind": "User", "name": "jane"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "streams"},
+    }  # fmt: skip
+    assert api.post(f"{roles}/roles", role).status == 201
+    assert api.post(f"{roles}/rolebindings", binding).status == 201
+    path = f"/api/v1/namespaces/default/pods/missing/{subresource}"
+    headers = {"Impersonate-User": "jane"}
+    response = api.get(path, headers=headers)
+    assert (response.status, response.message) == (403, 'pods "missing" is forbidden: ')
+    rule["verbs"].append("create")
+    assert api.put(f"{roles}/roles/streams", role).status == 200
+    assert api.get(path, headers=headers).status == 404
+
+
 def test_proxy_to_the_server():
     """A proxy request to the Service `kubernetes` is a 503, whose message says that the server does
     not proxy to itself."""

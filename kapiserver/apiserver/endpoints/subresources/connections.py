@@ -9,13 +9,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.errors import FieldError, InvalidObject, Path, forbidden, invalid
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable
+from kapiserver.apiserver.errors import BadRequest, Forbidden, ServiceUnavailable
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, text_response
 from kapiserver.apiserver.target import Target
@@ -53,9 +55,22 @@ async def _admit_connection(server: Server, request: Request, target: Target) ->
     return options
 
 
+async def _check_may_create(server: Server, request: Request) -> None:
+    """Raise Forbidden unless the user may create the subresource. The verb is `get` over WebSocket,
+    which must not need less."""
+    info = request.info
+    if info.verb == "create":
+        return
+    decision = await server.authorizer.authorize(request.user, replace(info, verb="create"))
+    if not decision.allowed:
+        group, name = info.version.group, info.name
+        raise Forbidden(decision.reason, resource=info.resource, group=group, name=name)
+
+
 async def stream(server: Server, request: Request, target: Target) -> AnyResponse:
     """Handle attach, exec and portforward."""
     options = await _admit_connection(server, request, target)
+    await _check_may_create(server, request)
     pod = await _pod(target)
     if request.info.subresource != "portforward":
         _check_container(pod, options.get("container") or "")

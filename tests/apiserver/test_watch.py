@@ -1,6 +1,7 @@
 """Watches: events, initial events, bookmarks, formats and errors."""
 
 import logging
+import random
 
 import pytest
 
@@ -213,3 +214,13 @@ def test_access_log_of_watches(make_server, caplog):
     assert [fields["status"] for fields in watches] == [400, 200]
     assert watches[1]["bytes"] > 0
     assert {fields["user"] for fields in watches} == {"system:unsecured"}
+
+
+def test_state_of_random(own_server):
+    """Requests leave the state of `random` to the program that runs the server: hypothesis takes a
+    change of it for a fault of the test that draws meanwhile."""
+    state = random.getstate()
+    assert own_server.api.get("/version").status == 200
+    with own_server.api.watch("/api/v1/namespaces?watch=1") as stream:
+        stream.event()
+    assert random.getstate() == state

@@ -33,6 +33,9 @@ from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.store_registry import StoreRegistry
 
+_random = random.SystemRandom()
+"""Not the generator of the module, whose state belongs to the program that runs the server."""
+
 
 async def call_webhook(stores: StoreRegistry, config: Tree, review: Tree) -> Any:
     """Post a review to the webhook of a `clientConfig` and return the response. Raises
@@ -95,7 +98,7 @@ class ClientConfig:
             endpoints: Tree = {}
             if value_at(service, "spec", "type") != "ExternalName":
                 endpoints = await _get_object(stores, "endpoints", "endpoints", namespace, name)
-            dial = random.choice(endpoint_addresses(service, endpoints, self._port))
+            dial = _random.choice(endpoint_addresses(service, endpoints, self._port))
         except WebhookFailed as error:
             raise WebhookFailed(f'Post "{url}": {error}') from None
         return Address(url=url, dial=dial, name=self._name)

@@ -48,6 +48,8 @@ from kapiserver.storage.clock import Clock
 ATTEMPTS = 5
 """The maximum number of attempts of one call."""
 _DELAY_FACTOR, _DELAY_JITTER = 1.5, 0.2
+_random = random.SystemRandom()
+"""Not the generator of the module, whose state belongs to the program that runs the server."""
 
 
 class Cluster(Type):
@@ -172,7 +174,7 @@ class KubeconfigWebhook:
             except WebhookFailed as error:
                 if attempt == ATTEMPTS or not should_retry(error):
                     raise
-            await self._wait(delay * (1 + random.random() * _DELAY_JITTER))
+            await self._wait(delay * (1 + _random.random() * _DELAY_JITTER))
             delay *= _DELAY_FACTOR
         raise AssertionError("unreachable")
 

@@ -18,6 +18,9 @@ from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import Encoding, encoding_of
 from kapiserver.storage.query import Framer
 
+_random = random.SystemRandom()
+"""Not the generator of the module, whose state belongs to the program that runs the server."""
+
 
 async def watch(server: Server, request: Request, target: Target) -> AnyResponse:
     """Return a stream of events."""
@@ -51,7 +54,7 @@ def _stream_timeout(server: Server, options: Tree) -> float:
     """Return `timeoutSeconds`, or a random time of one to two times `min_request_timeout`, so that
     watches that started together do not end together."""
     timeout: int | None = options.get("timeoutSeconds")
-    return timeout if timeout else server.config.min_request_timeout * (1 + random.random())
+    return timeout if timeout else server.config.min_request_timeout * (1 + _random.random())
 
 
 def watch_framer(

@@ -61,9 +61,11 @@ class ServerObserver(Struct, frozen=True):
         """Return the object when it meets the condition; None for `delete`. Raises
         AssertionError."""
         kind, _, name = target.rpartition("/")
-        if not kind:
+        if not kind or not name:
             raise ValueError(f"{target!r} is not an object: write kind/name")
         is_met = parse_condition(condition)
+        if condition == "delete":
+            find_resource(self.server.scheme, kind)  # a misspelt kind would have no objects
         last: Tree | None = None
 
         async def check() -> bool:
@@ -189,6 +191,8 @@ def assert_no_hot_loop(records: Sequence[RequestRecord], *, requests: int, withi
 
 def _compare_last(sent: Sequence[RequestRecord]) -> str:
     """Return the last two requests and what differs between their bodies."""
+    if len(sent) == 1:
+        return _indented(str(sent[0]))
     before, after = sent[-2:]
     lines = [str(before), str(after)]
     if isinstance(before.body, dict) and isinstance(after.body, dict):

@@ -12,7 +12,8 @@ import asyncio
 import time
 from bisect import insort
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from kapiserver.apiserver.durations import parse_duration
 from kapiserver.storage.clock import Clock
@@ -25,11 +26,17 @@ MAX_STEPS = 1000
 """Steps of one advance; timers that fall due within one step see the same time."""
 
 
-def parse_seconds(duration: str | float) -> float:
-    """Return the seconds of a duration: a number, or text such as `10m`, `1h30m`, `250ms`, `7d`.
-    Raises ValueError."""
-    if not isinstance(duration, str):
-        seconds: float | None = duration
+Duration: TypeAlias = str | float | timedelta
+"""Text such as `10m`, `1h30m`, `250ms`, `7d`, a number of seconds, or a timedelta."""
+
+
+def parse_seconds(duration: Duration) -> float:
+    """Return the seconds of a duration. Raises ValueError."""
+    seconds: float | None
+    if isinstance(duration, timedelta):
+        seconds = duration.total_seconds()
+    elif not isinstance(duration, str):
+        seconds = duration
     elif duration.endswith("d") and duration[:-1].isdigit():
         seconds = int(duration[:-1]) * 86400.0
     else:
@@ -105,10 +112,10 @@ class TestClock(Clock):
         """Let the time flow on from where it stands. Idempotent."""
         self._host.call(lambda: self._set(None))
 
-    def advance(self, duration: str | float) -> None:
+    def advance(self, duration: Duration) -> None:
         """Move the time forward, and return when the work that fell due is done.
 
-        duration    text such as `10m`, `1h30m`, `250ms`, `7d`, or seconds
+        duration    text such as `10m`, `1h30m`, `250ms`, `7d`, seconds, or a timedelta
 
         Timers run in their order, and the server does what each causes before the next. Work that
         waits for a webhook or for a client may still run. Raises ValueError, and RuntimeError on
@@ -116,7 +123,7 @@ class TestClock(Clock):
         """
         self._host.run(self._advance(parse_seconds(duration)))
 
-    async def advance_async(self, duration: str | float) -> None:
+    async def advance_async(self, duration: Duration) -> None:
         """Do the same as `advance`, without blocking the caller's loop."""
         await self._host.run_async(self._advance(parse_seconds(duration)))
 

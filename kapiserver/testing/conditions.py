@@ -31,7 +31,8 @@ def parse_condition(condition: Condition) -> Predicate:
         return lambda obj: obj is not None
     if condition.startswith("condition="):
         kind, _, status = condition.removeprefix("condition=").partition("=")
-        return lambda obj: _status(obj, kind) == (status or "True").lower()
+        if kind:
+            return lambda obj: _status(obj, kind) == (status or "True").lower()
     match = _JSONPATH.fullmatch(condition)
     if match is None:
         raise ValueError(

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
-from kapiserver.testing.clock import TestClock, parse_seconds
+from kapiserver.testing.clock import Duration, TestClock, parse_seconds
 from kapiserver.testing.control_schemas import (
     BOOLEAN,
     CLOCK,
@@ -168,7 +168,7 @@ async def _assert_converges(session: Session, arguments: Tree) -> Tree:
     return {}
 
 
-def _check_wait(duration: str | float) -> None:
+def _check_wait(duration: Duration) -> None:
     if parse_seconds(duration) > MAX_WAIT_SECONDS:
         raise ValueError(f"{duration!r} is too long; a request waits an hour at most")
 
@@ -188,10 +188,10 @@ async def _reset(session: Session, _: Tree) -> Tree:
     return {}
 
 
-def _take_snapshot(session: Session, _: Tree) -> Tree:
+async def _take_snapshot(session: Session, _: Tree) -> Tree:
+    snapshot = await session.server.snapshot_async()
     if len(session.snapshots) >= MAX_SNAPSHOTS:
         raise RuntimeError(f"there are {MAX_SNAPSHOTS} snapshots already")
-    snapshot = session.server.snapshot()
     session.last_snapshot += 1
     session.snapshots[session.last_snapshot] = snapshot
     return {"number": session.last_snapshot}

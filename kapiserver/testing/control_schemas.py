@@ -24,7 +24,7 @@ _BY_ANNOTATION: Mapping[str, Schema] = {
     "int | None": INTEGER,
     "float": NUMBER,
     "bool": BOOLEAN,
-    "str | float": {"anyOf": [STRING, NUMBER]},
+    "Duration": {"anyOf": [STRING, NUMBER]},
     "str | Path": STRING,
     "Condition": STRING,
     "str | Sequence[str]": {"anyOf": [STRING, {"type": "array", "items": STRING}]},

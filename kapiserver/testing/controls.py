@@ -24,16 +24,18 @@ from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.time_slice import unlimited_slices
 from kapiserver.testing import assertions, dumps, identifiers, manifests, snapshots
 from kapiserver.testing.activity import Activity
-from kapiserver.testing.clock import TestClock, parse_seconds
+from kapiserver.testing.clock import Duration, TestClock, parse_seconds
 from kapiserver.testing.conditions import Condition
 from kapiserver.testing.faults import Faults
 from kapiserver.testing.history import Journal, ObjectRevision, object_history
 from kapiserver.testing.host import Host
 from kapiserver.testing.identifiers import InlineOffloader, SeededIdentifiers
+from kapiserver.testing.kinds import check_plural
 from kapiserver.testing.manifests import Source
 from kapiserver.testing.memory_store import MemoryStore, Snapshot, open_memory_store
 from kapiserver.testing.prepared import keep_policy, restore_policy
 from kapiserver.testing.recorder import Recording, recorded_writes, save
+from kapiserver.testing.request_filter import RequestFilter
 from kapiserver.testing.requests import Requests
 from kapiserver.testing.settling import settle
 
@@ -61,8 +63,8 @@ class Controls(Host):
         self.clock = TestClock(self, start=None if seed is None else identifiers.START)
         self._activity = Activity()
         self._journal = Journal(self.clock.now, self._on_write)
-        self.requests = Requests(self._activity.notify, self._before_request)
-        self.faults = Faults(self, self.requests, self._revision)
+        self.requests = Requests(self._activity.notify, self._before_request, self._check_filter)
+        self.faults = Faults(self, self.requests, self._revision, self._check_filter)
         self._store: MemoryStore | None = None
         self._start: asyncio.Task[Snapshot] | None = None
         """Takes the snapshot of the state at the start."""
@@ -162,6 +164,11 @@ class Controls(Host):
         elif self._seed is not None:
             await self._settle(self._server)
 
+    def _check_filter(self, request_filter: RequestFilter) -> None:
+        """Raise ValueError for a name of a resource that no request has, such as its singular."""
+        for text in request_filter.resources if self.is_running else ():
+            self.call(functools.partial(check_plural, self._server.scheme, text))
+
     def _revision(self) -> int:
         """Return the revision of the store, 0 if it is not in memory."""
         return 0 if self._store is None else self._store.revision
@@ -197,7 +204,7 @@ class Controls(Host):
         condition: Condition,
         *,
         namespace: str = "default",
-        timeout: str | float = "10s",
+        timeout: Duration = "10s",
     ) -> Tree | None:
         """Return the object when it meets a condition; None for `delete`.
 
@@ -218,18 +225,18 @@ class Controls(Host):
         condition: Condition,
         *,
         namespace: str = "default",
-        timeout: str | float = "10s",  # noqa: ASYNC109 - the argument of `wait_for`
+        timeout: Duration = "10s",  # noqa: ASYNC109 - the argument of `wait_for`
     ) -> Tree | None:
         """Do the same as `wait_for`, without blocking the caller's loop."""
         return await self.run_async(self._wait_for(target, condition, namespace, timeout))
 
     async def _wait_for(
-        self, target: str, condition: Condition, namespace: str, limit: str | float
+        self, target: str, condition: Condition, namespace: str, limit: Duration
     ) -> Tree | None:
         seconds = parse_seconds(limit)
         return await self._observer.wait_for(target, condition, namespace, seconds)
 
-    def wait_until(self, predicate: Callable[[], object], *, timeout: str | float = "10s") -> None:
+    def wait_until(self, predicate: Callable[[], object], *, timeout: Duration = "10s") -> None:
         """Return when `predicate` returns a true value. It runs on the server's loop after each
         write, request and injected fault, and must not wait. Raises AssertionError when the
         time-out, in real time, is over."""
@@ -239,12 +246,12 @@ class Controls(Host):
         self,
         predicate: Callable[[], object],
         *,
-        timeout: str | float = "10s",  # noqa: ASYNC109 - the argument of `wait_until`
+        timeout: Duration = "10s",  # noqa: ASYNC109 - the argument of `wait_until`
     ) -> None:
         """Do the same as `wait_until`, without blocking the caller's loop."""
         await self.run_async(self._wait_until(predicate, timeout))
 
-    async def _wait_until(self, predicate: Callable[[], object], limit: str | float) -> None:
+    async def _wait_until(self, predicate: Callable[[], object], limit: Duration) -> None:
         async def check() -> object:
             return predicate()
 
@@ -252,28 +259,26 @@ class Controls(Host):
         if not await self._observer.wait_until(check, seconds):
             raise AssertionError(f"the condition was not met within {seconds:g} s")
 
-    def assert_converges(
-        self, *, within: str | float = "10s", quiet: str | float = "500ms"
-    ) -> None:
+    def assert_converges(self, *, within: Duration = "10s", quiet: Duration = "500ms") -> None:
         """Return when no object was written for the time `quiet`; Events and Leases do not count.
         Raises AssertionError after the time `within`, with the objects that still change and their
         last differences. Times are real."""
         self.run(self._assert_converges(within, quiet))
 
     async def assert_converges_async(
-        self, *, within: str | float = "10s", quiet: str | float = "500ms"
+        self, *, within: Duration = "10s", quiet: Duration = "500ms"
     ) -> None:
         """Do the same as `assert_converges`, without blocking the caller's loop."""
         await self.run_async(self._assert_converges(within, quiet))
 
-    async def _assert_converges(self, within: str | float, quiet: str | float) -> None:
+    async def _assert_converges(self, within: Duration, quiet: Duration) -> None:
         await self._observer.assert_converges(parse_seconds(within), parse_seconds(quiet))
 
     def assert_no_hot_loop(
         self,
         *,
         requests: int = 10,
-        within: str | float = "10s",
+        within: Duration = "10s",
         verb: str | Sequence[str] = assertions.WRITES,
         resource: str | Sequence[str] = "",
         namespace: str = "",
@@ -292,9 +297,13 @@ class Controls(Host):
     # State.
 
     def snapshot(self) -> Snapshot:
-        """Return the state of all objects, for `restore`. Raises RuntimeError if the store is not
-        in memory."""
-        return self.call(self._memory_store.snapshot)
+        """Return the state of all objects, for `restore`, when the server has done the work that is
+        due. Raises RuntimeError if the store is not in memory."""
+        return self.run(self._snapshot())
+
+    async def snapshot_async(self) -> Snapshot:
+        """Do the same as `snapshot`, without blocking the caller's loop."""
+        return await self.run_async(self._snapshot())
 
     def restore(self, snapshot: Snapshot) -> None:
         """Bring all objects back to a snapshot of this server, in milliseconds, and return when its
@@ -315,6 +324,11 @@ class Controls(Host):
         """Do the same as `reset`, without blocking the caller's loop."""
         await self.run_async(self._reset())
 
+    async def _snapshot(self) -> Snapshot:
+        await self._state_at_start()  # the objects that every cluster has
+        await self._settle(self._server)
+        return self._memory_store.snapshot()
+
     async def _restore(self, snapshot: Snapshot) -> None:
         await self._settle(self._server)  # work in progress must not write after the restore
         snapshots.restore(self._server, self._memory_store, snapshot)
@@ -327,15 +341,15 @@ class Controls(Host):
         self._journal.clear()
 
     async def _state_at_start(self) -> Snapshot:
-        if self._start is None:
-            raise RuntimeError(_NOT_IN_MEMORY)
-        return await asyncio.shield(self._start)
+        if self.running and self._start is not None:
+            return await asyncio.shield(self._start)
+        raise RuntimeError(_NOT_IN_MEMORY)
 
     @property
     def _memory_store(self) -> MemoryStore:
-        if self._store is None:
-            raise RuntimeError(_NOT_IN_MEMORY)
-        return self._store
+        if self.running and self._store is not None:
+            return self._store
+        raise RuntimeError(_NOT_IN_MEMORY)
 
     def record(self, path: str | Path, *, test: str = "") -> None:
         """Write the requests, the writes and the state to a file, for `kapiserver replay`. It has

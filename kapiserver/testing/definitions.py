@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.api.types import Tree
@@ -14,16 +13,11 @@ from kapiserver.testing.server import TestServer
 KIND = "CustomResourceDefinition"
 
 
-def install_definitions(
-    server: TestServer | ExistingCluster, *sources: Source | Sequence[Source]
-) -> list[Tree]:
+def install_definitions(server: TestServer | ExistingCluster, *sources: Source) -> list[Tree]:
     """Apply the definitions in the sources and return them when all are established, so that their
     resources are served. Objects of other kinds are left out. Raises OSError, ValueError for a
     malformed file or if there is no definition, and StatusError for an invalid one."""
-    flat: list[Source] = []
-    for source in sources:
-        flat += [source] if isinstance(source, (str, Path, Mapping)) else source
-    definitions = [tree for tree in read_manifests(flat) if tree["kind"] == KIND]
+    definitions = [tree for tree in read_manifests(sources) if tree["kind"] == KIND]
     if not definitions:
         raise ValueError(f"no {KIND} in {', '.join(map(str, sources)) or 'no sources'}")
     return server.run(_install(server.internal_client(), definitions))

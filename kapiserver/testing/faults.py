@@ -23,7 +23,7 @@ from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.storage.errors import Expired
-from kapiserver.testing.clock import parse_seconds
+from kapiserver.testing.clock import Duration, parse_seconds
 from kapiserver.testing.held_sink import HeldSink
 from kapiserver.testing.host import Host
 from kapiserver.testing.injected_errors import injected_error
@@ -94,6 +94,12 @@ class Fault:
         return {**asdict(self.filter), **{name: getattr(self, name) for name in names}}
 
     @property
+    def is_used_up(self) -> bool:
+        """Whether it affects no more requests, not even those that wait for the end of a
+        partition."""
+        return self.times is not None and self.injected >= self.times and not self.partition
+
+    @property
     def ends_watches(self) -> bool:
         """Whether it ends watches that are open."""
         return self.drop_watch or self.expire_watch
@@ -122,10 +128,17 @@ class Faults:
     """The faults of one server, in the order in which they were added; all that match a request
     are injected, until one of them ends it."""
 
-    def __init__(self, host: Host, requests: Requests, revision: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        requests: Requests,
+        revision: Callable[[], int],
+        check: Callable[[RequestFilter], None],
+    ) -> None:
         self._host = host
         self._requests = requests
         self._revision = revision
+        self._check = check
         self._faults: list[Fault] = []
         self._watches: dict[int, _OpenWatch] = {}
         self._number = 0
@@ -149,7 +162,7 @@ class Faults:
         message: str = "",
         retry_after: int = 1,
         times: int | None = None,
-        delay: str | float = 0,
+        delay: Duration = 0,
         probability: float = 1,
         seed: int | None = None,
         after_write: bool = False,
@@ -199,6 +212,7 @@ class Faults:
             partition=partition,
             rng=random.Random(seed),
         )
+        self._check(fault.filter)
         return self._host.call(lambda: self._start(fault))
 
     def remove(self, number: int) -> None:
@@ -224,6 +238,8 @@ class Faults:
         fault.revision = self._revision()
         if fault.stale_reads and not fault.revision:
             raise ValueError("stale_reads needs a running server whose store is in memory")
+        if len(self._faults) >= MAX_FAULTS:
+            self._faults = [fault for fault in self._faults if not fault.is_used_up]
         if len(self._faults) >= MAX_FAULTS:
             raise ValueError(f"there are {MAX_FAULTS} faults already")
         self._number += 1

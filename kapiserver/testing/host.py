@@ -14,6 +14,10 @@ class Host(Protocol):
     """A server and its event loop; TestServer implements it."""
 
     @property
+    def is_running(self) -> bool:
+        """Whether the server runs."""
+
+    @property
     def running(self) -> RunningServer:
         """The running server. Raises RuntimeError when there is none."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,9 +14,9 @@ from kapiserver.apiserver.context import Server
 from kapiserver.codecs import yaml
 from kapiserver.codecs.errors import CodecError
 
-Source: TypeAlias = str | Path | Mapping[str, Any]
+Source: TypeAlias = str | Path | Mapping[str, Any] | Sequence["Source"]
 """A directory with files of YAML or JSON (subdirectories too), a file, the text of YAML documents
-(with a line break), or an object."""
+(with a line break), an object, or a list of these."""
 
 MAX_FILE_BYTES = 64 << 20
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -72,6 +72,10 @@ def _read(source: Source) -> Iterator[Tree]:
     if isinstance(source, str) and "\n" in source:
         yield from _documents(source.encode(), "a text")
         return
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        for part in source:
+            yield from _read(part)
+        return
     path = Path(source)
     files = [path]
     if path.is_dir():
@@ -95,6 +99,8 @@ def _documents(data: bytes, name: str) -> Iterator[Tree]:
 def _objects(document: Any, name: str) -> Iterator[Tree]:
     if not isinstance(document, dict) or not document.get("kind"):
         raise ValueError(f"{name}: an object has no kind")
+    if not isinstance(document.get("metadata") or {}, dict):
+        raise ValueError(f"{name}: the metadata of an object are not an object")
     if isinstance(document.get("items"), list) and document["kind"].endswith("List"):
         for item in document["items"]:
             yield from _objects(item, name)

@@ -11,10 +11,14 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.request import Request
 
 
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+"""The verbs of requests for resources."""
+
+
 class RequestFilter(Struct, frozen=True, kw_only=True):
     """Matches requests; an empty field matches all.
 
-    verbs       get, list, watch, create, update, patch, delete, deletecollection
+    verbs       those of VERBS; `*` is every one
     resources   plural names as in rules of RBAC: `pods`, `pods/status`, `pods/*` (every
                 subresource), `deployments.apps`; without a group those of all groups
     user_agent  a part of the header
@@ -41,9 +45,14 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
         user: str = "",
         user_agent: str = "",
     ) -> RequestFilter:
-        """Return a filter; verbs and resources are lists, or separated by commas."""
+        """Return a filter; verbs and resources are lists, or separated by commas. Raises ValueError
+        for an unknown verb."""
+        verbs = _items(verb)
+        for text in verbs:
+            if text not in (*VERBS, "*"):
+                raise ValueError(f"{text!r} is not a verb; write one of {', '.join(VERBS)}")
         return cls(
-            verbs=_items(verb),
+            verbs=verbs,
             resources=_items(resource),
             namespace=namespace,
             name=name,
@@ -83,7 +92,7 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
         if not resource:
             return not (self.verbs or self.resources or self.namespace or self.name)
         return (
-            (not self.verbs or verb in self.verbs)
+            (not self.verbs or verb in self.verbs or "*" in self.verbs)
             and self.namespace in ("", namespace)
             and self.name in ("", name)
             and (

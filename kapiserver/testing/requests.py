@@ -113,13 +113,18 @@ class Requests(Sequence[RequestRecord]):
 
     on_change   called when a request comes or ends
     before      awaited before a request is handled
+    check       raises ValueError for a filter that no request can match
     """
 
     def __init__(
-        self, on_change: Callable[[], None], before: Callable[[Request], Awaitable[None]]
+        self,
+        on_change: Callable[[], None],
+        before: Callable[[Request], Awaitable[None]],
+        check: Callable[[RequestFilter], None],
     ) -> None:
         self._on_change = on_change
         self._before = before
+        self._check = check
         self._records: deque[RequestRecord] = deque()
         self._by_request: dict[int, RequestRecord] = {}
         self._number = 0
@@ -149,7 +154,8 @@ class Requests(Sequence[RequestRecord]):
         user_agent: str = "",
         status: int | None = None,
     ) -> list[RequestRecord]:
-        """Return the requests that all arguments match; they are those of `faults.add`."""
+        """Return the requests that all arguments match; they are those of `faults.add`. Raises
+        ValueError for a verb or a resource that no request has."""
         request_filter = RequestFilter.of(
             verb=verb,
             resource=resource,
@@ -158,6 +164,7 @@ class Requests(Sequence[RequestRecord]):
             user=user,
             user_agent=user_agent,
         )
+        self._check(request_filter)
         return [
             record
             for record in self
@@ -214,7 +221,13 @@ class Requests(Sequence[RequestRecord]):
         self._on_change()
         self._keep_body(server, request, record)
         if len(self._records) > MAX_REQUESTS:
-            self._bytes -= len(self._records.popleft().data)
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        self._bytes -= len(self._records.popleft().data)
+
+    def _is_kept(self, record: RequestRecord) -> bool:
+        return bool(self._records) and record.number >= self._records[0].number
 
     def _keep_body(self, server: Server, request: Request, record: RequestRecord) -> None:
         """Read the body once, for the record, faults and the handler. To avoid a reference cycle,
@@ -229,9 +242,10 @@ class Requests(Sequence[RequestRecord]):
             if body is None:
                 body = await read(limit)
                 record.data = body[:MAX_BODY_BYTES]
-                self._bytes += len(record.data)
+                if self._is_kept(record):  # it may be forgotten before its body comes
+                    self._bytes += len(record.data)
                 while self._bytes > MAX_BODIES_BYTES:
-                    self._bytes -= len(self._records.popleft().data)
+                    self._forget_oldest()
             return body
 
         request.read_body = read_body

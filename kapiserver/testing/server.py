@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NOT_RUNNING = "the server is not running; use it in `with TestServer() as server`"
+_ON_OWN_LOOP = (
+    "this would block the server's own loop: use `await` and the method that ends with _async"
+)
+_NOT_ASYNCIO = (
+    "this loop is not asyncio's: call the method without _async in a thread, as in "
+    "`await trio.to_thread.run_sync(server.reset)`"
+)
+
 
 class TestServer(Controls):
     """An API server in memory, with TLS and RBAC unless the settings say otherwise.
@@ -131,7 +140,7 @@ class TestServer(Controls):
         """The parts of the server, for use on its loop. Raises RuntimeError when it does not
         run."""
         if self._running is None:
-            raise RuntimeError("the server is not running; use it in `with TestServer() as server`")
+            raise RuntimeError(_NOT_RUNNING)
         return self._running
 
     @property
@@ -201,14 +210,18 @@ class TestServer(Controls):
         and RuntimeError on the server's own loop; `await` the coroutine there."""
         if self._loop is None or self._is_on_loop():
             coroutine.close()
-            raise RuntimeError("the server is not running, or this is its own loop: use `await`")
+            raise RuntimeError(_NOT_RUNNING if self._loop is None else _ON_OWN_LOOP)
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the server's loop and return its result, without blocking the
-        caller's asyncio loop. Raises its errors."""
+        caller's asyncio loop. Raises its errors, and RuntimeError on a loop that is not asyncio's:
+        there call `run` in a thread."""
         if self._loop is None or self._is_on_loop():
             return await coroutine
+        if not _is_asyncio():
+            coroutine.close()
+            raise RuntimeError(_NOT_ASYNCIO)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def call(self, function: Callable[[], T]) -> T:
@@ -227,3 +240,12 @@ class TestServer(Controls):
             return asyncio.get_running_loop() is self._loop
         except RuntimeError:
             return False
+
+
+def _is_asyncio() -> bool:
+    """Whether the caller runs on a loop of asyncio."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

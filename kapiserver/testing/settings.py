@@ -18,6 +18,17 @@ DRAIN_SECONDS = 0.002
 _FIELDS = Config.__annotations__
 _FLAG_TEXTS = ("feature_gates", "runtime_config")
 """Settings whose text is that of the flag."""
+_SWITCHES = ("rbac", "tls", "insecure")
+"""Settings that are no fields of Config."""
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "text"),
+    "int": ((int,), "an integer"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "True or False"),
+    "tuple": ((tuple,), "a list"),
+    "Path": ((Path,), "a path"),
+}
+"""By annotation of a field of Config, the types of its values and their description."""
 
 
 def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
@@ -29,23 +40,27 @@ def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
     feature_gates   by name, whether the gate is on, or the text of `--feature-gates`
     runtime_config  by API version, whether it is on, or the text of `--runtime-config`
 
-    Any sequence may stand for a tuple, and a string for a path. `folder` holds the server's files.
-    Raises TypeError for an unknown setting, ValueError for an unusable value.
+    A list or a set may stand for a tuple, and a string for a path. `folder` holds the server's
+    files. Raises TypeError for an unknown setting and for a value of another type, ValueError for
+    an unusable value.
     """
     fields = {name: value for name, value in settings.items() if name in _FIELDS}
     friendly = {name: value for name, value in settings.items() if name not in _FIELDS}
-    if not friendly.pop("rbac", True):
+    for name, value in friendly.items():
+        if name not in _SWITCHES:
+            raise TypeError(_unknown_setting_message(name))
+        _check_type(name, value, "bool")
+    if not friendly.get("rbac", True):
         fields["authorization_mode"] = ("AlwaysAllow",)
-    if not friendly.pop("tls", True):
+    if not friendly.get("tls", True):
         fields |= {"secure_port": None, "insecure_port": fields.get("insecure_port") or 0}
-    if friendly.pop("insecure", False):
+    if friendly.get("insecure", False):
         fields.setdefault("insecure_port", 0)
-    if friendly:
-        raise TypeError(_unknown_setting_message(next(iter(friendly))))
     if "feature_gates" in fields and not isinstance(fields["feature_gates"], frozenset):
-        fields["feature_gates"] = parse_feature_gates(_flag_text(fields["feature_gates"]))
+        text = _flag_text("feature_gates", fields["feature_gates"])
+        fields["feature_gates"] = parse_feature_gates(text)
     if "runtime_config" in fields:
-        fields["runtime_config"] = _flag_text(fields["runtime_config"])
+        fields["runtime_config"] = _flag_text("runtime_config", fields["runtime_config"])
     defaults: dict[str, Any] = {"cert_dir": folder, "shutdown_timeout": DRAIN_SECONDS}
     return Config(**defaults | {name: _typed(name, value) for name, value in fields.items()})
 
@@ -70,24 +85,40 @@ def parse_setting(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _flag_text(value: str | Mapping[str, bool]) -> str:
+def _flag_text(name: str, value: str | Mapping[str, bool]) -> str:
     if isinstance(value, str):
         return value
+    if not isinstance(value, Mapping):
+        raise TypeError(f"the setting {name} must be a dict or text, not {value!r}")
     return ",".join(f"{key}={str(is_on).lower()}" for key, is_on in value.items())
 
 
 def _typed(name: str, value: Any) -> Any:
-    """Return the value in the type of the field."""
+    """Return the value in the type of the field. Raises TypeError."""
     type_name = _FIELDS[name]
     if type_name.startswith("Path") and isinstance(value, str):
         return Path(value)
     if type_name.startswith("tuple") and isinstance(value, (list, set, frozenset)):
         return tuple(map(Path, value)) if "Path" in type_name else tuple(value)
+    _check_type(name, value, type_name)
     return value
 
 
+def _check_type(name: str, value: Any, type_name: str) -> None:
+    """Raise TypeError for a value of another type than the annotation `type_name` says; without
+    this check, text would count as true, and as a list of its letters."""
+    if value is None and type_name.endswith("| None"):
+        return
+    base = type_name.removesuffix(" | None").partition("[")[0]
+    if base not in _TYPES:
+        return
+    types, description = _TYPES[base]
+    is_number = isinstance(value, bool) and base != "bool"  # for isinstance, a bool is an int
+    if not isinstance(value, types) or is_number:
+        raise TypeError(f"the setting {name} must be {description}, not {value!r}")
+
+
 def _unknown_setting_message(name: str) -> str:
-    friendly = ("rbac", "tls", "insecure")
-    close = difflib.get_close_matches(name, [*friendly, *_FIELDS], n=1)
+    close = difflib.get_close_matches(name, [*_SWITCHES, *_FIELDS], n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return f"TestServer has no setting {name}{hint}"

@@ -85,10 +85,14 @@ def test_wait_for_what_is_not_there(server: TestServer) -> None:
         server.wait_for("pod/none", "create", timeout="1ms")
     with pytest.raises(ValueError, match="has no resource 'widget'"):
         server.wait_for("widget/none", "create", timeout="1ms")
-    with pytest.raises(ValueError, match="write kind/name"):
-        server.wait_for("none", "create")
-    with pytest.raises(ValueError, match="is not a condition"):
-        server.wait_for("pod/none", "ready")
+    with pytest.raises(ValueError, match="has no resource 'widget'"):
+        server.wait_for("widget/none", "delete")
+    for target in ("none", "pod/", "/none"):
+        with pytest.raises(ValueError, match="write kind/name"):
+            server.wait_for(target, "delete")
+    for condition in ("ready", "condition="):
+        with pytest.raises(ValueError, match="is not a condition"):
+            server.wait_for("pod/none", condition)
 
 
 READY = {
@@ -198,6 +202,8 @@ def test_hot_loop(server: TestServer) -> None:
     assert message.startswith(expected)
     assert 'data.k: "5" -> "6"' in message
     server.assert_no_hot_loop(requests=5, user_agent="client")
+    with pytest.raises(AssertionError, match=r"1 times within 0 s \(1 in all\)"):
+        server.assert_no_hot_loop(requests=0, user_agent="client-3")
     server.requests.clear()
     for number in range(7):
         client("PATCH", f"{MAPS}/hot", {"data": {"k": str(number)}}, type=MERGE)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from kapiserver.testing import TestServer
-from kapiserver.testing.clock import TestClock, parse_seconds
+from kapiserver.testing.clock import Duration, TestClock, parse_seconds
 from tests.controllers.signing import encoded_request, subject
 from tests.testing.http_client import HttpClient
 
@@ -27,15 +28,24 @@ def _event(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("duration", "seconds"),
-    [("10m", 600), ("1h30m", 5400), ("250ms", 0.25), ("7d", 604800), (2.5, 2.5)],
+    [
+        ("10m", 600),
+        ("1h30m", 5400),
+        ("250ms", 0.25),
+        ("7d", 604800),
+        (2.5, 2.5),
+        (timedelta(hours=1, milliseconds=5), 3600.005),
+    ],
 )
-def test_durations(duration: str | float, seconds: float) -> None:
-    """A duration is Go's text, days, or a number of seconds."""
+def test_durations(duration: Duration, seconds: float) -> None:
+    """A duration is Go's text, days, a number of seconds, or a timedelta."""
     assert parse_seconds(duration) == seconds
 
 
-@pytest.mark.parametrize("duration", ["", "10", "ten minutes", "-1s", -1, float("nan")])
-def test_no_duration(duration: str | float) -> None:
+@pytest.mark.parametrize(
+    "duration", ["", "10", "ten minutes", "-1s", -1, float("nan"), -timedelta(1)]
+)
+def test_no_duration(duration: Duration) -> None:
     """Other text, and negative numbers, are refused."""
     with pytest.raises(ValueError, match="is not a duration"):
         parse_seconds(duration)

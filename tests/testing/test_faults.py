@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.testing import TestServer
+from kapiserver.testing import TestServer, faults
 from tests.testing.http_client import MERGE, HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -266,12 +266,30 @@ def test_history(server: TestServer, client: HttpClient) -> None:
         {"status": 500, "times": 0},
         {"status": 500, "probability": 2},
         {"delay": "soon"},
+        {"status": 500, "verb": "post"},
+        {"status": 500, "verb": "GET"},
+        {"status": 500, "resource": "configmap"},
+        {"status": 500, "resource": "Deployment.apps"},
     ],
 )
 def test_refused(server: TestServer, fields: dict[str, Any]) -> None:
-    """A fault without an effect, and values that make no sense, are refused."""
+    """A fault without an effect, and values that make no sense or match no request, are refused."""
     with pytest.raises(ValueError):  # noqa: PT011 - the messages differ
         server.faults.add(**fields)
+
+
+def test_used_up_faults_leave_room(
+    server: TestServer, client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit counts the faults that still affect requests."""
+    monkeypatch.setattr(faults, "MAX_FAULTS", 2)
+    for _ in range(3):
+        server.faults.add(verb="*", resource="configmaps", status=500, times=1)
+        assert client("GET", f"{MAPS}/m")[0] == 500
+    server.faults.add(resource="configmaps", delay="1ms")
+    server.faults.add(resource="configmaps", delay="1ms")
+    with pytest.raises(ValueError, match="there are 2 faults already"):
+        server.faults.add(resource="configmaps", delay="1ms")
 
 
 def test_stops_behind_a_partition() -> None:

@@ -63,7 +63,7 @@ def test_load_again(server: TestServer) -> None:
     server.wait_for("pod/p", "jsonpath={.status.phase}=Running", timeout=0)
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": "1"}}
     server.load(obj)
-    (stored,) = server.load(obj | {"data": {"k": "2"}})
+    (stored,) = server.load([obj | {"data": {"k": "2"}}])
     assert stored["data"] == {"k": "2"}
 
 
@@ -72,6 +72,7 @@ def test_load_again(server: TestServer) -> None:
     [
         ("a: [\n", "a text: "),
         ("metadata: {}\n", "a text: an object has no kind"),
+        ("kind: ConfigMap\nmetadata: m\n", "a text: the metadata of an object are not an object"),
         ("apiVersion: x.io/v1\nkind: None\nmetadata: {name: n}\n", "no kind None of x.io/v1"),
     ],
 )

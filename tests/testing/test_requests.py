@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -100,6 +101,25 @@ def test_memory_is_bounded(server: TestServer, monkeypatch: pytest.MonkeyPatch) 
         client("POST", MAPS, {"metadata": {"name": f"n{number}"}})
     assert len(server.requests) < 3
     assert server.requests[-1].object_name == "n3"
+
+
+def test_forgotten_before_the_body_came(
+    server: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The body of a request that a test has cleared takes no room from those that follow."""
+    monkeypatch.setattr(requests, "MAX_BODIES_BYTES", 150)
+    client, patch = HttpClient(server), {"data": {"k": "x" * 80}}
+    for name in ("a", "b", "c"):
+        with server.faults.add(verb="patch", partition=True) as fault:
+            waiting = threading.Thread(
+                target=lambda: client("PATCH", f"{MAPS}/none", patch, type=MERGE)
+            )
+            waiting.start()
+            server.wait_until(lambda fault=fault: fault.injected)
+            server.requests.clear()
+        waiting.join()
+        assert client("POST", MAPS, MAP | {"metadata": {"name": name}})[0] == 201
+        assert server.requests[-1].object_name == name
 
 
 def test_records_are_no_cycles(server: TestServer) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from kapiserver.testing import TestServer
 
@@ -69,6 +70,18 @@ def test_on_the_callers_loop() -> None:
     asyncio.run(run())
 
 
+def test_on_a_loop_of_trio() -> None:
+    """The error says what to do: the methods of other threads work."""
+
+    async def run() -> None:
+        with TestServer() as server:
+            with pytest.raises(RuntimeError, match="in a thread, as in"):
+                await server.reset_async()
+            await trio.to_thread.run_sync(server.reset)
+
+    trio.run(run)
+
+
 def test_settings() -> None:
     """Settings may be written as a test writes them."""
     settings: dict[str, Any] = {
@@ -107,6 +120,12 @@ def test_plain_http() -> None:
         ({"feature_gate": {}}, TypeError, "no setting feature_gate; did you mean feature_gates"),
         ({"feature_gates": {"X": True}}, ValueError, "unrecognized feature gate: X"),
         ({"controllers": ["x"]}, ValueError, '"x" is not in the list of known controllers'),
+        ({"controllers": "-x"}, TypeError, "controllers must be a list, not '-x'"),
+        ({"emulated_version": 1.34}, TypeError, "emulated_version must be text, not 1.34"),
+        ({"rbac": "no"}, TypeError, "rbac must be True or False, not 'no'"),
+        ({"secure_port": "0"}, TypeError, "secure_port must be an integer, not '0'"),
+        ({"workers": True}, TypeError, "workers must be an integer, not True"),
+        ({"feature_gates": ["WatchList"]}, TypeError, "feature_gates must be a dict or text"),
     ],
 )
 def test_unusable_settings(settings: Any, error: type[Exception], message: str) -> None:
@@ -121,12 +140,15 @@ def test_unusable_settings(settings: Any, error: type[Exception], message: str) 
 def test_not_running() -> None:
     """Attributes of a server that does not run, and a second start, raise RuntimeError."""
     server = TestServer(tls=False)
-    with pytest.raises(RuntimeError, match="not running"):
-        _ = server.url
+    for use in (lambda: server.url, server.snapshot, server.reset, server.dump):
+        with pytest.raises(RuntimeError, match="not running"):
+            use()
     with server, pytest.raises(RuntimeError, match="running"):
         server.start()
     with server:  # empty again
         assert _get(server, "/api/v1/namespaces")["items"]
+    with pytest.raises(RuntimeError, match="not running"):
+        server.snapshot()
 
 
 def test_stop_with_open_connections() -> None:

@@ -68,6 +68,18 @@ def test_restore(server: TestServer, client: HttpClient) -> None:
     assert client("PUT", f"{MAPS}/deleted", after)[0] == 200
 
 
+def test_snapshot_of_a_new_server(server: TestServer, client: HttpClient) -> None:
+    """A snapshot has the objects that every cluster has, and those that a write causes."""
+    server.restore(server.snapshot())
+    assert server.dump() == ""
+    assert client("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})[0] == 201
+    snapshot = server.snapshot()
+    account = "/api/v1/namespaces/n/serviceaccounts/default"
+    uid = client("GET", account)[1]["metadata"]["uid"]
+    server.restore(snapshot)
+    assert client("GET", account)[1]["metadata"]["uid"] == uid
+
+
 def test_watches_see_a_restore(server: TestServer, client: HttpClient) -> None:
     """A watch gets an event for each difference; another object of the same name is deleted
     first."""

@@ -6,8 +6,9 @@ The libraries are imported when a test asks for their client. The extra `testing
 from __future__ import annotations
 
 import importlib
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -47,14 +48,17 @@ class KubeClients:
 
     def kr8s(self) -> Any:
         """Return a synchronous `kr8s.Api`."""
-        api = importlib.import_module("kr8s").api(kubeconfig=self._kubeconfig)
+        with _any_version():
+            api = importlib.import_module("kr8s").api(kubeconfig=self._kubeconfig)
         self._clients.callback(_close_kr8s, api)
         return api
 
     @asynccontextmanager
     async def kr8s_asyncio(self) -> AsyncIterator[Any]:
         """Open a `kr8s.asyncio.Api`."""
-        api = await importlib.import_module("kr8s.asyncio").api(kubeconfig=self._kubeconfig)
+        kr8s = importlib.import_module("kr8s.asyncio")
+        with _any_version():
+            api = await kr8s.api(kubeconfig=self._kubeconfig)
         try:
             yield api
         finally:
@@ -98,6 +102,15 @@ class KubeClients:
         if server.token:
             settings["headers"] = {"Authorization": f"Bearer {server.token}"}
         return settings
+
+
+@contextmanager
+def _any_version() -> Iterator[None]:
+    """Ignore kr8s's warning of a server that is newer than it: with `-W error` it would raise, and
+    leave its connections open."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Kubernetes version .* is not supported", UserWarning)
+        yield
 
 
 def _kr8s_session(api: Any) -> Any:

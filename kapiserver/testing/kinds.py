@@ -32,7 +32,9 @@ def check_plural(scheme: Scheme, text: str) -> None:
         return
     for resource in resources:
         if name.lower() in _lower_names(resource):
-            raise ValueError(f"{text!r} is not the plural name of a resource; write {resource.name}")
+            raise ValueError(
+                f"{text!r} is not the plural name of a resource; write {resource.name}"
+            )
 
 
 def _lower_names(resource: Resource) -> list[str]:

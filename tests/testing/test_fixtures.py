@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import subprocess
 import sys
@@ -199,6 +200,25 @@ def test_clients_without_tls(kube_client: KubeClients) -> None:
 
             namespace = await client.CoreV1Api(api).read_namespace("default")
             assert namespace.metadata is not None
+
+    asyncio.run(run())
+
+
+@pytest.mark.kapiserver(tls=False)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_kr8s_is_older_than_the_server(
+    kube_client: KubeClients, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where warnings are errors, kr8s works with a server that is newer than it knows."""
+    from packaging.version import parse
+
+    module = importlib.import_module("kr8s._api")  # `kr8s._api` is a function
+    monkeypatch.setattr(module, "KUBERNETES_MAXIMUM_SUPPORTED_VERSION", parse("1.30"))
+    assert kube_client.kr8s() is not None
+
+    async def run() -> None:
+        async with kube_client.kr8s_asyncio() as api:
+            assert api is not None
 
     asyncio.run(run())
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from kapiserver.testing.namespace import TestNamespace
 from kapiserver.testing.server import TestServer
 
 SHOWN_REQUESTS = 15
 
 
-def report_failure(item: pytest.Item, report: pytest.TestReport, folder: Path) -> None:
-    """Record the servers that a failed test has as fixtures, and add a section to its report."""
-    for number, server in enumerate(_servers(item), 1):
+def report_failure(
+    item: pytest.Item, report: pytest.TestReport, servers: Sequence[TestServer], folder: Path
+) -> None:
+    """Record the servers of a failed test, and those that its own fixtures have made, and add a
+    section to its report for each."""
+    for number, server in enumerate(_running_servers(item, servers), 1):
         suffix = f"-{number}" if number > 1 else ""
         path = folder / f"{_file_name(item.nodeid)}{suffix}.json.gz"
         server.record(path, test=item.nodeid)
@@ -30,14 +32,11 @@ def report_failure(item: pytest.Item, report: pytest.TestReport, folder: Path) -
         )
 
 
-def _servers(item: pytest.Item) -> Iterator[TestServer]:
-    """Yield the running servers among the fixtures of a test."""
-    servers: dict[int, TestServer] = {}
-    for value in getattr(item, "funcargs", {}).values():
-        server = value.server if isinstance(value, TestNamespace) else value
-        if isinstance(server, TestServer) and server.is_running:
-            servers[id(server)] = server
-    yield from servers.values()
+def _running_servers(item: pytest.Item, servers: Sequence[TestServer]) -> list[TestServer]:
+    """Return the servers, and those among the fixtures of a test, that run, each once."""
+    values = getattr(item, "funcargs", {}).values()
+    all_servers = [*servers, *(value for value in values if isinstance(value, TestServer))]
+    return [server for server in dict.fromkeys(all_servers) if server.is_running]
 
 
 def _file_name(nodeid: str) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
+_SERVERS = pytest.StashKey[list["TestServer"]]()
+"""Of a test: the servers of its fixtures, also of those that other fixtures use."""
 CLUSTER_OPTION = "--kapiserver-cluster"
 
 
@@ -72,17 +74,20 @@ def pytest_runtest_makereport(
     item: pytest.Item,
     call: pytest.CallInfo[None],  # noqa: ARG001 - an argument of the hook
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the requests of the API servers to the report of a failed test, and record them."""
+    """Add the requests of the API servers to the report of a test that failed, or whose fixtures
+    failed, and record them."""
     report = yield
-    if report.when == "call" and report.failed and "kapiserver.testing.server" in sys.modules:
+    has_servers = "kapiserver.testing.server" in sys.modules
+    if report.when in ("setup", "call") and report.failed and has_servers:
         from kapiserver.testing.failure_reports import report_failure
 
+        servers = item.stash.get(_SERVERS, [])
         temporary = item.config.stash.get(_TEMPORARY, None)
         folder = item.config.getoption("--kapiserver-record")
         if folder is not None:
-            report_failure(item, report, Path(folder))
+            report_failure(item, report, servers, Path(folder))
         elif temporary is not None:
-            report_failure(item, report, temporary.getbasetemp() / "kapiserver")
+            report_failure(item, report, servers, temporary.getbasetemp() / "kapiserver")
     return report
 
 
@@ -115,6 +120,7 @@ def kube_apiserver(
 
     with TestServer(**_settings(request, kube_settings)) as server:
         server.update_snapshots = request.config.getoption("--kapiserver-update-snapshots")
+        request.node.stash.setdefault(_SERVERS, []).append(server)
         yield server
 
 
@@ -127,8 +133,11 @@ def kube_session(
     """A fresh namespace, of a server that all tests of the session with the same settings share:
     a `kapiserver.testing.TestNamespace`."""
     from kapiserver.testing.namespace import fresh_namespace
+    from kapiserver.testing.server import TestServer
 
     server = _kube_session_servers(_settings(request, kube_settings))
+    if isinstance(server, TestServer):
+        request.node.stash.setdefault(_SERVERS, []).append(server)
     with fresh_namespace(server) as namespace:
         yield namespace
 
@@ -218,5 +227,7 @@ def _settings(request: pytest.FixtureRequest, shared: Mapping[str, Any]) -> dict
     """Return the shared settings and those of the test's markers; the closest marker wins."""
     settings = dict(shared)
     for marker in reversed(list(request.node.iter_markers(MARKER))):
+        if marker.args:
+            raise TypeError(f"the marker {MARKER} takes settings by name, as in rbac=False")
         settings |= marker.kwargs
     return settings

@@ -133,6 +133,33 @@ class Test(unittest.TestCase):
 """
 
 
+BROKEN = """
+import pytest
+
+
+@pytest.fixture
+def operator(kube_apiserver):
+    raise RuntimeError("on purpose")
+
+
+@pytest.fixture
+def tenant(kube_session):
+    raise RuntimeError("on purpose")
+
+
+def test_operator(operator):
+    pass
+
+
+def test_tenant(tenant):
+    pass
+
+
+@pytest.mark.kapiserver("rbac")
+def test_marker(kube_apiserver):
+    pass
+"""
+
 NOT_REWRITTEN = """
 def test(kube_apiserver):
     import kapiserver.app
@@ -165,6 +192,17 @@ def test_pytest_asyncio(run: pytest.Pytester) -> None:
     run.makeini("[pytest]\naddopts = -W error\nasyncio_default_fixture_loop_scope = function")
     run.makepyfile(ASYNCIO)
     run.runpytest_subprocess(timeout=300).assert_outcomes(passed=6)
+
+
+def test_broken_fixtures(run: pytest.Pytester) -> None:
+    """The report of a fixture that fails has the requests of its server too. A marker without
+    names of settings is an error."""
+    run.makepyfile(BROKEN)
+    result = run.runpytest_subprocess(timeout=300)
+    result.assert_outcomes(errors=3)
+    output = str(result.stdout)
+    assert len(re.findall(r"^The requests, .*: kapiserver replay /", output, re.M)) == 2
+    assert "the marker kapiserver takes settings by name" in output
 
 
 def test_workers(run: pytest.Pytester) -> None:

@@ -43,6 +43,7 @@ _log = logging.getLogger(__name__)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; an error is one line on standard error."""
+    _open_standard_streams()
     options = parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
@@ -54,6 +55,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(f"kapiserver: {error}\n")
         return 1
+
+
+def _open_standard_streams() -> None:
+    """Open those of the standard streams that the caller has closed. Otherwise the first sockets
+    would be in their place, and get what is printed; libuv aborts when it closes such a socket."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # returns the lowest descriptor that is free
 
 
 def parser() -> argparse.ArgumentParser:

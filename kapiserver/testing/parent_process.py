@@ -49,6 +49,13 @@ def _read_to_end(
 def call_at_exit_of(pid: int, callback: Callable[[], None]) -> None:
     """Call `callback` on the running loop when a process ends. Raises ProcessLookupError if there
     is no such process, ValueError on Windows."""
+    try:
+        _call_at_exit_of(pid, callback)
+    except ProcessLookupError:
+        raise ProcessLookupError(f"there is no process {pid}") from None
+
+
+def _call_at_exit_of(pid: int, callback: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     if hasattr(os, "pidfd_open"):
         descriptor = os.pidfd_open(pid)

@@ -214,6 +214,13 @@ def test_help_lists_a_flag_on_each_line(assets: Path) -> None:
         assert re.search(rf"(?m)^\s*--{flag}\b", output.stdout)
 
 
+def test_version(assets: Path) -> None:
+    """The programs print their versions, and do not start."""
+    for program, text in (("kube-apiserver", "Kubernetes v1."), ("etcd", "etcd of kapiserver")):
+        output = subprocess.check_output([assets / program, "--version"], text=True)
+        assert output.startswith(text)
+
+
 def test_print(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys) -> None:
     """--print alone writes to the cache directory and prints its path; again, nothing changes."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -91,6 +91,20 @@ def test_end_of_socket() -> None:
         assert "standard input was closed" in process.stderr.read()
 
 
+def test_closed_input() -> None:
+    """Without standard input the server ends at a signal; no socket has the place of the input."""
+    command = [sys.executable, "-m", "kapiserver", "testing-server"]
+    shell = ["sh", "-c", 'exec "$@" <&-', "sh", *command]
+    with subprocess.Popen(shell, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["url"]
+            process.terminate()
+            assert process.wait(SECONDS) == 0
+        finally:
+            process.kill()
+
+
 def test_signal() -> None:
     """SIGTERM ends the server. Input that is neither a pipe nor a socket is not read."""
     with running(stdin=subprocess.DEVNULL) as process:
@@ -105,7 +119,8 @@ def test_signal() -> None:
         ("--setting=x", "'x' is not of the form NAME=VALUE"),
         ("--setting=rbak=false", "TestServer has no setting rbak; did you mean rbac?"),
         ("--setting=workers=x", "workers is int, not 'x'"),
-        (f"--parent-pid={2**22 + 1}", "No such process"),
+        ("--setting=rbac=maybe", "rbac must be True or False, not 'maybe'"),
+        (f"--parent-pid={2**22 + 1}", f"there is no process {2**22 + 1}"),
     ],
 )
 def test_bad_flags(flag: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

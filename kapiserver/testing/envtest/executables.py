@@ -21,6 +21,7 @@ from kapiserver import __version__
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import PUBLIC, write_private
 from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.version import git_version
 from kapiserver.testing.envtest import etcd
 
 EXECUTABLE = 0o755
@@ -33,13 +34,17 @@ _APISERVER = """\
 #!/bin/sh
 # Written by `kapiserver envtest`, version {version}.
 for argument; do
-    case $argument in -h|--help) exec cat {help_file};; esac
+    case $argument in
+    -h|--help) exec cat {help_file};;
+    --version) echo 'Kubernetes {git_version}'; exit;;
+    esac
 done
 exec {python} -P -m kapiserver.kube_apiserver --own-cert-dir={certificates} "$@"
 """
 _ETCD = """\
 #!/bin/sh
 # Written by `kapiserver envtest`, version {version}.
+case $1 in --version) echo 'etcd of kapiserver envtest, version {version}'; exit;; esac
 exec {python} -I -S {program} "$@"
 """
 _KUBECTL = """\
@@ -84,6 +89,7 @@ def write_executables(directory: Path, help_text: str) -> Path | None:
     }
     values = {
         "version": __version__,
+        "git_version": git_version(),
         "python": shlex.quote(sys.executable),
         "program": shlex.quote(etcd.__file__),
         "help_file": shlex.quote(str(directory / HELP_FILE)),

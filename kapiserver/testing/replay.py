@@ -159,7 +159,8 @@ async def _serve_until_signal(recording: Recording, at: int | None, config: Conf
         signals.serve(reload=running.reload, status=running.status)
         revision = recording.revision if at is None else at
         name = recording.test or "the recording"
-        sys.stdout.write(f"export KUBECONFIG={running.kubeconfig}\n")
+        assert running.kubeconfig is not None
+        sys.stdout.write(f"export KUBECONFIG={running.kubeconfig.absolute()}\n")
         sys.stdout.write(f"# {name} at revision {revision}, read-only\n")
         sys.stdout.flush()
         await signals.stop.wait()

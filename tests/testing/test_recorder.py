@@ -149,10 +149,12 @@ def test_kubectl(tmp_path: Path) -> None:
     command = re.search(r"kapiserver replay (\S+)", report)
     assert command is not None, report
     assert Path(command[1]).parent == tmp_path / "recordings"
-    program = [sys.executable, "-m", "kapiserver", "replay", command[1]]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as replay:
+    arguments = ("replay", command[1], "--kubeconfig-out=kubeconfig")
+    program = [sys.executable, "-m", "kapiserver", *arguments]
+    with subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as replay:
         assert replay.stdout is not None
         config = replay.stdout.readline().strip().removeprefix("export KUBECONFIG=")
+        assert config == str(tmp_path / "kubeconfig")
         kubectl = [str(kubectls()[0]), f"--kubeconfig={config}"]
         completed = subprocess.run([*kubectl, "get", "cm"], capture_output=True, text=True)
         assert re.search(r"^m\s", completed.stdout, re.M), completed

@@ -234,7 +234,7 @@ async def test_an_etcd_without_space(etcd_program: Path, opened: Open) -> None:
         async with opened(member.url) as store:
 
             async def fill() -> None:
-                for number in range(10):
+                for number in range(1000):  # etcd learns the file's size every 100 ms
                     await store.create(f"/a/{number}", bytes(1_000_000))
 
             with pytest.raises(Refused, match=r"^etcdserver: mvcc: database space exceeded$"):

@@ -196,6 +196,12 @@ def _authentication_trust(context: ControllerContext) -> Controller:
     return AuthenticationTrustController(context)
 
 
+def _apiserver_lease_gc(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.apiserver_lease_gc import APIServerLeaseGC
+
+    return APIServerLeaseGC(context)
+
+
 def _pod_certificate_request_cleaner(context: ControllerContext) -> Controller:
     from kapiserver.controllers.csr_cleaner import PodCertificateRequestCleaner
 
@@ -230,6 +236,14 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="cluster-authentication-trust-controller",
         factory=_authentication_trust,
+        user=APISERVER,
+        manager="kube-apiserver",
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="kube-apiserver-identity-lease-garbage-collector",
+        factory=_apiserver_lease_gc,
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,

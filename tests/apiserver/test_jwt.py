@@ -339,7 +339,7 @@ def test_rules(issuer: Issuer, tmp_path: Path) -> None:
         ],
         "userValidationRules": [
             {"expression": "!user.username.startsWith('x:system:')", "message": "reserved"},
-            {"expression": "user.groups.all(group, group != 'root')"},
+            {"expression": "user.groups.all(group, !group.startsWith('system:'))"},
         ],
         "mappings": {"groups": {"claim": "groups", "prefix": ""}},
     }
@@ -348,13 +348,15 @@ def test_rules(issuer: Issuer, tmp_path: Path) -> None:
         good = {"hd": "example.com"}
         user = await login.user(issuer.token(good | {"groups": "one"}))
         assert user.groups == ("one", "system:authenticated")
+        user = await login.user(issuer.token(good | {"groups": None}))
+        assert user.groups == ("system:authenticated",)
         for claims, reason in (
             ({}, "required claim hd not present in ID token"),
             ({"hd": "x"}, "required claim hd value does not match"),
             ({"hd": ["example.com"]}, "required claim hd value does not match"),
             (good | {"exp": NOW + 7200}, "claims.nbf <= 3600' failed: too long"),
             (good | {"sub": "system:admin"}, "failed: reserved"),
-            (good | {"groups": ["a", "root"]}, "group != 'root')' failed"),
+            (good | {"groups": ["a", "system:x"]}, "startsWith('system:'))' failed"),
             (good | {"groups": [1]}, "parse groups claim"),
         ):
             assert reason in await login.refused(issuer.token(claims))

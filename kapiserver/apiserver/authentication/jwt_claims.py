@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.jwt_expressions import CLAIMS, USER, evaluate
@@ -38,11 +40,12 @@ class ClaimMapper:
         user = User(
             name=name,
             uid=self._uid(tree),
-            groups=with_authenticated(name, self._groups(tree)),
+            groups=self._groups(tree),
             extra=self._extra(tree),
         )
         self._check_user(user)
-        return user
+        # Rules may forbid groups with the prefix "system:"; they judge only what the token says.
+        return replace(user, groups=with_authenticated(name, user.groups))
 
     def _username(self, claims: Tree) -> str:
         mapping = self._mappings["username"]
@@ -67,7 +70,7 @@ class ClaimMapper:
         if mapping.get("expression"):
             return _texts(evaluate(mapping["expression"], CLAIMS, claims), "groups")
         claim = mapping.get("claim") or ""
-        if not claim or claim not in claims:
+        if not claim or claims.get(claim) is None:
             return ()
         groups = claims[claim]
         groups = [groups] if isinstance(groups, str) else groups

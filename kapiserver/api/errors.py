@@ -174,7 +174,7 @@ class InvalidObject(APIError):
         self.messages = _first_messages(errors)
         self.errors = tuple(errors[: len(self.messages)])
         pairs = zip(self.errors, self.messages, strict=True)
-        texts = list(dict.fromkeys(f"{error.path}: {message}" for error, message in pairs))
+        texts = [f"{error.path}: {message}" for error, message in pairs]
         qualified = f"{kind}.{group}" if group else kind
         super().__init__(f'{qualified} "{name}" is invalid: {join_errors(texts)}')
         self.group = group

@@ -6,7 +6,7 @@ Knows no type and no kind. Mirrors packages fmt, strconv and encoding/json.
 from __future__ import annotations
 
 import decimal
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -66,9 +66,11 @@ def _quoted_character(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def join_errors(messages: Sequence[str]) -> str:
-    """Join error messages as Go's errors.Aggregate does: in brackets if there are several."""
-    return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]" if messages else ""
+def join_errors(messages: Iterable[str]) -> str:
+    """Join error messages as the Aggregate of k8s.io/apimachinery does: each message once, in
+    brackets if there are several."""
+    distinct = list(dict.fromkeys(messages))
+    return f"[{', '.join(distinct)}]" if len(distinct) > 1 else "".join(distinct)
 
 
 def json_text(value: Any) -> str:

@@ -223,7 +223,7 @@ def requirement(key: str, operator: Operator, values: tuple[str, ...] = ()) -> R
         for message in _join_messages(names.label_value(value))
     )
     if errors:
-        raise BadObject(join_errors(list(dict.fromkeys(errors))))
+        raise BadObject(join_errors(errors))
     return Requirement(key, operator, values)
 
 

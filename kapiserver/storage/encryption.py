@@ -179,10 +179,7 @@ class PrefixTransformers:
                     errors.append(str(error))
                 continue
             return DecryptResult(result.value, result.stale or number > 0)
-        distinct_errors = list(dict.fromkeys(errors))
-        if not distinct_errors:
-            raise DecryptionError(self._unknown_prefix)
-        raise DecryptionError(join_errors(distinct_errors))
+        raise DecryptionError(join_errors(errors) or self._unknown_prefix)
 
 
 class GroupResource(NamedTuple):

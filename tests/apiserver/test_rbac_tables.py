@@ -358,6 +358,7 @@ def test_union_of_rules() -> None:
     second = Says(NONE, rules=Rules(paths=[version]))
     third = Says(NONE, rules=Rules(incomplete=True, error="unknown"))
     fourth = Says(NONE, rules=Rules(error="broken"))
+    same = Says(NONE, rules=Rules(incomplete=True, error="unknown"))
 
     def rules(*parts: Authorizer) -> Rules:
         result: Rules = answer(UnionAuthorizer(parts).rules_for(User(name="u"), "x"))
@@ -365,8 +366,9 @@ def test_union_of_rules() -> None:
 
     assert rules(first, second) == Rules(resources=[pods], paths=[version])
     assert rules(third, first, fourth) == Rules(
-        resources=[pods], paths=[], incomplete=True, error="unknown, broken"
+        resources=[pods], paths=[], incomplete=True, error="[unknown, broken]"
     )
+    assert rules(third, same).error == "unknown"
 
 
 def test_privileged_group() -> None:

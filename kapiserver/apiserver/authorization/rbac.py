@@ -92,7 +92,7 @@ def _path_rule(tree: Tree) -> Mapping[str, Sequence[str]]:
 
 
 def _not_found(roles: Sequence[RoleKey]) -> str:
-    return join_errors(list(dict.fromkeys(not_found_error(role) for role in roles)))
+    return join_errors(not_found_error(role) for role in roles)
 
 
 def not_found_error(role: RoleKey) -> str:

@@ -38,5 +38,5 @@ class UnionAuthorizer:
             resources=[rule for rules in lists for rule in rules.resources],
             paths=[rule for rules in lists for rule in rules.paths],
             incomplete=any(rules.incomplete for rules in lists),
-            error=", ".join(rules.error for rules in lists if rules.error),
+            error=join_errors(rules.error for rules in lists if rules.error),
         )

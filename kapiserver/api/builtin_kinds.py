@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -135,14 +135,16 @@ class BuiltinKind(BuiltinObjects):
 
 
 class BuiltinKinds:
-    """The declared groups of one server; `is_enabled` and `release` as in Scheme."""
+    """The declared groups of one server; `is_enabled`, `release` and `strategies` as in Scheme."""
 
     def __init__(
         self,
         groups: Sequence[Group],
         is_enabled: Callable[[GroupVersion, str], bool] | None,
         release: int | None = None,
+        strategies: Mapping[str, Mapping[str, Strategy]] | None = None,
     ) -> None:
+        self._strategies = strategies or {}
         self._by_name = {group.name: group for group in groups}
         self._by_declared_name = {group.name: group for group in (*DECLARED_GROUPS, *groups)}
         self._is_enabled = is_enabled
@@ -360,7 +362,7 @@ class BuiltinKinds:
     def _strategy(self, group: str, name: str, kind: str, subresource: str) -> Strategy:
         module_by_resource = self._optional_table(group, "strategies", "STRATEGY_MODULES")
         module = module_by_resource.get(name, "strategies")
-        table = self._optional_table(group, module, "STRATEGIES")
+        table = self._strategies.get(group) or self._optional_table(group, module, "STRATEGIES")
         key = f"{name}/{subresource}" if subresource else name
         strategy: Strategy | None = table.get(key)
         if strategy is not None:

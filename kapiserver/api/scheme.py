@@ -34,7 +34,8 @@ class Scheme:
     `is_enabled` reports whether a resource is served in a version; by default, all are. Objects of
     disabled versions are read, converted and stored like others. `release` is the minor of the
     release 1.x to emulate: resources are served in the versions that it has. By default it is the
-    newest.
+    newest. `strategies` replace those of the groups' tables: by group, then by resource and
+    subresource as in the tables.
     """
 
     def __init__(
@@ -43,8 +44,9 @@ class Scheme:
         *,
         is_enabled: Callable[[GroupVersion, str], bool] | None = None,
         release: int | None = None,
+        strategies: Mapping[str, Mapping[str, Strategy]] | None = None,
     ) -> None:
-        self._builtin = BuiltinKinds(groups, is_enabled, release)
+        self._builtin = BuiltinKinds(groups, is_enabled, release, strategies)
         self.custom: CustomKinds = NO_CUSTOM_KINDS
         """The current custom kinds."""
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from kapiserver.api.group import Group, GroupVersion, is_stable
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS
 from kapiserver.api.scheme import Scheme
+from kapiserver.api.strategy import Strategy
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.version import NEWEST_MINOR, emulated_minor
 
 _ALL = "api/all"
@@ -42,7 +44,17 @@ def make_scheme(config: Config, added_groups: Sequence[Group] = ()) -> Scheme:
         (*GROUPS, *added_groups),
         is_enabled=resource_filter(parse_runtime_config(config.runtime_config), added_groups),
         release=minor if minor < NEWEST_MINOR else None,
+        strategies=_strategies(config.feature_gates),
     )
+
+
+def _strategies(gates: FeatureGates) -> dict[str, dict[str, Strategy]]:
+    """Return the strategies that feature gates change, by group."""
+    if "ManifestBasedAdmissionControlConfig" in gates:
+        return {}
+    from kapiserver.api.admissionregistration.strategies import make_strategies  # not by default
+
+    return {"admissionregistration.k8s.io": make_strategies(reserves_names=False)}
 
 
 def parse_runtime_config(text: str) -> dict[str, str]:

@@ -26,6 +26,11 @@ KINDS = {
 HOOK_KINDS = {"ValidatingWebhookConfiguration": "validatingwebhookconfigurations"}
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["configmaps"]}
 
+RESERVED_WARNING = (
+    r'299 - "metadata.name: names ending with \".static.k8s.io\" are reserved for static '
+    'manifest-based configurations and cannot be managed via the API"'
+)
+
 
 def policy(name="p.static.k8s.io", expression="false", rule=RULE, **spec):
     return {
@@ -158,6 +163,21 @@ def test_reserved_names():
             )
 
     run(test)
+
+
+def test_names_without_the_gate(make_server):
+    """Without the feature gate, writes of objects with reserved names succeed with a warning."""
+    gates = parse_feature_gates("ManifestBasedAdmissionControlConfig=false")
+    api = make_server(feature_gates=gates, controllers=("-*",)).api
+    long_policy = policy("long.static.k8s.io", expression="'" + "a" * 9000 + "' == ''")
+    for each in (policy(), long_policy, binding(), hook(url="https://127.0.0.1:1/")):
+        resource = {**KINDS, **HOOK_KINDS}[each["kind"]]
+        path = f"/apis/{VERSION}/{resource}"
+        created = api.post(path, each)
+        labels = {"metadata": {"labels": {"a": "b"}}}
+        patched = api.patch(f"{path}/{each['metadata']['name']}", labels)
+        assert (created.status, patched.status) == (201, 200)
+        assert created.warnings == patched.warnings == [RESERVED_WARNING]
 
 
 BAD = [

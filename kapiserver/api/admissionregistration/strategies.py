@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kapiserver.api.accessors import name_of
 from kapiserver.api.admissionregistration.declarative_rules import VALIDATING_BINDING
 from kapiserver.api.admissionregistration.validation.expressions import text_length
 from kapiserver.api.admissionregistration.validation.policies import (
@@ -28,23 +29,34 @@ from kapiserver.api.types import Tree
 
 STATIC_SUFFIX = ".static.k8s.io"
 """The end of the names of objects in manifests, which objects of the API must not have."""
+_RESERVED = (
+    f'names ending with "{STATIC_SUFFIX}" are reserved for static manifest-based configurations '
+    "and cannot be managed via the API"
+)
 _FAST_LENGTH = 8 * 1024
 """Characters that take about 20 ms to compile."""
 
 
 class _AdmissionStrategy(Strategy):
-    """The base of the strategies of this group: reserves the names of static manifests."""
+    """The base of the strategies of this group.
+
+    reserves_names  refuses new objects with names of static manifests, instead of a warning alone
+    """
 
     allow_unconditional_update = False
 
+    def __init__(self, *, reserves_names: bool = True) -> None:
+        self._reserves_names = reserves_names
+
     def check_name(self, name: str) -> list[str]:
         messages = super().check_name(name)
-        if name.endswith(STATIC_SUFFIX):
-            messages.append(
-                f'names ending with "{STATIC_SUFFIX}" are reserved for static manifest-based '
-                "configurations and cannot be managed via the API"
-            )
+        if self._reserves_names and name.endswith(STATIC_SUFFIX):
+            messages.append(_RESERVED)
         return messages
+
+    def warnings(self, new: Tree, old: Tree | None) -> list[str]:
+        is_static = name_of(new).endswith(STATIC_SUFFIX)
+        return [f"metadata.name: {_RESERVED}"] if is_static else []
 
 
 class _ExpressionStrategy(_AdmissionStrategy):
@@ -55,13 +67,15 @@ class _ExpressionStrategy(_AdmissionStrategy):
 
     content = "spec"
 
-    def __init__(self, *, fast_only: bool = True) -> None:
+    def __init__(self, *, reserves_names: bool = True, fast_only: bool = True) -> None:
+        super().__init__(reserves_names=reserves_names)
         self._fast_only = fast_only
 
     def check_length(self, obj: Tree) -> None:
         """Raise ValidationTakesLong if an object has many characters of expressions."""
         if self._fast_only and text_length(obj.get(self.content)) > _FAST_LENGTH:
-            raise ValidationTakesLong(type(self)(fast_only=False))
+            slow = type(self)(reserves_names=self._reserves_names, fast_only=False)
+            raise ValidationTakesLong(slow)
 
 
 class WebhookConfigurationStrategy(_ExpressionStrategy, GenerationStrategy):
@@ -124,16 +138,25 @@ class MutatingBindingStrategy(_AdmissionStrategy, GenerationStrategy):
         return list(validate_mutating_binding(new))
 
 
-_POLICY = ValidatingPolicyStrategy()
+def make_strategies(*, reserves_names: bool = True) -> dict[str, Strategy]:
+    """Return the strategies of the group, by resource and subresource."""
+    policy = ValidatingPolicyStrategy(reserves_names=reserves_names)
+    webhooks = WebhookConfigurationStrategy(reserves_names=reserves_names)
+    return {
+        "mutatingadmissionpolicies": MutatingPolicyStrategy(reserves_names=reserves_names),
+        "mutatingadmissionpolicybindings": MutatingBindingStrategy(reserves_names=reserves_names),
+        "mutatingwebhookconfigurations": webhooks,
+        "validatingadmissionpolicies": policy,
+        "validatingadmissionpolicies/status": StatusStrategy(
+            policy,
+            preserved_metadata=STATUS_METADATA,
+            validate_status=validate_policy_status_update,
+        ),
+        "validatingadmissionpolicybindings": ValidatingBindingStrategy(
+            reserves_names=reserves_names
+        ),
+        "validatingwebhookconfigurations": webhooks,
+    }
 
-STRATEGIES: dict[str, Strategy] = {
-    "mutatingadmissionpolicies": MutatingPolicyStrategy(),
-    "mutatingadmissionpolicybindings": MutatingBindingStrategy(),
-    "mutatingwebhookconfigurations": WebhookConfigurationStrategy(),
-    "validatingadmissionpolicies": _POLICY,
-    "validatingadmissionpolicies/status": StatusStrategy(
-        _POLICY, preserved_metadata=STATUS_METADATA, validate_status=validate_policy_status_update
-    ),
-    "validatingadmissionpolicybindings": ValidatingBindingStrategy(),
-    "validatingwebhookconfigurations": WebhookConfigurationStrategy(),
-}
+
+STRATEGIES: dict[str, Strategy] = make_strategies()

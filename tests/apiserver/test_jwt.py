@@ -221,6 +221,23 @@ def test_rotation(issuer: Issuer, tmp_path: Path) -> None:
     run(tmp_path, configuration(issuer.authenticator()), check)
 
 
+@pytest.mark.parametrize("kid", ["one", ""])
+def test_rotation_without_a_new_name(issuer: Issuer, tmp_path: Path, kid: str) -> None:
+    """A new key is fetched too when it has the name of the old one, or tokens name none."""
+
+    async def check(login: Login) -> None:
+        await login.user(issuer.token(kid=kid))
+        issuer.keys = [jwk(OTHER_RSA_KEY, kid)]
+        new = issuer.token(key=OTHER_RSA_KEY, kid=kid)
+        assert "failed to verify signature" in await login.refused(new)
+        assert len(issuer.fetches) == 2
+        login.clock.advance(10)
+        await login.user(new)
+        assert len(issuer.fetches) == 4
+
+    run(tmp_path, configuration(issuer.authenticator()), check)
+
+
 def test_verified_tokens_expire(issuer: Issuer, tmp_path: Path) -> None:
     """The cache of verified tokens outlives no token."""
 

@@ -83,7 +83,7 @@ class JwtIssuer:
         return user
 
     async def _verified_user(self, token: UnverifiedToken) -> User:
-        token.verify(await self.keys.matching(token.key_id))
+        await self.keys.verify(token)
         if self._audiences.isdisjoint(token.audiences):
             raise InvalidCredentials("oidc: verify token: oidc: expected audience not found")
         now = self._clock.now()

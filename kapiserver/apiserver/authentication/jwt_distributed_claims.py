@@ -123,7 +123,7 @@ class DistributedClaims:
         if token is None or not token.issuer.startswith("https://"):
             raise InvalidCredentials("the distributed claim is not in a JSON Web Token")
         keys = await self._keys_of(token.issuer)
-        token.verify(await keys.matching(token.key_id))
+        await keys.verify(token)
         if self._audiences.isdisjoint(token.audiences):
             raise InvalidCredentials("verify distributed claim token: audience not found")
         token.check_time(self._clock.now(), expiry_leeway=0)

@@ -1,8 +1,8 @@
 """The keys of an OpenID Connect issuer: discovered, fetched, cached and rotated.
 
-A token that names an unknown key makes the keys be fetched again, at most once in
-REFRESH_SECONDS; requests that wait for the same fetch share it, for WAIT_SECONDS at most. An issuer
-that does not answer fails its own tokens only. Mirrors github.com/coreos/go-oidc.
+A token that no key verifies makes the keys be fetched again, at most once in REFRESH_SECONDS;
+requests that wait for the same fetch share it, for WAIT_SECONDS at most. An issuer that does not
+answer fails its own tokens only. Mirrors github.com/coreos/go-oidc.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS
+from kapiserver.apiserver.authentication.json_web_token import ALGORITHMS, UnverifiedToken
 from kapiserver.apiserver.webhooks.http_client import (
     Address,
     Call,
@@ -86,23 +86,23 @@ class IssuerKeys:
             await asyncio.wait([self._fetching])
         await self._client.close()
 
-    async def matching(self, key_id: str) -> Sequence[IssuerKey]:
-        """Return the keys of that id, or all for "". Waits for a fetch if there are none. Raises
-        InvalidCredentials if the issuer does not answer."""
+    async def verify(self, token: UnverifiedToken) -> None:
+        """Return if one of the keys signed the token. If none did, waits for a fetch and tries
+        again: an issuer may change its key and keep the `kid`, or use none. Raises
+        InvalidCredentials."""
         if self._clock.now() > self._tried_at + KEEP_SECONDS:
             self._fetch()
-        keys = self._with_id(key_id)
-        if not keys:
-            fetching = self._fetching or self._fetch()
+        try:
+            token.verify(self._keys)
+        except InvalidCredentials:
+            fetching = self._fetch()
             if fetching is not None:
                 await asyncio.wait([fetching], timeout=WAIT_SECONDS)
             if not self._keys:
-                raise InvalidCredentials("oidc: authenticator not initialized")
-            keys = self._with_id(key_id)
-        return keys
-
-    def _with_id(self, key_id: str) -> Sequence[IssuerKey]:
-        return [key for key in self._keys if key_id in ("", key.id)]
+                raise InvalidCredentials("oidc: authenticator not initialized") from None
+            if fetching is None:
+                raise
+            token.verify(self._keys)
 
     def _fetch(self) -> asyncio.Task[None] | None:
         """Start a fetch, unless one runs or was started just now."""

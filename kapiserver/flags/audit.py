@@ -65,9 +65,10 @@ def add_audit_webhook_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--audit-webhook-mode", choices=MODES, default=DEFAULTS.audit_webhook_mode,
-        help="batch sends events in batches, and requests do not wait; blocking sends each event "
-        "before its request goes on; with blocking-strict a request also fails if the event of its "
-        "receipt cannot be sent. Default: %(default)s.",
+        help="batch sends events in batches, and requests do not wait; blocking sends the event of "
+        "a request's receipt before the request goes on, and the event of its completion after the "
+        "response; with blocking-strict a request also fails if the event of its receipt cannot be "
+        "sent. Default: %(default)s.",
     )  # fmt: skip
     _add_batches(group, "webhook")
     group.add_argument(

@@ -336,6 +336,26 @@ def test_reload(webhook: StatusWebhook, tmp_path: Path, caplog: pytest.LogCaptur
     run(test, authorization_config=file)
 
 
+def test_replaced_webhooks_are_stopped(webhook: StatusWebhook, tmp_path: Path) -> None:
+    """A webhook that a changed file no longer names is closed a minute later."""
+    file = tmp_path / "config"
+    write_configuration(file, webhook_settings(webhook))
+
+    async def test(ask: Ask, clock: ManualClock, authorizer: Authorization) -> None:
+        assert (await ask()).allowed
+        (replaced,) = authorizer._authorizers.values()
+        write_configuration(file, "AlwaysDeny")
+        clock.advance(RELOAD_SECONDS)
+        assert authorizer._replaced == [replaced]
+        clock.advance(RELOAD_SECONDS)
+        assert authorizer._replaced == []
+        (stopped,) = authorizer._stopping
+        await stopped
+        assert not authorizer._stopping
+
+    run(test, authorization_config=file)
+
+
 def settings_errors(**changes: Any) -> dict[str, Any]:
     """The settings of a webhook; a change to None leaves the field out."""
     settings = {

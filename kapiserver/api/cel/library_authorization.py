@@ -60,7 +60,7 @@ class Decisions(Struct):
     """The decisions that one request knows. `cost` is that of the checks of one evaluation, `limit`
     its maximum."""
 
-    known: dict[Check, Decision] = field(default_factory=dict)
+    by_check: dict[Check, Decision] = field(default_factory=dict)
     cost: int = 0
     limit: int = 0
 
@@ -73,7 +73,7 @@ class Decisions(Struct):
         self.cost += CHECK_COST
         if self.cost > self.limit:
             raise CostExceeded
-        decision = self.known.get(check)
+        decision = self.by_check.get(check)
         if decision is None:
             raise DecisionRequired(check)
         return decision

@@ -252,7 +252,7 @@ class Activation(Struct):
                 return await self._evaluate_once(program, values, limit)
             except DecisionRequired as error:
                 decision = await _decide(self.server, authorization.user, error.check)
-                authorization.decisions.known[error.check] = decision
+                authorization.decisions.by_check[error.check] = decision
 
     async def _evaluate_once(
         self, program: Program, values: Mapping[str, Any], limit: int

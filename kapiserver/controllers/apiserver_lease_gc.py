@@ -13,9 +13,8 @@ from kapiserver.api.columns import parse_time
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.controllers.context import ControllerContext
-from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.periodic_check import PeriodicCheck
 from kapiserver.controllers.writing import suppress_reason
-from kapiserver.storage.clock import Timer
 
 NAME = "kube-apiserver-identity-lease-garbage-collector"
 START_DELAY_SECONDS = 60.0
@@ -24,34 +23,28 @@ POLL_SECONDS = 3600.0
 _COORDINATION = GroupVersion("coordination.k8s.io", "v1")
 _NAMESPACE = "kube-system"
 _SELECTOR = "apiserver.kubernetes.io/identity=kube-apiserver"
-_ALL = "all leases"
 
 
 class APIServerLeaseGC:
-    """The control loop; its queue holds one item, a check of all these Leases."""
+    """The control loop."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._clock = context.server.clock
         self._resource = context.server.scheme.declared_resource(_COORDINATION, "leases")
-        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
-        self._timer: Timer | None = None
+        self._check = PeriodicCheck(
+            context, self._delete_expired, item="all leases", seconds=POLL_SECONDS, name=NAME
+        )
 
     async def start(self) -> None:
         """Check the Leases after a delay and then periodically."""
-        self._timer = self._clock.call_later(START_DELAY_SECONDS, self._check)
+        self._check.start(START_DELAY_SECONDS)
 
     async def stop(self) -> None:
         """Stop, and cancel the check in progress."""
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._queue.stop()
+        await self._check.stop()
 
-    def _check(self) -> None:
-        self._queue.add(_ALL)
-        self._timer = self._clock.call_later(POLL_SECONDS, self._check)
-
-    async def _reconcile(self, _item: str) -> None:
+    async def _delete_expired(self) -> None:
         leases = self._context.served_resource(self._resource, namespace=_NAMESPACE)
         if leases is None:
             return

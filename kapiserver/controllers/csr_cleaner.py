@@ -17,10 +17,9 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.certificate_authority import is_expired
 from kapiserver.controllers.context import ControllerContext
 from kapiserver.controllers.csr_signing import CERTIFICATES, REQUESTS
+from kapiserver.controllers.periodic_check import PeriodicCheck
 from kapiserver.controllers.subscriptions import Subscriptions
-from kapiserver.controllers.workqueue import WorkQueue
 from kapiserver.controllers.writing import delete_object
-from kapiserver.storage.clock import Timer
 from kapiserver.storage.informer import ObjectChange
 from kapiserver.storage.time_slice import TimeSlice
 
@@ -28,11 +27,10 @@ DECIDED = timedelta(hours=1)
 PENDING = timedelta(hours=24)
 POD_REQUEST = timedelta(minutes=15)
 """The ages at which requests are deleted."""
-_ALL = "all requests"
 
 
 class _CleanerController:
-    """Deletes the obsolete objects of a resource; its queue holds one item, a check of them all."""
+    """Deletes the obsolete objects of a resource."""
 
     controller: str
     resource: str
@@ -43,10 +41,13 @@ class _CleanerController:
         self._clock = context.server.clock
         self._resource = context.server.scheme.declared_resource(CERTIFICATES, self.resource)
         self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = context.work_queue(
-            self._reconcile, workers=1, name=self.controller
+        self._check = PeriodicCheck(
+            context,
+            self._delete_obsolete,
+            item="all requests",
+            seconds=self.poll_seconds,
+            name=self.controller,
         )
-        self._timer: Timer | None = None
 
     def is_obsolete(self, request: Tree, now: datetime) -> bool:
         """Return whether an object is old enough to be deleted."""
@@ -56,20 +57,14 @@ class _CleanerController:
         """Check the objects now and then periodically, if they are served."""
         if self._context.served_resource(self._resource) is not None:
             self._requests = self._subscriptions.add(CERTIFICATES, self.resource, _ignore)
-            self._check()
+            self._check.start()
 
     async def stop(self) -> None:
         """Stop, and cancel the check in progress."""
-        if self._timer is not None:
-            self._timer.cancel()
         self._subscriptions.cancel()
-        await self._queue.stop()
+        await self._check.stop()
 
-    def _check(self) -> None:
-        self._queue.add(_ALL)
-        self._timer = self._clock.call_later(self.poll_seconds, self._check)
-
-    async def _reconcile(self, _item: str) -> None:
+    async def _delete_obsolete(self) -> None:
         await self._subscriptions.wait_synced()
         now = datetime.fromtimestamp(self._clock.now(), UTC)
         time_slice = TimeSlice()

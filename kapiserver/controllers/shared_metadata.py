@@ -11,6 +11,7 @@ import logging
 from collections.abc import Sequence
 
 from kapiserver.apiserver.context import Server
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.metadata_informer import (
     DeletedObject,
@@ -39,7 +40,7 @@ class SharedMetadata:
         self._listed = asyncio.Event()
         self._served_kinds: frozenset[str] = frozenset()
         """Names of the definitions whose objects the informer delivers."""
-        self._checks: set[asyncio.Task[None]] = set()
+        self._checks = BackgroundTasks[None]()
         self._task: asyncio.Task[None] | None = None
 
     def subscribe(self, handler: MetadataHandler, resources: frozenset[str] | None = None) -> None:
@@ -92,9 +93,7 @@ class SharedMetadata:
         current = self._current_kinds()
         added, self._served_kinds = current - self._served_kinds, current
         for name in added:
-            task = asyncio.get_running_loop().create_task(self._list_again_for(name))
-            self._checks.add(task)
-            task.add_done_callback(self._checks.discard)
+            self._checks.start(self._list_again_for(name))
 
     async def _list_again_for(self, name: str) -> None:
         """List everything again if there are objects of a kind that was unknown until now."""

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar, cast
 
 from kapiserver.apiserver.metrics import WorkQueueMetrics
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.clock import Clock
 
 BASE_DELAY_SECONDS = 1.0
@@ -52,7 +53,7 @@ class WorkQueue(Generic[Item]):
         """When each item was added, in seconds of `time.perf_counter`."""
         self._processing: set[Item] = set()
         self._failures: dict[Item, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks[None]()
         self._stopping = False
 
     def add(self, item: Item) -> None:
@@ -65,11 +66,7 @@ class WorkQueue(Generic[Item]):
             self._metrics.depth.add(self._name)
         if len(self._tasks) < self._workers:
             # An empty context: the work does not count towards the request that added the item.
-            task = asyncio.get_running_loop().create_task(
-                self._run(), name=self._name, context=contextvars.Context()
-            )
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._run(), name=self._name, context=contextvars.Context())
 
     def add_after(self, item: Item, seconds: float) -> None:
         """Queue an item after a delay."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kapiserver.rpc.sockets import SocketFile, is_allowed, peer_uid
+from kapiserver.storage.background_tasks import BackgroundTasks
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Relay:
         self._target = target
         self._uid_of = uid_of
         self._free = asyncio.Semaphore(max_connections)
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._connecting = BackgroundTasks[None]()
         self._connections: set[_Connection] = set()
         self._accepting: asyncio.Task[None] | None = None
 
@@ -75,9 +76,7 @@ class Relay:
             except asyncio.CancelledError:
                 self._free.release()
                 raise
-            connecting = loop.create_task(self._connect(connection))
-            self._connecting.add(connecting)
-            connecting.add_done_callback(self._connecting.discard)
+            self._connecting.start(self._connect(connection))
 
     async def _connect(self, connection: socket.socket) -> None:
         target = socket.socket(socket.AF_UNIX)

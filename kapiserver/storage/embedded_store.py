@@ -20,6 +20,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.clock import Clock, SystemClock, Timer
 from kapiserver.storage.errors import (
     Conflict,
@@ -86,7 +87,7 @@ class EmbeddedStore(KV):
         self._watches = WatchIndex()
         self._expiry_timer: Timer | None = None
         self._expiry_timer_time = float("inf")
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks[None]()
         self._compaction_lock = asyncio.Lock()
         self._write_error = ""
         """The error of the last writes, "" if they succeeded; set by the writer thread."""
@@ -106,7 +107,7 @@ class EmbeddedStore(KV):
         self._revision, self._expiry_timer_time = await opened
         self._set_expiry_timer(self._expiry_timer_time)
         if self._is_large():
-            self._spawn(self._check_large_file())
+            self._tasks.start(self._check_large_file())
 
     async def _check_large_file(self) -> None:
         def check(database: Database) -> None:
@@ -153,7 +154,7 @@ class EmbeddedStore(KV):
         watch = KVWatch(self, prefix, after, sink)
         self._watches.add(watch)
         if not watch.live:
-            self._spawn(watch.replay())
+            self._tasks.start(watch.replay())
         return watch
 
     async def current_revision(self) -> Revision:
@@ -309,11 +310,6 @@ class EmbeddedStore(KV):
             else:
                 future.set_result(result.outcome)
 
-    def _spawn(self, work: Any) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     def _set_expiry_timer(self, at: float) -> None:
         """Set the timer for the next expiry."""
         if self._expiry_timer is not None:
@@ -323,11 +319,12 @@ class EmbeddedStore(KV):
         if at != float("inf") and not self._closed:
             wait = min(at - self._clock.now(), MAX_TIMER_SECONDS)
             if wait > 0:
-                self._expiry_timer = self._clock.call_later(
-                    wait, lambda: self._spawn(self._expire())
-                )
+                self._expiry_timer = self._clock.call_later(wait, self._start_expiry)
             else:
-                self._spawn(self._expire())
+                self._start_expiry()
+
+    def _start_expiry(self) -> None:
+        self._tasks.start(self._expire())
 
     async def _expire(self) -> None:
         """Delete expired keys, then set the timer for the next expiry, or for a retry."""

@@ -16,6 +16,7 @@ from kapiserver.apiserver.audit.truncation import PLUGIN as TRUNCATE
 from kapiserver.apiserver.audit.truncation import EventTooLarge
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.clock import Clock
 
 _HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":['
@@ -51,7 +52,7 @@ class AuditWebhook:
         self._max_bytes = max_bytes
         self._losses = losses
         self._batches = Batches(self._send_batch, batch, clock)
-        self._tasks: set[asyncio.Task[bool]] = set()
+        self._tasks = BackgroundTasks[bool]()
 
     def start(self) -> None:
         """Do nothing: the first event opens a connection."""
@@ -79,12 +80,9 @@ class AuditWebhook:
         if len(self._tasks) >= self._buffer_size:
             self._losses.add_loss(1, "too many events are being sent")
             return None
-        task = asyncio.get_running_loop().create_task(
+        return self._tasks.start(
             self._send_now(event), name="audit webhook", context=contextvars.Context()
         )
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
     async def _send_now(self, event: AuditEvent) -> bool:
         is_sent = await self._send([event])

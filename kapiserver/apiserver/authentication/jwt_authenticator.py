@@ -34,6 +34,7 @@ from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.clock import Clock
 
 CACHE_SECONDS = 10.0
@@ -128,7 +129,7 @@ class JwtAuthenticator(ManagedAuthenticator):
         self._anonymous = anonymous
         self._algorithms = algorithms
         self._issuers: dict[str, JwtIssuer] = {}
-        self._stopping: set[asyncio.Task[None]] = set()
+        self._stopping = BackgroundTasks[None]()
         self._tree = read()
         self._apply()
 
@@ -150,9 +151,7 @@ class JwtAuthenticator(ManagedAuthenticator):
             self._apply()
             self.start()
             for issuer in replaced.values():
-                task = asyncio.get_running_loop().create_task(issuer.stop())
-                self._stopping.add(task)
-                task.add_done_callback(self._stopping.discard)
+                self._stopping.start(issuer.stop())
             _log.info("the changed authentication configuration is used")
             self._metrics.configuration_reloads.add("success")
 

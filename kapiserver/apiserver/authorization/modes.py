@@ -32,6 +32,7 @@ from kapiserver.apiserver.authorization.union import UnionAuthorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.store_registry import StoreRegistry
 
@@ -112,7 +113,7 @@ class Authorization(ManagedAuthorizer):
         self._union = _union(self._authorizers)
         self._replaced: list[Authorizer] = []
         """Webhooks of the earlier configuration, which may still answer requests."""
-        self._stopping: set[asyncio.Task[None]] = set()
+        self._stopping = BackgroundTasks[None]()
         self._timer: Timer | None = None
         rbac = self._authorizers.get(RBAC)
         self.rbac = rbac if isinstance(rbac, RbacAuthorizer) else None
@@ -188,9 +189,7 @@ class Authorization(ManagedAuthorizer):
         most 30 s."""
         for each in self._replaced:
             if isinstance(each, ManagedAuthorizer):
-                task = asyncio.get_running_loop().create_task(each.stop())
-                self._stopping.add(task)
-                task.add_done_callback(self._stopping.discard)
+                self._stopping.start(each.stop())
         self._replaced = []
 
 

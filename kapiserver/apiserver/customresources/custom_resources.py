@@ -8,7 +8,6 @@ of k8s.io/apiextensions-apiserver.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -20,6 +19,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.storage import object_reader
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.entry import Entry, ObjectKey
 from kapiserver.storage.errors import Corrupt, NotFound, StorageError
 from kapiserver.storage.informer import ObjectChange, Subscription
@@ -48,7 +48,7 @@ class CustomResources:
         self._scheme = scheme
         self._stores = stores
         self._subscription: Subscription | None = None
-        self._removal_tasks: set[asyncio.Task[None]] = set()
+        self._removal_tasks = BackgroundTasks[None]()
         self._terminating: set[str] = set()
         """Kinds to remove as soon as their watches have delivered the last events."""
         self._replaced: dict[str, list[Definition]] = {}
@@ -123,9 +123,7 @@ class CustomResources:
         removed = changes.keys() - served.keys() - self._terminating
         if removed:
             self._terminating.update(removed)
-            task = asyncio.get_running_loop().create_task(self._remove(removed))
-            self._removal_tasks.add(task)
-            task.add_done_callback(self._removal_tasks.discard)
+            self._removal_tasks.start(self._remove(removed))
         for listener in self.listeners:
             listener(list(entries))
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
+from kapiserver.storage.background_tasks import BackgroundTasks
 
 BACKLOG = 512
 """Connections that the operating system queues until they are accepted."""
@@ -58,7 +59,7 @@ class Acceptor:
             }
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
-        self._handshakes: set[asyncio.Task[None]] = set()
+        self._handshakes = BackgroundTasks[None]()
         self._accepting: list[asyncio.Task[None]] = []
         """A task for each socket, on event loops without readers."""
         self._is_stopped = False
@@ -169,9 +170,7 @@ class Acceptor:
     def _begin_handshake(self, client_socket: socket.socket, address: str) -> None:
         client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection = self._connect()
-        handshake = self._loop.create_task(self._complete_handshake(connection, client_socket))
-        self._handshakes.add(handshake)
-        handshake.add_done_callback(self._handshakes.discard)
+        handshake = self._handshakes.start(self._complete_handshake(connection, client_socket))
 
         def discard() -> None:
             self._unauthenticated.discard(address, connection)

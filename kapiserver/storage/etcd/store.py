@@ -18,7 +18,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Coroutine,
     Sequence,
 )
 from contextlib import asynccontextmanager, suppress
@@ -26,6 +25,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -114,7 +114,7 @@ class EtcdStore(KV):
         self._watches = WatchIndex()
         self._recent = RecentEvents(self._revision)
         self._callbacks: list[Callable[[], None]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks[None]()
         self._stream: asyncio.Task[None] | None = None
         self._next_revision_read: asyncio.Task[Revision] | None = None
         self._revision_lock = asyncio.Lock()
@@ -132,7 +132,7 @@ class EtcdStore(KV):
             raise
         self._recent = RecentEvents(self._revision)
         self._stream = self._loop.create_task(self._run_stream())
-        self._spawn(self._check_stream())
+        self._tasks.start(self._check_stream())
 
     # KV.
 
@@ -186,7 +186,7 @@ class EtcdStore(KV):
         watch = KVWatch(self, prefix, after, sink)
         self._watches.add(watch)
         if not watch.live:
-            self._spawn(watch.replay())
+            self._tasks.start(watch.replay())
         return watch
 
     async def current_revision(self) -> Revision:
@@ -264,7 +264,7 @@ class EtcdStore(KV):
         self._callbacks.append(callback)
         if not self._catching_up:
             self._catching_up = True
-            self._spawn(self._catch_up())
+            self._tasks.start(self._catch_up())
 
     # The watch stream.
 
@@ -450,11 +450,6 @@ class EtcdStore(KV):
         if any(words in error.message for words in TOO_LARGE):
             return ValueTooLarge(error.message)
         return Refused(error.message)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _check_expected(key: str, expected: Revision) -> None:

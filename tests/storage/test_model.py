@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -38,6 +39,7 @@ back = st.integers(0, 12)
 """How many revisions back a read goes, or by how much a write's expected revision is wrong."""
 
 State = dict[str, KeyValue]
+Result = TypeVar("Result")
 
 
 class Model(RuleBasedStateMachine):
@@ -69,6 +71,14 @@ class Model(RuleBasedStateMachine):
                 return error
 
         return self.runner.run(await_operation())
+
+    def run_in_loop(self, function: Callable[[], Result]) -> Result:
+        """Return the result of a function that is called while the event loop runs."""
+
+        async def call() -> Result:
+            return function()
+
+        return self.runner.run(call())
 
     def state_at(self, revision: int) -> State:
         return self.states[max(r for r in self.states if r <= revision)]
@@ -121,7 +131,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(1, 6))
     def time_passes(self, seconds: int) -> None:
-        self.clock.advance(seconds)
+        self.run_in_loop(lambda: self.clock.advance(seconds))
         due = []
         for key, (revision, at) in sorted(self.expiring.items(), key=lambda item: item[1][1]):
             if at <= self.clock.now():
@@ -182,7 +192,7 @@ class Model(RuleBasedStateMachine):
     def watch(self, prefix: str, ago: int) -> None:
         after = Revision(max(self.now - ago, self.first))
         recorder = Recorder()
-        watch = self.store.watch(prefix, after=after, sink=recorder)
+        watch = self.run_in_loop(lambda: self.store.watch(prefix, after=after, sink=recorder))
         if after < self.oldest:
             assert isinstance(self.run(recorder.end()), Compacted)
         elif len(self.watches) < 5:

@@ -16,13 +16,13 @@ SELF = k.CelType(
         "int": k.INT, "text": k.STRING, "list": k.list_of(k.INT),
         "texts": k.list_of(k.STRING), "map": k.map_of(k.STRING, k.INT),
         "time": k.TIMESTAMP, "bytes": k.BYTES, "double": k.DOUBLE, "any": k.DYN,
-        "absent": k.INT, "null": k.STRING,
+        "absent": k.INT, "nil": k.STRING,
         "object": k.CelType("object", fields={"a": k.STRING}),
     },
 )  # fmt: skip
 VALUE = {
     "int": 3, "text": "abc", "list": [1, 2, 3], "texts": ["a", "b"], "map": {"a": 1, "b": 2},
-    "time": "2024-02-29T12:30:15.5Z", "bytes": "YWJj", "double": 2, "any": "x", "null": None,
+    "time": "2024-02-29T12:30:15.5Z", "bytes": "YWJj", "double": 2, "any": "x", "nil": None,
     "object": {"a": "x"},
 }  # fmt: skip
 
@@ -62,7 +62,7 @@ string(5) == '5' && string(1.5) == '1.5' && string(true) == 'true' && bool('true
 dyn(1) == 1.0 && dyn(1u) == dyn(1) && dyn('1') != dyn(1)
 self.int == 3 && self.text == 'abc' && self.list[1] == 2 && self.map.b == 2
 has(self.int) && !has(self.absent) && has(self.map.a) && !has(self.map.c)
-has(self.null) && self.object.a == 'x'
+has(self.nil) && self.object.a == 'x'
 self.double / 4.0 == 0.5 && self.bytes == b'abc'
 type(self.any) == string && self.any == 'x'
 self.list.all(x, x > 0) && !self.list.all(x, x > 1)
@@ -157,7 +157,7 @@ FAILURES = {
     "dyn(1) + dyn('a') == dyn(1)": "no such overload",
     "self.any > 1": "no such overload",
     "[dyn(1)].unwrapOpt().size() == 1": "a value of the list is not optional",
-    "self.any.foo == 1": "no such overload",
+    "self.any.foo == 1": "no such key: foo",
     "int('x') == 1": 'strconv.ParseInt: parsing "x": invalid syntax',
     "'abc'.charAt(4) == ''": "index out of range: 4",
     "[].min() == dyn(1)": "min called on empty list",

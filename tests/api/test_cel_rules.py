@@ -190,6 +190,12 @@ BROKEN = {
         ['spec: Invalid value: failed rule: self.a > oldSelf.a'],
     ),
     "null": (obj(spec={**obj("false", a=INT), "nullable": True}), {"spec": None}, None, []),
+    "a reserved word": (
+        obj("!has(self.t.metadata.namespace)", t=obj(metadata=obj(namespace=STRING))),
+        {"t": {"metadata": {"namespace": "n"}}},
+        None,
+        ["<nil>: Invalid value: failed rule: !has(self.t.metadata.namespace)"],
+    ),
     "sets": (
         obj(
             "self.s == ['b', 'a'] && self.s + ['a'] == self.s",

@@ -136,7 +136,7 @@ FAILURES = {
         "such key: nope"
     ),
     "[JSONPatch{op: 'remove', path: '/nope'}]": (
-        "JSONPath: error in remove for path: '/nope': Unable to remove nonexistent key: nope: "
+        "JSON Patch: error in remove for path: '/nope': Unable to remove nonexistent key: nope: "
         "missing value"
     ),
     "[JSONPatch{op: 'add', path: '/spec/containers', value: 3}]": None,

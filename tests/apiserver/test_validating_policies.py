@@ -410,3 +410,18 @@ def test_metrics(cluster):
     for error in ("no_error", "invalid_error"):
         line = "apiserver_validating_admission_policy_check_total{" + labels.format(error) + "} 1.0"
         assert sorted(line) in [sorted(each) for each in text.splitlines()]
+
+
+def test_absent_object(cluster):
+    """The object of a deletion is null, which has no fields, so that a policy can tell."""
+    cluster.validate(
+        "!has(object.spec) && object.?data.a.orValue('b') == 'b' && has(oldObject.kind)",
+        operations=["DELETE"],
+    )
+    assert cluster.config_map(data={"a": "1"}).status == 201
+    assert cluster.api.delete(f"{cluster.config_maps}/c").status == 200
+    cluster.validate("object.metadata.name == 'd'", operations=["DELETE"])
+    assert cluster.config_map("d").status == 201
+    response = cluster.api.delete(f"{cluster.config_maps}/d")
+    assert response.status == 422
+    assert response.message.endswith("resulted in error: no such key: metadata")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kapiserver.api.apiextensions.structural import Structural
 from kapiserver.api.cel import cel_types as k
 from kapiserver.api.cel.cel_types import CelType
-from kapiserver.api.cel.lexer import RESERVED
+from kapiserver.api.cel.lexer import KEYWORDS
 from kapiserver.api.types import Tree
 
 MAX_REQUEST = 3 * 1024 * 1024
@@ -25,7 +25,6 @@ _META: Tree = {
     "kind": _STRING,
     "metadata": {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}},
 }
-_KEYWORDS = RESERVED | {"true", "false", "null", "in"}
 _ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
 _IDENTIFIER = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 _SCALARS = {
@@ -43,7 +42,7 @@ _FORMATS = {
 
 def escaped(name: str) -> str | None:
     """Return the name of a field as rules write it; None if they cannot."""
-    if name in _KEYWORDS:
+    if name in KEYWORDS:
         return f"__{name}__"
     parts = re.split("(__|[./-])", name)
     text = "".join(dict(_ESCAPES).get(part, part) for part in parts)
@@ -124,7 +123,9 @@ def _object_type(node: Structural, *, is_root: bool) -> CelType:
             names[cel_name] = name
         if name in required and child.default is None:
             min_size += len(name) + cel_type.min_size + 4
-    return CelType("object", (), 0, fields=fields, names=names, min_size=min_size)
+    return CelType(
+        "object", (), 0, fields=fields, names=names, null_is_absent=True, min_size=min_size
+    )
 
 
 def _string_type(node: Structural) -> CelType:

@@ -27,6 +27,7 @@ class CelType(Struct, frozen=True, eq=False):
     fields     the fields of an object, by their names in expressions
     names      the JSON names of an object's fields, by their names in expressions
     list_type  `set` or `map` if the order of items is irrelevant; `keys` identify items of a map
+    null_is_absent  whether a field of an object that is null counts as absent
     is_struct  values are constructed as `Name{field: value}`; fields not in `fields` are dynamic,
                unless `is_closed`
     """
@@ -38,6 +39,7 @@ class CelType(Struct, frozen=True, eq=False):
     names: Mapping[str, str] = field(default_factory=dict)
     list_type: str = ""
     keys: tuple[str, ...] = ()
+    null_is_absent: bool = False
     min_size: int = 1
     """The minimum length of a value in JSON, in bytes."""
     is_struct: bool = False
@@ -140,12 +142,13 @@ def is_assignable(expected: CelType, actual: CelType, bound: dict[str, CelType])
     """Report whether a value of `actual` is allowed for `expected`; binds type parameters."""
     if is_parameter(expected):
         bound_type = bound.get(expected.name)
-        if bound_type is None or bound_type.name == "dyn":
+        if bound_type is None:
             bound[expected.name] = actual
-            return True
-        return is_assignable(bound_type, actual, {}) or (
-            is_assignable(actual, bound_type, {}) and _rebind(bound, expected, actual)
-        )
+        elif is_assignable(bound_type, actual, {}) or is_assignable(actual, bound_type, {}):
+            bound[expected.name] = _most_general(bound_type, actual)
+        else:
+            return False
+        return True
     if "dyn" in (expected.name, actual.name):
         return True
     if actual.name == "null":
@@ -159,9 +162,20 @@ def is_assignable(expected: CelType, actual: CelType, bound: dict[str, CelType])
     )
 
 
-def _rebind(bound: dict[str, CelType], expected: CelType, actual: CelType) -> bool:
-    bound[expected.name] = actual
-    return True
+def _most_general(left: CelType, right: CelType) -> CelType:
+    """Return the type of a value that has either of two types; dynamic parts prevail. An empty list
+    or map has the type of the other."""
+    if _is_empty(left) or not is_assignable(left, right, {}):
+        return right
+    return right if _is_dynamic(right) and not _is_empty(right) else left
+
+
+def _is_empty(cel_type: CelType) -> bool:
+    return cel_type.name in ("list", "map") and not cel_type.size
+
+
+def _is_dynamic(cel_type: CelType) -> bool:
+    return cel_type.name == "dyn" or any(map(_is_dynamic, cel_type.params))
 
 
 def substitute(cel_type: CelType, bound: Mapping[str, CelType]) -> CelType:

@@ -13,6 +13,7 @@ from kapiserver.api.cel import syntax as s
 from kapiserver.api.cel.cel_types import BOOL, DYN, CelType
 from kapiserver.api.cel.extensions import BASE, Extensions
 from kapiserver.api.cel.functions import Overload
+from kapiserver.api.cel.lexer import KEYWORDS
 from kapiserver.api.cel.library_lists import COMPARABLE
 from kapiserver.api.cel.values import EvaluationError, UInt, parse_duration, parse_time
 from kapiserver.api.linear_regex import compile_pattern
@@ -89,8 +90,11 @@ class Checker:
         if cel_type.is_struct and (node.field in cel_type.fields or not cel_type.is_closed):
             return cel_type.fields.get(node.field, DYN)
         if cel_type.name == "object" or cel_type.is_struct:
-            if node.field in cel_type.fields:
-                return cel_type.fields[node.field]
+            field_type = cel_type.fields.get(node.field)
+            if field_type is None and node.field in KEYWORDS:
+                field_type = cel_type.fields.get(f"__{node.field}__")
+            if field_type is not None:
+                return field_type
             return self.add_problem(node, f"undefined field '{node.field}'")
         if cel_type.name == "map":
             return cel_type.params[1]

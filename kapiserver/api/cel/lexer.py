@@ -44,26 +44,15 @@ _RAW = {
     '"""': re.compile('((?:(?!""").)*+)"""', re.DOTALL),
 }
 RESERVED = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+    (
+        "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+        "loop", "package", "namespace", "return", "var", "void", "while",
+    )
+)  # fmt: skip
+"""Words that cannot name a variable. A field may have such a name."""
+TOKENS = frozenset(("true", "false", "null", "in"))
+"""Words of the grammar. A field with such a name needs backticks."""
+KEYWORDS = RESERVED | TOKENS
 
 
 class Token(Struct, frozen=True):

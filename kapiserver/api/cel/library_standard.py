@@ -13,6 +13,7 @@ from kapiserver.api import linear_regex
 from kapiserver.api.cel import functions as f
 from kapiserver.api.cel import values as v
 from kapiserver.api.cel.functions import Row, Table
+from kapiserver.api.cel.qualifiers import KEYS, qualify, qualify_if_present
 from kapiserver.api.cel.values import (
     NONE,
     Duration,
@@ -50,33 +51,6 @@ def _float_divide(dividend: float, divisor: float) -> float:
             if dividend == 0 or dividend != dividend
             else (-math.inf if negative else math.inf)
         )
-
-
-def _index(value: list[Any], index: Any) -> Any:
-    if not 0 <= index < len(value) or index != int(index):
-        raise EvaluationError(f"index out of bounds: {index}")
-    return value[int(index)]
-
-
-def _entry(value: dict[Any, Any], key: Any) -> Any:
-    try:
-        return value[key]
-    except (KeyError, TypeError):
-        raise EvaluationError(f"no such key: {key}") from None
-
-
-def _optional(get: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Optional]:
-    def run(value: Any, key: Any) -> Optional:
-        try:
-            return Optional(get(value, key))
-        except EvaluationError:
-            return NONE
-
-    return run
-
-
-def _optional_chain(get: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Optional]:
-    return lambda value, key: _optional(get)(value.value, key) if value.has_value else NONE
 
 
 def _to_int(value: Any) -> int:
@@ -273,19 +247,19 @@ FUNCTIONS: Table = {
     "_%_": _arithmetic(_modulus, None),
     "@in": [
         ("(A, list(A)) bool", v.metered(_contains), lambda sizes: sizes[1]),
-        ("(A, map(A, B)) bool", lambda key, values: _optional(_entry)(values, key).has_value),
+        ("(A, map(A, B)) bool", lambda key, values: isinstance(key, KEYS) and key in values),
     ],
     "_[_]": [
-        *((f"(list(A), {kind}) A", _index) for kind in _NUMBERS),
-        ("(map(A, B), A) B", _entry),
-        ("(optional(list(A)), int) optional(A)", _optional_chain(_index)),
-        ("(optional(map(A, B)), A) optional(B)", _optional_chain(_entry)),
+        ("(list(A), int) A", qualify),
+        ("(map(A, B), A) B", qualify),
+        ("(optional(list(A)), int) optional(A)", qualify),
+        ("(optional(map(A, B)), A) optional(B)", qualify),
     ],
     "_[?_]": [
-        ("(list(A), int) optional(A)", _optional(_index)),
-        ("(map(A, B), A) optional(B)", _optional(_entry)),
-        ("(optional(list(A)), int) optional(A)", _optional_chain(_index)),
-        ("(optional(map(A, B)), A) optional(B)", _optional_chain(_entry)),
+        ("(list(A), int) optional(A)", qualify_if_present),
+        ("(map(A, B), A) optional(B)", qualify_if_present),
+        ("(optional(list(A)), int) optional(A)", qualify_if_present),
+        ("(optional(map(A, B)), A) optional(B)", qualify_if_present),
     ],
     "size": _SIZE,
     "type": [("(A) type(A)", lambda value: TypeValue(v.type_name(value)))],

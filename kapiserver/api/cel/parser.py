@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from kapiserver.api.cel.lexer import RESERVED, Token, tokenize
+from kapiserver.api.cel.lexer import RESERVED, TOKENS, Token, tokenize
 from kapiserver.api.cel.syntax import (
     Bind,
     Call,
@@ -173,16 +173,19 @@ class _Parser:
 
     def select(self, operand: Node, dot: Token) -> Node:
         optional = self.accept("?") is not None
-        word = self.take()
-        if word.kind not in ("ident", "escaped"):
-            self.index -= word.kind != "end"
-            raise self.unexpected("IDENTIFIER")
+        word = self.field_name()
         opening = self.accept("(") if not optional and word.kind == "ident" else None
         if opening is not None:
             return self.method(operand, word, opening, self.arguments(")"))
         name = word.text.strip("`")
         node = Select(position=dot.position, operand=operand, field=name, is_optional=optional)
         return _with_depth(node, operand)
+
+    def field_name(self) -> Token:
+        word = self.current
+        if word.kind != "escaped" and (word.kind != "ident" or word.text in TOKENS):
+            raise self.unexpected("IDENTIFIER")
+        return self.take()
 
     def method(self, target: Node, token: Token, opening: Token, args: list[Node]) -> Node:
         name, position = token.text, opening.position
@@ -259,10 +262,10 @@ class _Parser:
         if word.text == "in":
             self.index -= 1
             raise self.unexpected(_OPERAND)
+        if word.text in RESERVED:
+            raise CelSyntaxError(word.position, f"reserved identifier: {word.text}")
         opening = self.accept("(")
         if opening is None:
-            if word.text in RESERVED:
-                raise CelSyntaxError(word.position, f"reserved identifier: {word.text}")
             return Ident(position=word.position, name=word.text)
         args = self.arguments(")")
         if word.text == "has" and len(args) == 1:
@@ -300,10 +303,7 @@ class _Parser:
                     break
             if self.accept("?") is not None:
                 optional.add(len(fields))
-            word = self.take()
-            if word.kind not in ("ident", "escaped"):
-                self.index -= word.kind != "end"
-                raise self.unexpected("IDENTIFIER")
+            word = self.field_name()
             self.expect(":")
             fields.append((word.text.strip("`"), self.expression()))
         node = Struct(

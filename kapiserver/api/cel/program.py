@@ -31,6 +31,7 @@ from kapiserver.api.cel.frames import (
 from kapiserver.api.cel.functions import Overload, cost_constant, size_one, traversal_cost
 from kapiserver.api.cel.loops import LOOPS, pairs
 from kapiserver.api.cel.parser import parse
+from kapiserver.api.cel.qualifiers import qualify, qualify_if_present
 from kapiserver.api.cel.representation import concatenate, converter, list_type_equality
 from kapiserver.api.cel.values import NONE, CostExceeded, EvaluationError, Optional, StructValue
 
@@ -184,23 +185,24 @@ class _Compiler:
         operand, cel_type = self.make(node.operand, slots, top), node.operand.cel_type
         inner = cel_type.params[0] if cel_type.name == "optional" else cel_type
         raw, field = inner.names.get(node.field, node.field), node.field
+        find = _finder(operand, raw, null_is_absent=inner.null_is_absent)
         if node.is_test:
-            return lambda frame: _has(operand(frame), raw)
+            return lambda frame: find(frame).has_value
+        if node.is_optional or inner is not cel_type:
+            return _convert_optional(find, node.cel_type.params[0])
 
         def run(frame: Frame) -> Any:
             value = operand(frame)
             try:
-                return value[raw]
-            except (KeyError, TypeError):
-                pass
-            if isinstance(value, Optional):
-                return _optional_field(value, raw)
-            if isinstance(value, dict):
+                part = value[raw]
+            except KeyError:
+                raise EvaluationError(f"no such key: {field}") from None
+            except TypeError:
+                return qualify(value, field)
+            if part is None and inner.null_is_absent:
                 raise EvaluationError(f"no such key: {field}")
-            raise EvaluationError("no such overload")
+            return part
 
-        if node.is_optional or inner is not cel_type:
-            return _convert_optional(operand, raw, node.cel_type.params[0])
         return _convert_result(run, node.cel_type)
 
     def _make_call(self, node: s.Call, slots: dict[str, int], top: int) -> Run:
@@ -212,14 +214,15 @@ class _Compiler:
         list_operation = _list_operation(node.function, types, args)
         if list_operation is not None:
             return list_operation
+        if node.function in _QUALIFIERS:
+            return _convert_result(_call_one(node.overloads[0], args), node.cel_type)
         direct = len(node.overloads) == 1 and all(
             _is_certain(cel_type) or k.is_parameter(arg)
             for cel_type, arg in zip(types, node.overloads[0].args, strict=True)
         )
         if direct and node.function in _EQUALITY:
             return _compare_equal(node.overloads[0], args, expected=node.function == "_==_")
-        call = _call_one(node.overloads[0], args) if direct else _call_any(node, args)
-        return _convert_result(call, node.cel_type) if node.function == "_[_]" else call
+        return _call_one(node.overloads[0], args) if direct else _call_any(node, args)
 
     def _make_listnode(self, node: s.ListNode, slots: dict[str, int], top: int) -> Run:
         items, optional = [self.make(item, slots, top) for item in node.items], node.optional
@@ -326,32 +329,26 @@ def _convert_result(run: Run, cel_type: CelType) -> Run:
     return run if convert is None else lambda frame: convert(run(frame))
 
 
-def _convert_optional(operand: Run, raw: str, cel_type: CelType) -> Run:
-    convert = converter(cel_type)
+def _finder(operand: Run, raw: str, *, null_is_absent: bool) -> Run:
+    """Return the closure of the optional selection of a field."""
 
-    def run(frame: Frame) -> Any:
-        part = _optional_field(operand(frame), raw)
-        if convert is None or not part.has_value:
-            return part
-        return Optional(convert(part.value))
+    def run(frame: Frame) -> Optional:
+        part = qualify_if_present(operand(frame), raw)
+        return NONE if null_is_absent and part.value is None else part
 
     return run
 
 
-def _optional_field(value: Any, raw: str) -> Optional:
-    if isinstance(value, Optional):
-        value = value.value if value.has_value else {}
-    if not isinstance(value, dict):
-        raise EvaluationError("no such overload")
-    return Optional(value[raw]) if raw in value else NONE
+def _convert_optional(run: Run, cel_type: CelType) -> Run:
+    convert = converter(cel_type)
+    if convert is None:
+        return run
 
+    def converted(frame: Frame) -> Optional:
+        part = run(frame)
+        return Optional(convert(part.value)) if part.has_value else NONE
 
-def _has(value: Any, raw: str) -> bool:
-    if isinstance(value, Optional):
-        value = value.value if value.has_value else {}
-    if not isinstance(value, dict):
-        raise EvaluationError("no such overload")
-    return raw in value
+    return converted
 
 
 def _key(value: Any) -> Any:
@@ -396,6 +393,8 @@ def _compare_equal(overload: Overload, args: list[Run], *, expected: bool) -> Ru
 
 
 _EQUALITY = ("_==_", "_!=_")
+_QUALIFIERS = ("_[_]", "_[?_]")
+"""Operators whose overloads all run the same function."""
 
 
 def _call_any(node: s.Call, args: list[Run]) -> Run:

@@ -146,7 +146,7 @@ def _apply_patch(obj: Tree, value: Any) -> Value:
     except PatchTestFailed:
         return copy_tree(obj)
     except (PatchFailed, PatchTooLong) as error:
-        raise MutationFailed(f"JSONPath: {error}") from None
+        raise MutationFailed(f"JSON Patch: {error}") from None
 
 
 def _operation(value: Any) -> Tree:

@@ -32,6 +32,7 @@ from kapiserver.storage.query import Framer, ListQuery, ListResult, WatchQuery, 
 from kapiserver.storage.watch_backlogs import WatchBacklogs
 from kapiserver.storage.watch_cache import WatchCache
 from kapiserver.storage.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
+from kapiserver.storage.write_turns import WriteTurns
 
 MAX_REQUEST_SECONDS = 60.0
 """A retired store is stopped again after this time, when no request uses it any more."""
@@ -65,9 +66,22 @@ class StoreContext(Struct, frozen=True, kw_only=True):
 
 
 class CachedResource:
-    """The watch cache of one resource and all that reads from it; several stores may share it."""
+    """The watch cache of one resource, all that reads from it, and the turns of its writers.
 
-    __slots__ = ("cache", "codec", "context", "encoder", "fanout", "informer", "lists", "resource")
+    Several stores may share it.
+    """
+
+    __slots__ = (
+        "cache",
+        "codec",
+        "context",
+        "encoder",
+        "fanout",
+        "informer",
+        "lists",
+        "resource",
+        "write_turns",
+    )
 
     def __init__(
         self, resource: Resource, codec: ObjectCodec, encoder: ListEncoder, context: StoreContext
@@ -77,6 +91,7 @@ class CachedResource:
         self.encoder = encoder
         self.context = context
         self.cache = WatchCache(context.kv, codec.prefix, codec, context.clock)
+        self.write_turns = WriteTurns()
         self.lists = ListReader(
             context.kv, codec, self.cache, context.load_token_codec, context.offloader
         )

@@ -1,8 +1,10 @@
 """The store of one resource's objects, for handlers and controllers.
 
 Reads come from the watch cache (`storage/object_reader.py`). A write prepares the object by
-`storage/lifecycle.py` and updates the key if its revision is unchanged, else it starts again
-(guaranteed update). Knows no HTTP. Mirrors k8s.io/apiserver/pkg/registry/generic/registry/store.go.
+`storage/lifecycle.py` and updates the key if its revision is unchanged, else it starts again, as
+long as its request lives (guaranteed update). Writers of one key take turns
+(`storage/write_turns.py`). Knows no HTTP. Mirrors
+k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
 
 from __future__ import annotations
@@ -47,8 +49,6 @@ from kapiserver.storage.query import (
     WriteResult,
 )
 
-MAX_ATTEMPTS = 100
-"""Attempts of a write that conflicts with other writes."""
 PARALLEL_DELETIONS = 16
 """Concurrent deletions of one deletecollection request."""
 COLLECTION_PAGE = 500
@@ -77,6 +77,7 @@ class ResourceStore(ResourceReader):
         """Reserves what a kind holds outside of its objects, such as addresses."""
         self._kind_info = kind_info
         self._identifiers = cached.context.identifiers
+        self._turns = cached.write_turns
         self._ttl = ttl
 
     def with_strategy(self, kind_info: KindInfo) -> ResourceStore:
@@ -198,6 +199,7 @@ class ResourceStore(ResourceReader):
         dry_run: bool = False,
         may_create: bool = False,
         reads_only: bool = False,
+        conditional: bool = False,
         cost: int = 0,
     ) -> WriteResult:
         """Update an object with an update function, as etcd3's GuaranteedUpdate.
@@ -208,6 +210,8 @@ class ResourceStore(ResourceReader):
                         kinds)
         reads_only      `change` neither changes the current object nor returns a part of it that
                         is changed later: it gets no copy
+        conditional     the update names a resourceVersion: it takes no turn, because the writers
+                        before it would make it fail
         cost            of processing the body or patch (`codecs/cost.py`)
 
         Raises NotFound, ObjectConflict.
@@ -215,47 +219,54 @@ class ResourceStore(ResourceReader):
         strategy = self._kind_info.strategy(subresource)
         path = self._codec.path(key)
         await self._cache.wait_ready()
-        entry = self._cache.get(path)
-        is_latest = False
-        for _ in range(MAX_ATTEMPTS):
-            if entry is None and not is_latest:
-                entry, is_latest = await self._read(path), True
-            try:
-                lifecycle.check_update_preconditions(
-                    None if entry is None else await self._offloader.tree(entry),
-                    preconditions,
-                    resource=self.resource,
-                    name=key.name,
-                    path=path,
-                )
-                if entry is None:
-                    return await self._create_by_update(
-                        key, change, admit, may_create, dry_run, cost
+        races = dry_run or conditional
+        with self._turns.turn(path) as turn:
+            if not races:
+                await turn.take()
+            entry = turn.newest(self._cache.get(path))
+            is_latest = False
+            while True:
+                if entry is None and not is_latest:
+                    entry, is_latest = await self._read(path), True
+                if entry is None and not may_create:
+                    raise self._not_found(key.name)
+                try:
+                    lifecycle.check_update_preconditions(
+                        None if entry is None else await self._offloader.tree(entry),
+                        preconditions,
+                        resource=self.resource,
+                        name=key.name,
+                        path=path,
                     )
-                return await self._update(
-                    entry, change, strategy, admit, dry_run, subresource, reads_only, cost
-                )
-            except (ObjectConflict, APIError):
-                # The cache may be stale: retry with the object in the store.
-                latest = None if is_latest else await self._read(path)
-                if is_latest or (latest and latest.revision) == (entry and entry.revision):
-                    raise
-                entry, is_latest = latest, True
-            except (Conflict, AlreadyExists):
-                entry, is_latest = await self._read(path), True
-        raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
+                    result = await (
+                        self._create_by_update(key, change, admit, dry_run, cost)
+                        if entry is None
+                        else self._update(
+                            entry, change, strategy, admit, dry_run, subresource, reads_only, cost
+                        )
+                    )
+                except (ObjectConflict, APIError):
+                    # The cache may be stale: retry with the object in the store.
+                    latest = None if is_latest else await self._read(path)
+                    if is_latest or (latest and latest.revision) == (entry and entry.revision):
+                        raise
+                    entry, is_latest = latest, True
+                except (Conflict, AlreadyExists) as error:
+                    if not races:
+                        await turn.take()  # it may have been given up for a webhook
+                    entry, is_latest = await self._read_after(error, path), True
+                else:
+                    turn.latest = result.entry if result.outcome != "deleted" else None
+                    return result
 
     async def _create_by_update(
         self,
         key: ObjectKey,
         change: UpdateFunc,
         admit: Admit | None,
-        may_create: bool,
         dry_run: bool,
         cost: int,
     ) -> WriteResult:
-        if not may_create:
-            raise self._not_found(key.name)
         obj = await self._offloader.run(cost, change, None)
         metadata_of(obj).pop("resourceVersion", None)
         lifecycle.ensure_namespace(obj, key.namespace)
@@ -346,23 +357,39 @@ class ResourceStore(ResourceReader):
         """Delete an object, or mark it as terminating. Raises NotFound, ObjectConflict."""
         path = self._codec.path(key)
         await self._cache.wait_ready()
-        entry = self._cache.get(path)
-        is_latest = entry is None
-        for _ in range(MAX_ATTEMPTS):
-            if entry is None:
-                entry = await self._read(path)
-            if entry is None:
-                raise self._not_found(key.name)
-            try:
-                return await self._delete(entry, query, admit)
-            except (ObjectConflict, APIError):
-                latest = None if is_latest else await self._read(path)
-                if is_latest or (latest and latest.revision) == entry.revision:
-                    raise
-                entry, is_latest = latest, True
-            except Conflict:
-                entry, is_latest = None, True
-        raise ObjectConflict(resource=self.resource.name, group=self.resource.group, name=key.name)
+        races = query.dry_run or query.preconditions.resource_version is not None
+        with self._turns.turn(path) as turn:
+            if not races:
+                await turn.take()
+            entry = turn.newest(self._cache.get(path))
+            is_latest = entry is None
+            while True:
+                if entry is None:
+                    entry = await self._read(path)
+                if entry is None:
+                    raise self._not_found(key.name)
+                try:
+                    result = await self._delete(entry, query, admit)
+                except (ObjectConflict, APIError):
+                    latest = None if is_latest else await self._read(path)
+                    if is_latest or (latest and latest.revision) == entry.revision:
+                        raise
+                    entry, is_latest = latest, True
+                except Conflict as error:
+                    if not races:
+                        await turn.take()
+                    entry, is_latest = await self._read_after(error, path), True
+                else:
+                    turn.latest = result.entry if result.outcome != "deleted" else None
+                    return result
+
+    async def _read_after(self, error: Conflict | AlreadyExists, path: str) -> Entry | None:
+        """Read the entry that another writer stored, from the watch cache if it has that
+        revision."""
+        cached = self._cache.get(path)
+        if isinstance(error, Conflict) and cached is not None and cached.revision == error.current:
+            return cached
+        return await self._read(path)
 
     async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> WriteResult:
         old = await self._offloader.tree(entry)

@@ -28,6 +28,7 @@ from kapiserver.apiserver.webhooks.http_connection import (
 )
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
+from kapiserver.storage.write_turns import give_up_turns
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.webhooks.proxy_session import ProxySession
@@ -110,6 +111,7 @@ class HttpClient:
 
     async def send(self, address: Address, context: ssl.SSLContext, call: Call) -> bytes:
         """Return the body of a successful response. Raises WebhookFailed."""
+        give_up_turns()
         try:
             with self._time_limit(call.timeout):
                 if address.proxy:

@@ -32,7 +32,10 @@ from kapiserver.apiserver.endpoints.field_managers import (
     put_entries,
     write_timestamp,
 )
-from kapiserver.apiserver.endpoints.operations.guaranteed_update import guaranteed_update
+from kapiserver.apiserver.endpoints.operations.guaranteed_update import (
+    guaranteed_update,
+    names_version,
+)
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
@@ -124,6 +127,7 @@ async def apply_configuration(
         options,
         change,
         may_create=not target.subresource,
+        conditional=names_version(config),
         cost=cost,
     )
 

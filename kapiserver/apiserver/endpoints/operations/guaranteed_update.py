@@ -21,6 +21,7 @@ async def guaranteed_update(
     preconditions: Preconditions = ANY,
     may_create: bool = False,
     reads_only: bool = False,
+    conditional: bool = False,
     cost: int = 0,
 ) -> WriteResult:
     """Update the object with `change`, as `ResourceStore.update` does, through admission. Adds the
@@ -35,8 +36,17 @@ async def guaranteed_update(
         dry_run=dry_run,
         may_create=may_create,
         reads_only=reads_only,
+        conditional=conditional,
         cost=cost,
     )
     for text in result.warnings:
         caller.warnings.add(text)
     return result
+
+
+def names_version(document: object) -> bool:
+    """Whether an object, or a patch in the form of one, names a resourceVersion, and so makes the
+    update conditional. Version 0 counts as none."""
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return version not in (None, "", "0")

@@ -32,7 +32,10 @@ from kapiserver.apiserver.endpoints.decode import (
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.operations.apply import APPLY_TYPES
-from kapiserver.apiserver.endpoints.operations.guaranteed_update import guaranteed_update
+from kapiserver.apiserver.endpoints.operations.guaranteed_update import (
+    guaranteed_update,
+    names_version,
+)
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.target import Target
@@ -170,7 +173,14 @@ async def patch_object(
 
     reads_only = await server.stores.offloader.run(0, _shares_nothing, server, target)
     return await guaranteed_update(
-        server, target, caller, options, change, reads_only=reads_only, cost=cost
+        server,
+        target,
+        caller,
+        options,
+        change,
+        reads_only=reads_only,
+        conditional=names_version(patch.content),
+        cost=cost,
     )
 
 

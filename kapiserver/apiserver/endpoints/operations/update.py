@@ -14,7 +14,10 @@ from kapiserver.apiserver.endpoints.decode import (
     field_validation,
 )
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
-from kapiserver.apiserver.endpoints.operations.guaranteed_update import guaranteed_update
+from kapiserver.apiserver.endpoints.operations.guaranteed_update import (
+    guaranteed_update,
+    names_version,
+)
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.query import Preconditions, WriteResult
 
@@ -55,5 +58,6 @@ async def update_object(
         preconditions=Preconditions(uid=uid_of(first) or None),
         may_create=target.strategy.allow_create_on_update,
         reads_only=target.view is None,
+        conditional=names_version(first),
         cost=cost,
     )

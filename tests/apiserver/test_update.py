@@ -57,6 +57,25 @@ def test_wrong_uid(api, path):
     assert "Precondition failed: UID in precondition: other" in response.message
 
 
+@pytest.mark.parametrize("version", ["", "5"])
+def test_deleted_object_with_its_uid(api, path, version):
+    """PUT of a deleted object is a 404, whatever uid and resourceVersion it names. A kind that PUT
+    may create has no object with that uid: 409."""
+    before = api.get(path).json
+    api.delete(path)
+    response = api.put(
+        path, before | {"metadata": before["metadata"] | {"resourceVersion": version}}
+    )
+    assert response.status == 404
+    assert response.message == 'configmaps "x" not found'
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases/gone"
+    created = api.put(
+        leases, {"metadata": {"name": "gone", "uid": "x", "resourceVersion": version}}
+    )
+    assert created.status == 409
+    assert "Precondition failed: UID in precondition: x, UID in object meta: " in created.message
+
+
 def test_dry_run(api, path):
     """dryRun=All stores nothing."""
     before = api.get(path)

@@ -331,10 +331,11 @@ def test_update_with_another_uid_conflicts() -> None:
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         await store.create(config_map("a"))
+        more = {"preconditions": Preconditions(uid="other"), "may_create": True}
         cases = (("a", "00000000-0000-4000-8000-000000000001"), ("absent", ""))
         for name, uid in cases:
             with pytest.raises(ObjectConflict) as caught:
-                await put(store, name, "data", to={}, preconditions=Preconditions(uid="other"))
+                await put(store, name, "data", to={}, **more)
             assert str(caught.value) == (
                 f'Operation cannot be fulfilled on configmaps "{name}": StorageError: invalid '
                 f"object, Code: 4, Key: /registry/configmaps/default/{name}, ResourceVersion: 0, "

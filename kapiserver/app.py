@@ -121,7 +121,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
         server = self.app.server
         return {
             "requests": sum(server.metrics.in_flight.values.values()),
-            "watches": sum(server.metrics.long_running.values.values()),
+            "watches": server.metrics.requests.open_streams,
             "objects": sum(store.cache.count for store in server.stores.in_use()),
             "draining": server.health.draining,
         }
@@ -364,7 +364,7 @@ async def build_app(
     metrics = Metrics()
     fsync = not config.unsafe_no_fsync
     kv = kv or await open_store(config.storage, clock=clock, etcd=config.etcd, fsync=fsync)
-    kv = MeteredStore(kv, metrics.observe_storage, root=config.key_root)
+    kv = MeteredStore(kv, metrics.storage_observer(scheme.resource_at), root=config.key_root)
     stores = StoreRegistry(
         kv,
         scheme,
@@ -378,7 +378,7 @@ async def build_app(
         offloader=offloader,
     )
     authorizer = authorizer or Authorization(config, stores, clock)
-    custom_resources = CustomResources(scheme, stores)
+    custom_resources = CustomResources(scheme, stores, metrics.retain_versions)
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
     parts = (config, stores, clock, account_tokens, metrics.authentication)
     authentication = Authentication(*parts, lambda: _apiserver_client(server))

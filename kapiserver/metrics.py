@@ -1,29 +1,41 @@
 """Counters, gauges and histograms in memory: cheap to change, read when /metrics is scraped.
 
-prometheus-client costs several microseconds for each labelled change and 85 ms to import, so it
-only writes the exposition (`apiserver/serving/exposition.py`). Knows no metric's name.
+prometheus-client costs several microseconds for each labelled change and 85 ms to import.
+`apiserver/serving/metrics_text.py` writes these numbers as text. Knows no metric's name.
+
+Users choose some labels, such as the names of webhooks. `MAX_USER_SERIES` bounds the series of such
+a metric: a new set of labels replaces the oldest one.
 """
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left
 from collections.abc import Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Labels = TypeVar("Labels", bound=Hashable)
 
+MAX_USER_SERIES = 2000
+"""The sets of labels that a metric with names of users keeps."""
+
 
 class Counter(Generic[Labels]):
-    """A number for each set of labels, which only grows."""
+    """A number for each set of labels, which only grows; at most `limit` sets, if given."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_limit", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, *, limit: int | None = None) -> None:
+        self._limit = limit
         self.values: dict[Labels, float] = {}
 
     def add(self, labels: Labels, amount: float = 1) -> None:
         """Count `amount` more."""
-        self.values[labels] = self.values.get(labels, 0) + amount
+        number = self.values.get(labels)
+        if number is None:
+            _make_room(self.values, self._limit)
+            number = 0
+        self.values[labels] = number + amount
 
 
 class Gauge(Counter[Labels]):
@@ -55,21 +67,15 @@ class Observations:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
-    def add(self, other: Observations) -> None:
-        """Add the observations of a histogram with the same buckets."""
-        self.counts = [
-            count + added_count
-            for count, added_count in zip(self.counts, other.counts, strict=True)
-        ]
-        self.total += other.total
-
 
 class Histogram(Generic[Labels]):
-    """Observations in buckets for each set of labels; `bounds` are inclusive and ascending."""
+    """Observations in buckets for each set of labels; `bounds` are inclusive and ascending. Keeps
+    at most `limit` sets, if given."""
 
-    __slots__ = ("bounds", "values")
+    __slots__ = ("_limit", "bounds", "values")
 
-    def __init__(self, bounds: Sequence[float]) -> None:
+    def __init__(self, bounds: Sequence[float], *, limit: int | None = None) -> None:
+        self._limit = limit
         self.bounds = tuple(bounds)
         self.values: dict[Labels, Observations] = {}
 
@@ -77,7 +83,47 @@ class Histogram(Generic[Labels]):
         """Count one observation."""
         observations = self.values.get(labels)
         if observations is None:
+            _make_room(self.values, self._limit)
             observations = self.values[labels] = Observations(self.bounds)
         # As `Observations.observe`, without a call: each request observes ten values.
         observations.counts[bisect_left(self.bounds, value)] += 1
         observations.total += value
+
+
+class Reloads:
+    """The reloads of one configuration of the server.
+
+    counts  by status: "success" or "failure"
+    times   of the last reload with that status, in seconds since 1970
+    hash    of the configuration in force; "" if there is none
+    """
+
+    __slots__ = ("counts", "hash", "times")
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.times: Gauge[str] = Gauge()
+        self.hash = ""
+
+    def use(self, data: bytes) -> None:
+        """Report the content of the configuration in force."""
+        self.hash = f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+    def succeed(self, now: float, data: bytes) -> None:
+        """Count a reload, with the content that is in force from now on."""
+        self._count("success", now)
+        self.use(data)
+
+    def fail(self, now: float) -> None:
+        """Count a reload that changed nothing because of an error."""
+        self._count("failure", now)
+
+    def _count(self, status: str, now: float) -> None:
+        self.counts.add(status)
+        self.times.set(status, now)
+
+
+def _make_room(values: dict[Labels, Any], limit: int | None) -> None:
+    """Remove the oldest set of labels if there is no room for another."""
+    if limit is not None and len(values) >= limit:
+        del values[next(iter(values))]

@@ -12,8 +12,6 @@ import textwrap
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from prometheus_client.core import Metric
-
 from docs.generator.markdown import capitalized, code, first_paragraph, prose, table
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Field, Kind, ListOf, MapOf, Message, Shape, Type
@@ -21,7 +19,8 @@ from kapiserver.apiserver.admission import plugins
 from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import GATES
-from kapiserver.apiserver.serving.exposition import ServerCollector
+from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.apiserver.serving.server_metrics import ServerFamilies
 from kapiserver.app import build_app
 from kapiserver.cli import parser
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
@@ -162,31 +161,19 @@ def _module_of(factory: Callable[..., object]) -> object:
 def metrics() -> str:
     """Return the table of the server's own metrics."""
     rows = [
-        (code(_metric_name(family)), _metric_type(family), labels, prose(family.documentation))
-        for family, labels in asyncio.run(_families())
+        (code(family.name), family.type, ", ".join(map(code, family.labels)), prose(family.text))
+        for family in asyncio.run(_families())
     ]
     return table(("metric", "type", "labels", "meaning"), rows)
 
 
-async def _families() -> list[tuple[Metric, str]]:
-    """Return each family of a new server, with its labels."""
+async def _families() -> list[Family]:
+    """Return the families of metrics of a new server."""
     app = await build_app(Config(storage="sqlite::memory:"))
     try:
-        return [
-            (family, ", ".join(map(code, family._labelnames)))
-            for family in ServerCollector(app.server).collect()
-        ]
+        return [*ServerFamilies(app.server)]
     finally:
         await app.kv.close()
-
-
-def _metric_name(family: Metric) -> str:
-    suffix = "_total" if family.type == "counter" else ""
-    return f"{family.name}{suffix}"
-
-
-def _metric_type(family: Metric) -> str:
-    return "untyped" if family.type == "unknown" else str(family.type)
 
 
 # --- configuration files

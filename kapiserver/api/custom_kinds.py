@@ -425,6 +425,12 @@ class CustomKinds:
         }
         return tuple(sort_versions(served))
 
+    def served_versions(self, group: str, plural: str) -> frozenset[str]:
+        """Return the served versions of the definition with that plural name; none if unknown."""
+        definition = self.by_plural(group, plural)
+        versions = definition.versions.values() if definition is not None else ()
+        return frozenset(version.name for version in versions if version.served)
+
     def has_group(self, name: str) -> bool:
         """Report whether the group serves any kind."""
         return name in self._by_group

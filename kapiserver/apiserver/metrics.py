@@ -2,20 +2,24 @@
 
 Mirrors metrics.go of endpoints/metrics, endpoints/filters and admission/metrics of
 k8s.io/apiserver, and util/workqueue of client-go. Labels are bounded: a request for a resource that
-is not served has empty resource labels, and the label of a path is its first segment.
+is not served has empty resource labels, and the label of a path is its first segment. The series of
+a resource go when the resource is no longer served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Callable, Collection, Hashable
 from typing import NamedTuple
 
+from kapiserver.api.group import Resource
 from kapiserver.apiserver.authentication.metrics import (
     AUTHENTICATION_SECONDS,
     AuthenticationMetrics,
 )
 from kapiserver.apiserver.request import LATENCY
-from kapiserver.metrics import Counter, Gauge, Histogram, Observations
+from kapiserver.metrics import MAX_USER_SERIES, Counter, Gauge, Histogram, Observations, Reloads
+from kapiserver.storage.metered_store import OPERATIONS, Observe
 
 REQUEST_SECONDS = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
@@ -26,11 +30,8 @@ RESPONSE_BYTES = (1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9)
 ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 WEBHOOK_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
 POLICY_SECONDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
-STORAGE_SECONDS = (
-    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,
-    4, 5, 6, 8, 10, 15, 20, 30, 45, 60,
-)  # fmt: skip
-QUEUE_SECONDS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+QUEUE_SECONDS = tuple(itertools.accumulate(range(9), lambda bound, _: bound * 10, initial=1e-8))
+"""As kube-apiserver multiplies them, so that some are a bit less than a power of ten."""
 
 
 class RequestLabels(NamedTuple):
@@ -77,20 +78,20 @@ class MatchConditionMetrics:
     """The metrics of match conditions."""
 
     def __init__(self) -> None:
-        self.errors: Counter[MatchConditionLabels] = Counter()
-        self.exclusions: Counter[MatchConditionLabels] = Counter()
+        self.errors: Counter[MatchConditionLabels] = Counter(limit=MAX_USER_SERIES)
+        self.exclusions: Counter[MatchConditionLabels] = Counter(limit=MAX_USER_SERIES)
 
 
 class WebhookMetrics:
     """The metrics of admission webhooks."""
 
     def __init__(self) -> None:
-        self.seconds: Histogram[WebhookLabels] = Histogram(WEBHOOK_SECONDS)
-        self.requests: Counter[tuple[WebhookLabels, int]] = Counter()
+        self.seconds: Histogram[WebhookLabels] = Histogram(WEBHOOK_SECONDS, limit=MAX_USER_SERIES)
+        self.requests: Counter[tuple[WebhookLabels, int]] = Counter(limit=MAX_USER_SERIES)
         """By labels and status code."""
-        self.rejections: Counter[tuple[WebhookLabels, str, int]] = Counter()
+        self.rejections: Counter[tuple[WebhookLabels, str, int]] = Counter(limit=MAX_USER_SERIES)
         """By labels, type of the error and status code."""
-        self.failed_open: Counter[tuple[str, str]] = Counter()
+        self.failed_open: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)
         """Failed calls of webhooks with failurePolicy Ignore, by name and type."""
 
 
@@ -114,24 +115,98 @@ class MutatingPolicyLabels(NamedTuple):
 
 
 class StorageLabels(NamedTuple):
-    """Labels of an operation of the store; `operation` has etcd's name, `type` is a resource."""
+    """Labels of an operation of the store, which has etcd's name."""
 
     operation: str
-    type: str
+    group: str
+    resource: str
+
+
+class SharedSeries:
+    """The histograms of requests whose labels differ at most in `dry_run`."""
+
+    __slots__ = ("body_bytes", "sli_seconds")
+
+    def __init__(self) -> None:
+        self.sli_seconds = Observations(SLI_SECONDS)
+        """Without the time that admission webhooks and queues took."""
+        self.body_bytes = Observations(RESPONSE_BYTES)
 
 
 class RequestSeries:
     """The counts and histograms of all requests with the same labels."""
 
-    __slots__ = ("body_bytes", "labels", "seconds", "sli_seconds", "statuses")
+    __slots__ = ("seconds", "shared", "statuses")
 
-    def __init__(self, labels: RequestLabels) -> None:
-        self.labels = labels
+    def __init__(self, shared: SharedSeries) -> None:
         self.statuses: dict[int, int] = {}
         self.seconds = Observations(REQUEST_SECONDS)
-        self.sli_seconds = Observations(SLI_SECONDS)
-        """Without the time that admission webhooks and queues took."""
-        self.body_bytes = Observations(RESPONSE_BYTES)
+        self.shared = shared
+
+
+class ResourceRequests:
+    """The metrics of the requests for one resource.
+
+    series        by all labels
+    shared        by all labels with an empty `dry_run`
+    long_running  open watches and other streams, by all labels with an empty `dry_run`
+    """
+
+    def __init__(self) -> None:
+        self.series: dict[RequestLabels, RequestSeries] = {}
+        self.shared: dict[RequestLabels, SharedSeries] = {}
+        self.long_running: Gauge[RequestLabels] = Gauge()
+        self._by_key: dict[Hashable, RequestSeries] = {}
+
+    def get(self, key: Hashable) -> RequestSeries | None:
+        """Return the series of the requests with that key, which determines their labels."""
+        return self._by_key.get(key)
+
+    def add(self, key: Hashable, labels: RequestLabels) -> RequestSeries:
+        """Return the series with these labels, from now on that of the key as well."""
+        series = self.series.get(labels)
+        if series is None:
+            shared = self.shared.setdefault(labels._replace(dry_run=""), SharedSeries())
+            series = self.series[labels] = RequestSeries(shared)
+        self._by_key[key] = series
+        return series
+
+    def retain_versions(self, served: Collection[str]) -> None:
+        """Remove the series of all other versions."""
+        for values in (self.series, self.shared, self.long_running.values):
+            for labels in [labels for labels in values if labels.version not in served]:
+                del values[labels]
+        self._by_key.clear()
+
+
+class AllRequests:
+    """The metrics of all requests, by group and name of the resource. Requests that are for no
+    resource, or for one that is not served, have two empty strings."""
+
+    def __init__(self) -> None:
+        self.resources: dict[tuple[str, str], ResourceRequests] = {}
+
+    def of(self, group: str, resource: str) -> ResourceRequests:
+        """Return the metrics of the requests for one resource."""
+        requests = self.resources.get((group, resource))
+        if requests is None:
+            requests = self.resources[group, resource] = ResourceRequests()
+        return requests
+
+    def retain_versions(self, group: str, resource: str, served: Collection[str]) -> None:
+        """Remove the series of a resource but for its served versions. A request that still runs
+        counts on in the removed series."""
+        if not served:
+            self.resources.pop((group, resource), None)
+        elif (requests := self.resources.get((group, resource))) is not None:
+            requests.retain_versions(served)
+
+    @property
+    def open_streams(self) -> float:
+        """How many watches and other streams are open."""
+        return sum(
+            sum(requests.long_running.values.values()) for requests in self.resources.values()
+        )
 
 
 class WorkQueueMetrics:
@@ -164,12 +239,10 @@ class RPCMetrics:
 
 
 class Metrics:
-    """The metrics of one server; filters and stores update them, `exposition.py` reads them."""
+    """The metrics of one server; filters and stores update them, `server_metrics.py` reads them."""
 
     def __init__(self) -> None:
-        self.requests: dict[Hashable, RequestSeries] = {}
-        """By the parts of a request that determine its labels (`filters/metrics.py`)."""
-        self.long_running: Gauge[RequestLabels] = Gauge()
+        self.requests = AllRequests()
         self.in_flight: Gauge[str] = Gauge()
         """By request kind: "readOnly" or "mutating"."""
         self.authentication_seconds: Histogram[str] = Histogram(AUTHENTICATION_SECONDS)
@@ -185,14 +258,18 @@ class Metrics:
         """Requests that failed because their event was lost."""
         self.admission_seconds: Histogram[AdmissionLabels] = Histogram(ADMISSION_SECONDS)
         self.webhooks = WebhookMetrics()
-        self.manifest_reloads: Counter[tuple[str, str]] = Counter()
-        """Reads of changed static manifests, by status ("success" or "failure") and plugin."""
-        self.manifest_reload_times: Gauge[tuple[str, str]] = Gauge()
-        """The time of the last read, in seconds since the epoch."""
+        self.authorization_reloads = Reloads()
+        self.encryption_reloads = Reloads()
+        self.manifest_reloads: dict[str, Reloads] = {}
+        """Of the static manifests, by admission plugin."""
         self.match_conditions = MatchConditionMetrics()
-        self.validating_policy_seconds: Histogram[PolicyLabels] = Histogram(POLICY_SECONDS)
-        self.mutating_policy_seconds: Histogram[MutatingPolicyLabels] = Histogram(POLICY_SECONDS)
-        self.storage_seconds: Histogram[StorageLabels] = Histogram(STORAGE_SECONDS)
+        self.validating_policy_seconds: Histogram[PolicyLabels] = Histogram(
+            POLICY_SECONDS, limit=MAX_USER_SERIES
+        )
+        self.mutating_policy_seconds: Histogram[MutatingPolicyLabels] = Histogram(
+            POLICY_SECONDS, limit=MAX_USER_SERIES
+        )
+        self.storage_seconds: Histogram[StorageLabels] = Histogram(REQUEST_SECONDS)
         self.workqueues = WorkQueueMetrics()
         self.rpc = RPCMetrics()
 
@@ -207,10 +284,26 @@ class Metrics:
             self.webhooks.rejections.add((labels, error_type, code))
         add_latency("mutating-webhook" if labels.type == "admit" else "validating-webhook", seconds)
 
-    def observe_storage(self, operation: str, resource: str, seconds: float) -> None:
-        """Count one operation of the store, and add it to the running request's latency."""
-        self.storage_seconds.observe(StorageLabels(operation, resource), seconds)
-        add_latency("storage", seconds)
+    def storage_observer(self, resource_at: Callable[[str], Resource | None]) -> Observe:
+        """Return a function that counts an operation of the store under the resource of its key,
+        and adds it to the running request's latency. Keys of the server's own, and those of
+        definitions that are gone, count together."""
+
+        def observe(operation: str, path: str, seconds: float) -> None:
+            resource = resource_at(path)
+            group, name = (resource.group, resource.name) if resource is not None else ("", "")
+            self.storage_seconds.observe(StorageLabels(operation, group, name), seconds)
+            add_latency("storage", seconds)
+
+        return observe
+
+    def retain_versions(self, group: str, resource: str, served: Collection[str]) -> None:
+        """Remove the series of a resource but for its served versions; those of its storage if
+        no version is served."""
+        self.requests.retain_versions(group, resource, served)
+        if not served:
+            for operation in OPERATIONS:
+                self.storage_seconds.values.pop(StorageLabels(operation, group, resource), None)
 
 
 def username_label(name: str) -> str:

@@ -246,6 +246,7 @@ class ObjectFramer:
         self, encoder: ListEncoder, encoding: Encoding, status: Callable[[Exception], Tree]
     ) -> None:
         self.identity: Hashable = encoding
+        self.version = encoding.version
         self._encoder = encoder
         self._encoding = encoding
         self._status = status

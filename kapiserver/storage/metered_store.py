@@ -13,8 +13,8 @@ from kapiserver.storage.kv import KV, GetResult, RangeResult, Revision
 from kapiserver.storage.wrapped_store import WrappedStore
 
 Observe: TypeAlias = Callable[[str, str, float], None]
-"""Takes an operation (get, list, create, update, delete), the first segment of the key below the
-root (`pods`, or the group of a resource) and seconds."""
+"""Takes an operation (one of OPERATIONS), the key or prefix without the root, and seconds."""
+OPERATIONS = ("get", "list", "create", "update", "delete")
 Result = TypeVar("Result")
 
 
@@ -56,5 +56,4 @@ class MeteredStore(WrappedStore):
         try:
             return await call
         finally:
-            segment = key[self._start : key.find("/", self._start)]
-            self._observe(operation, segment, time.perf_counter() - started)
+            self._observe(operation, key[self._start :], time.perf_counter() - started)

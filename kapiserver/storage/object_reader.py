@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Protocol
 
 from msgspec import Struct
 
 from kapiserver.api.accessors import metadata_of
-from kapiserver.api.group import Resource
+from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.storage.clock import Clock
@@ -238,13 +238,8 @@ class ResourceReader:
         return ObjectFramer(self.encoder, encoding, status)
 
     @property
-    def watcher_count(self) -> int:
-        """Number of open watches."""
-        return self._fanout.count
-
-    @property
-    def events_sent(self) -> int:
-        """Number of events written to watchers."""
+    def events_sent(self) -> Mapping[GroupVersion, int]:
+        """Number of events written to watchers, by version."""
         return self._fanout.events_sent
 
     @property

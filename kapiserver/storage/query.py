@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import EVERYTHING, Selection
 from kapiserver.api.types import Tree
 from kapiserver.storage.entry import Entry
@@ -50,6 +51,10 @@ class Framer(Protocol):
     @property
     def identity(self) -> Hashable:
         """Identifies the encoding of the frames."""
+
+    @property
+    def version(self) -> GroupVersion:
+        """The version of the resource that the client watches."""
 
     async def prepare(self, entry: Entry) -> None:
         """Do the long work for the frames of a large object in a thread."""

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequenc
 from contextvars import Context
 from typing import NamedTuple
 
+from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import Selection
 from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.entry import Entry
@@ -196,17 +197,9 @@ class WatchFanout:
         self._bookmark_timer: Timer | None = None
         self._bookmarks_due = False
         self._starting: set[Watcher] = set()
-        self.events_sent = 0
-        """Events written to watchers, initial objects left out."""
+        self.events_sent: dict[GroupVersion, int] = {}
+        """Events written to watchers by version, initial objects left out."""
         cache.add_listener(self)
-
-    @property
-    def count(self) -> int:
-        """How many watches are open, those that still catch up included."""
-        joined = (
-            len(group.watchers) for groups in self._groups.values() for group in groups.values()
-        )
-        return len(self._starting) + sum(joined)
 
     def on_filled(self) -> None:
         """Do nothing: watchers read the cache when they start."""
@@ -399,7 +392,9 @@ class WatchFanout:
             return
         if not joined:
             return
-        self.events_sent += len(events) * len(group.watchers)
+        version = group.framer.version
+        sent = len(events) * len(group.watchers)
+        self.events_sent[version] = self.events_sent.get(version, 0) + sent
         first, last = events[0].revision, events[-1].revision
         yield_every = min(YIELD_EVERY, YIELD_BYTES // len(joined) + 1)
         for count, watcher in enumerate(list(group.watchers), 1):

@@ -204,9 +204,9 @@ def test_sli_duration() -> None:
 
     metrics = Metrics()
     _ask(slow, metrics=metrics)
-    (series,) = metrics.requests.values()
+    (series,) = metrics.requests.of("", "").series.values()
     assert series.seconds.total == pytest.approx(100, abs=5)
-    assert series.sli_seconds.total == pytest.approx(10, abs=5)
+    assert series.shared.sli_seconds.total == pytest.approx(10, abs=5)
 
 
 def test_refused() -> None:
@@ -347,7 +347,7 @@ def test_slow_requests(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Mon
     assert not entries()
 
     async def store(request: Request) -> AnyResponse:
-        Metrics().observe_storage("create", "pods", 0.25)
+        Metrics().storage_observer(lambda _: None)("create", "pods/a", 0.25)
         return text_response("stored")
 
     _ask(store, _request("/api/v1/namespaces/default/pods", "POST"))

@@ -266,10 +266,8 @@ def test_reload(manifests, caplog):
         await static.reload()
         assert "failed to read manifest directory" in caplog.text
         static.stop()
-        reloads = {"success": 3, "failure": 2}
-        assert metrics.manifest_reloads.values == {
-            (status, PLUGIN): count for status, count in reloads.items()
-        }
-        assert metrics.manifest_reload_times.values["failure", PLUGIN] == clock.now()
+        reloads = metrics.manifest_reloads[PLUGIN]
+        assert reloads.counts.values == {"success": 3, "failure": 2}
+        assert reloads.times.values["failure"] == clock.now()
 
     asyncio.run(test())

@@ -27,6 +27,7 @@ from kapiserver.apiserver.configuration_files import read_small_file
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.object_decoder import decode_object
+from kapiserver.metrics import Reloads
 from kapiserver.storage.clock import Clock, Timer
 
 RELOAD_SECONDS = 10.0
@@ -65,10 +66,10 @@ class StaticManifests:
         self._plugin = plugin
         self._kinds = kinds
         self._clock = clock
-        self._metrics = metrics
+        self._reloads = metrics.manifest_reloads.setdefault(plugin, Reloads())
         self._states = self._file_states()
         self.objects = self._read()
-        self._count("success")
+        self._reloads.succeed(self._clock.now(), b"")
         self._on_change: Callable[[], None] = lambda: None
         self._timer: Timer | None = None
         self._reloading: asyncio.Task[None] | None = None
@@ -96,19 +97,14 @@ class StaticManifests:
             self._states = states
             objects = await asyncio.to_thread(self._read)
         except BadManifest as error:
-            self._count("failure")
+            self._reloads.fail(self._clock.now())
             _log.error("changed manifests of %s are not used: %s", self._plugin, error)
             return
-        self._count("success")
+        self._reloads.succeed(self._clock.now(), b"")
         if objects != self.objects:
             self.objects = objects
             self._on_change()
             _log.info("reloaded the manifests of %s from %s", self._plugin, self._folder)
-
-    def _count(self, status: str) -> None:
-        labels = status, self._plugin
-        self._metrics.manifest_reloads.add(labels)
-        self._metrics.manifest_reload_times.set(labels, self._clock.now())
 
     def _schedule(self) -> None:
         self._timer = self._clock.call_later(RELOAD_SECONDS, self._on_timer)

@@ -144,7 +144,7 @@ class JwtAuthenticator(ManagedAuthenticator):
             tree = self._read()
         except BadConfiguration as error:
             _log.error("the changed authentication configuration is not used: %s", error)
-            self._metrics.configuration_reloads.add("failure")
+            self._metrics.reloads.fail(self._clock.now())
             return
         if tree != self._tree:
             replaced, self._tree = self._issuers, tree
@@ -153,7 +153,7 @@ class JwtAuthenticator(ManagedAuthenticator):
             for issuer in replaced.values():
                 self._stopping.start(issuer.stop())
             _log.info("the changed authentication configuration is used")
-            self._metrics.configuration_reloads.add("success")
+            self._metrics.reloads.succeed(self._clock.now(), b"")
 
     async def stop(self) -> None:
         """End fetches and close connections. Idempotent."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from kapiserver.metrics import Counter, Histogram
+from kapiserver.metrics import MAX_USER_SERIES, Counter, Histogram, Reloads
 
 AUTHENTICATION_SECONDS = tuple(0.001 * 2**exponent for exponent in range(15))
+JWT_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 CERTIFICATE_SECONDS = (
     0, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 604800, 2592000, 7776000,
     15552000, 31104000,
@@ -20,7 +21,7 @@ class AuthenticationMetrics:
         self.account_tokens: Counter[str] = Counter()
         """Accepted service account tokens: "valid" and "stale" ones with an extended expiry, and
         "legacy" ones of Secrets."""
-        self.jwt_seconds: Histogram[tuple[str, str]] = Histogram(AUTHENTICATION_SECONDS)
+        self.jwt_seconds: Histogram[tuple[str, str]] = Histogram(JWT_SECONDS, limit=MAX_USER_SERIES)
         """By result, "success" or "failure", and the hash of the issuer's URL."""
-        self.configuration_reloads: Counter[str] = Counter()
-        """By status: "success" or "failure"."""
+        self.reloads = Reloads()
+        """Of the authentication configuration."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, TypeAlias
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.custom_kinds import Definition
@@ -35,18 +35,30 @@ APIEXTENSIONS = GroupVersion("apiextensions.k8s.io", "v1")
 _log = logging.getLogger(__name__)
 
 
+OnServed: TypeAlias = Callable[[str, str, Collection[str]], None]
+"""Takes the group and plural name of a definition, and its served versions: none if it is gone."""
+
+
+def _ignore(_group: str, _plural: str, _versions: Collection[str]) -> None:
+    pass
+
+
 class CustomResources:
     """Updates `Scheme.custom` and the stores of custom objects when definitions change.
 
     summaries   every definition, established or not, by name; without schemas
     listeners   called with the names of changed definitions, after the update
+    on_served   called when the served versions of a definition may have changed
     """
 
-    def __init__(self, scheme: Scheme, stores: StoreRegistry) -> None:
+    def __init__(
+        self, scheme: Scheme, stores: StoreRegistry, on_served: OnServed = _ignore
+    ) -> None:
         self.summaries: dict[str, Tree] = {}
         self.listeners: list[Callable[[Sequence[str]], None]] = []
         self._scheme = scheme
         self._stores = stores
+        self._on_served = on_served
         self._subscription: Subscription | None = None
         self._removal_tasks = BackgroundTasks[None]()
         self._terminating: set[str] = set()
@@ -142,10 +154,13 @@ class CustomResources:
             replaced = self._scheme.custom.by_name(name)
             if replaced is not None:
                 self._replaced.setdefault(name, []).append(replaced)
-        self._scheme.custom = self._scheme.custom.with_changes(changes)
+        custom = self._scheme.custom = self._scheme.custom.with_changes(changes)
         for name in retired:
             self._stores.retire(name)
             self._release_later(self._replaced.pop(name, []))
+        for name in changes:
+            plural, _, group = name.partition(".")
+            self._on_served(group, plural, custom.served_versions(group, plural))
 
     def _release_later(self, definitions: Sequence[Definition]) -> None:
         """Release definitions when their stores have stopped and no request uses them."""

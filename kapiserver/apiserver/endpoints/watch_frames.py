@@ -45,6 +45,11 @@ class MetadataFramer:
         """The key under which watches share frames: media type and version."""
         return (self._media.name, self._version, "PartialObjectMetadata")
 
+    @property
+    def version(self) -> GroupVersion:
+        """The version of the resource that the client watches."""
+        return self._plain.version
+
     async def prepare(self, entry: Entry) -> None:
         """Decode a large object in a thread."""
         await self._offloader.tree(entry, limited=False)
@@ -94,6 +99,11 @@ class TableFramer:
     def identity(self) -> Hashable:
         """A key of this framer alone: its frames are not shared."""
         return (id(self), "Table")
+
+    @property
+    def version(self) -> GroupVersion:
+        """The version of the resource that the client watches."""
+        return self._plain.version
 
     async def prepare(self, entry: Entry) -> None:
         """Decode a large object in a thread."""

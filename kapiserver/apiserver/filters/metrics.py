@@ -9,8 +9,9 @@ import functools
 import time
 from collections.abc import Hashable
 
+from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.metrics import Metrics, RequestLabels, RequestSeries
+from kapiserver.apiserver.metrics import AllRequests, RequestLabels, RequestSeries
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 
@@ -35,29 +36,30 @@ _PATHS = frozenset(
 
 def record_metrics(server: Server, next_handler: Handler) -> Handler:
     """Count every request when it completes; its labels depend on its target."""
-    metrics = server.metrics
-    record = functools.partial(_record, metrics)
+    requests = server.metrics.requests
+    record = functools.partial(_record, requests, server.scheme)
 
     async def handle(request: Request) -> AnyResponse:
         request.on_complete(record)
         if request.info.is_long_running:
-            return await _count_long_running(metrics, request, next_handler)
+            return await _count_long_running(requests, request, next_handler)
         return await next_handler(request)
 
     return handle
 
 
 async def _count_long_running(
-    metrics: Metrics, request: Request, next_handler: Handler
+    requests: AllRequests, request: Request, next_handler: Handler
 ) -> AnyResponse:
     response = await next_handler(request)
-    labels = labels_of(request)
-    metrics.long_running.add(labels)
-    request.on_complete(lambda _: metrics.long_running.add(labels, -1))
+    labels = labels_of(request)._replace(dry_run="")
+    open_streams = requests.of(labels.group, labels.resource).long_running
+    open_streams.add(labels)
+    request.on_complete(lambda _: open_streams.add(labels, -1))
     return response
 
 
-def _record(metrics: Metrics, request: Request) -> None:
+def _record(requests: AllRequests, scheme: Scheme, request: Request) -> None:
     # A tuple of attributes is the key, because creating RequestLabels would cost more.
     info, outcome = request.info, request.outcome
     assert outcome is not None
@@ -73,9 +75,12 @@ def _record(metrics: Metrics, request: Request) -> None:
             info.namespace == "",
             "dryRun" in request.query,
         )
-    series = metrics.requests.get(key)
+    resource = requests.resources.get(
+        (info.version.group, info.resource) if request.target is not None else ("", "")
+    )
+    series = resource.get(key) if resource is not None else None
     if series is None:
-        series = metrics.requests[key] = RequestSeries(labels_of(request))
+        series = _add_series(requests, scheme, key, request)
     try:
         series.statuses[outcome.status] += 1
     except KeyError:
@@ -85,9 +90,22 @@ def _record(metrics: Metrics, request: Request) -> None:
         series.seconds.observe(seconds)
         excluded = latency.get("queue", 0.0) + latency.get("mutating-webhook", 0.0)
         excluded += latency.get("validating-webhook", 0.0)
-        series.sli_seconds.observe(seconds - excluded)
+        series.shared.sli_seconds.observe(seconds - excluded)
         if info.verb in _READ_VERBS:
-            series.body_bytes.observe(outcome.bytes_sent)
+            series.shared.body_bytes.observe(outcome.bytes_sent)
+
+
+def _add_series(
+    requests: AllRequests, scheme: Scheme, key: Hashable, request: Request
+) -> RequestSeries:
+    """Return the series of a request whose key is new. If the definition of its resource is gone by
+    now, its labels are those of a request for an unknown resource."""
+    labels = labels_of(request)
+    is_custom = request.target is not None and request.target.resource.definition
+    served = scheme.custom.served_versions(labels.group, labels.resource)
+    if is_custom and labels.version not in served:
+        key = labels = labels._replace(group="", version="", resource="", subresource="", scope="")
+    return requests.of(labels.group, labels.resource).add(key, labels)
 
 
 def labels_of(request: Request) -> RequestLabels:

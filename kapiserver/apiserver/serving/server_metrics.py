@@ -1,0 +1,483 @@
+"""The metrics of one server as families of the exposition, without those of the process.
+
+The names, types, labels and buckets are those of kube-apiserver; `tests/apiserver/test_metrics.py`
+has the list.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.metrics import (
+    REQUEST_SECONDS,
+    RESPONSE_BYTES,
+    SLI_SECONDS,
+    AdmissionLabels,
+    MatchConditionLabels,
+    MutatingPolicyLabels,
+    PolicyLabels,
+    RequestLabels,
+    RequestSeries,
+    ResourceRequests,
+    RPCLabels,
+    SharedSeries,
+    StorageLabels,
+    WebhookLabels,
+)
+from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.metrics import Counter, Histogram, Reloads
+
+_REQUEST_LABELS = (*RequestLabels._fields, "component")
+_SHARED_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
+_COMPONENT = "apiserver"
+_RPC_LABELS = tuple(f"grpc_{name}" for name in RPCLabels._fields)
+
+
+class ServerFamilies:
+    """Iterates over the metrics of one server. Requests add series while a scrape is written, so
+    each dict is copied before it is iterated over."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def __iter__(self) -> Iterator[Family]:
+        yield from self._requests()
+        yield from self._latencies()
+        yield from self._authentication()
+        yield from self._authenticators()
+        yield from self._reloads()
+        yield from self._admission()
+        yield from self._policies()
+        yield from self._audit()
+        yield from self._storage()
+        yield from self._workqueues()
+        yield from self._rpc()
+
+    def _requests(self) -> Iterator[Family]:
+        yield Family(
+            name="apiserver_request_total",
+            type="counter",
+            text="Requests by verb, resource, scope and status.",
+            labels=(*_REQUEST_LABELS, "code"),
+            series=(
+                ((*labels, _COMPONENT, str(status)), count)
+                for labels, series in self._series()
+                for status, count in list(series.statuses.items())
+            ),
+        )
+        yield Family(
+            name="apiserver_longrunning_requests",
+            type="gauge",
+            text="Open watches and other streams.",
+            labels=_SHARED_LABELS,
+            series=(
+                (_shared_labels(labels), value)
+                for requests in self._resources()
+                for labels, value in list(requests.long_running.values.items())
+            ),
+        )
+        yield _numbers(
+            "gauge",
+            "apiserver_current_inflight_requests",
+            "Requests in flight, without watches.",
+            ("request_kind",),
+            self._server.metrics.in_flight,
+        )
+
+    def _latencies(self) -> Iterator[Family]:
+        yield Family(
+            name="apiserver_request_duration_seconds",
+            type="histogram",
+            text="Seconds from the request's head to the end of its response; no watches.",
+            labels=_REQUEST_LABELS,
+            series=(
+                ((*labels, _COMPONENT), series.seconds)
+                for labels, series in self._series()
+                if any(series.seconds.counts)
+            ),
+            bounds=REQUEST_SECONDS,
+        )
+        yield Family(
+            name="apiserver_request_sli_duration_seconds",
+            type="histogram",
+            text="Seconds of a request without the time in admission webhooks and queues; no "
+            "watches.",
+            labels=_SHARED_LABELS,
+            series=(
+                (_shared_labels(labels), shared.sli_seconds)
+                for labels, shared in self._shared()
+                if any(shared.sli_seconds.counts)
+            ),
+            bounds=SLI_SECONDS,
+        )
+        yield Family(
+            name="apiserver_response_sizes",
+            type="histogram",
+            text="Bytes of the bodies that GET and LIST returned.",
+            labels=_SHARED_LABELS,
+            series=(
+                (_shared_labels(labels), shared.body_bytes)
+                for labels, shared in self._shared()
+                if any(shared.body_bytes.counts)
+            ),
+            bounds=RESPONSE_BYTES,
+        )
+
+    def _resources(self) -> Sequence[ResourceRequests]:
+        return [*self._server.metrics.requests.resources.values()]
+
+    def _series(self) -> Iterator[tuple[RequestLabels, RequestSeries]]:
+        for requests in self._resources():
+            yield from list(requests.series.items())
+
+    def _shared(self) -> Iterator[tuple[RequestLabels, SharedSeries]]:
+        for requests in self._resources():
+            yield from list(requests.shared.items())
+
+    def _authentication(self) -> Iterator[Family]:
+        metrics = self._server.metrics
+        yield _histogram(
+            "authentication_duration_seconds",
+            "Seconds that the authentication of a request took, by result.",
+            ("result",),
+            metrics.authentication_seconds,
+        )
+        yield _counts(
+            "authentication_attempts",
+            "Authenticated requests by result: success, failure (no credentials) or error.",
+            ("result",),
+            metrics.authentication_seconds,
+        )
+        yield _numbers(
+            "counter",
+            "authenticated_user_requests",
+            "Authenticated requests by user; only well-known users have a label of their own.",
+            ("username",),
+            metrics.user_requests,
+        )
+
+    def _authenticators(self) -> Iterator[Family]:
+        metrics = self._server.metrics.authentication
+        for kind, text in (
+            ("legacy", "Accepted service account tokens of Secrets."),
+            ("stale", "Accepted service account tokens after their expiry before extension."),
+            ("valid", "Accepted service account tokens before their expiry before extension."),
+        ):
+            count = metrics.account_tokens.values.get(kind, 0)
+            yield Family(
+                name=f"serviceaccount_{kind}_tokens_total",
+                type="counter",
+                text=text,
+                series=[((), count)],
+            )
+        yield _histogram(
+            "apiserver_client_certificate_expiration_seconds",
+            "Remaining life of the client certificates of requests.",
+            (),
+            metrics.certificate_seconds,
+        )
+        yield _histogram(
+            "apiserver_authentication_jwt_authenticator_latency_seconds",
+            "Seconds that the verification of a token took, by result and hash of its issuer.",
+            ("result", "jwt_issuer_hash"),
+            metrics.jwt_seconds,
+        )
+
+    def _reloads(self) -> Iterator[Family]:
+        metrics = self._server.metrics
+        for purpose, text, reloads in (
+            ("authentication", "the authentication configuration", metrics.authentication.reloads),
+            ("authorization", "the authorization configuration", metrics.authorization_reloads),
+            ("encryption", "the encryption configuration", metrics.encryption_reloads),
+        ):
+            prefix = f"apiserver_{purpose}_config_controller"
+            yield from _reload_families(prefix, text, (), {(): reloads})
+        yield from _reload_families(
+            "apiserver_manifest_admission_config_controller",
+            "the static admission manifests of a plugin",
+            ("plugin",),
+            {(plugin,): reloads for plugin, reloads in metrics.manifest_reloads.items()},
+        )
+
+    def _audit(self) -> Iterator[Family]:
+        metrics = self._server.metrics
+        for name, text, label, counter in (
+            ("event", "Audit events by backend.", "plugin", metrics.audit_events),
+            (
+                "error",
+                "Audit events that were dropped or not written, by backend.",
+                "plugin",
+                metrics.audit_errors,
+            ),
+            ("level", "Audit events by level.", "level", metrics.audit_levels),
+        ):
+            yield _numbers("counter", f"apiserver_audit_{name}_total", text, (label,), counter)
+        yield Family(
+            name="apiserver_audit_requests_rejected_total",
+            type="counter",
+            text="Requests that failed because their audit event was lost.",
+            series=[((), metrics.audit_rejections)],
+        )
+
+    def _admission(self) -> Iterator[Family]:
+        yield _histogram(
+            "apiserver_admission_controller_admission_duration_seconds",
+            "Seconds that one admission plugin took for one request.",
+            AdmissionLabels._fields,
+            self._server.metrics.admission_seconds,
+        )
+        yield from self._webhooks()
+        yield from self._match_conditions()
+
+    def _webhooks(self) -> Iterator[Family]:
+        metrics = self._server.metrics.webhooks
+        prefix = "apiserver_admission_webhook"
+        yield _histogram(
+            f"{prefix}_admission_duration_seconds",
+            "Seconds that one call of an admission webhook took.",
+            WebhookLabels._fields,
+            metrics.seconds,
+        )
+        yield Family(
+            name=f"{prefix}_request_total",
+            type="counter",
+            text="Calls of admission webhooks by status code.",
+            labels=(*WebhookLabels._fields, "code"),
+            series=[
+                ((*labels, str(code)), count)
+                for (labels, code), count in metrics.requests.values.items()
+            ],
+        )
+        yield Family(
+            name=f"{prefix}_rejection_count",
+            type="counter",
+            text="Requests that an admission webhook rejected, or that failed with its call.",
+            labels=("name", "type", "operation", "error_type", "rejection_code"),
+            series=[
+                ((labels.name, labels.type, labels.operation, error_type, str(code)), count)
+                for (labels, error_type, code), count in metrics.rejections.values.items()
+            ],
+        )
+        yield _numbers(
+            "counter",
+            f"{prefix}_fail_open_count",
+            "Failed calls of admission webhooks whose failurePolicy is Ignore.",
+            ("name", "type"),
+            metrics.failed_open,
+        )
+
+    def _match_conditions(self) -> Iterator[Family]:
+        metrics = self._server.metrics.match_conditions
+        for name, text, counter in (
+            ("evaluation_errors", "Match conditions that failed.", metrics.errors),
+            ("exclusions", "Requests that match conditions excluded.", metrics.exclusions),
+        ):
+            full_name = f"apiserver_admission_match_condition_{name}_total"
+            yield _numbers("counter", full_name, text, MatchConditionLabels._fields, counter)
+
+    def _policies(self) -> Iterator[Family]:
+        metrics = self._server.metrics
+        histograms: tuple[tuple[str, Sequence[str], Histogram[Any]], ...] = (
+            ("validating", PolicyLabels._fields, metrics.validating_policy_seconds),
+            ("mutating", MutatingPolicyLabels._fields, metrics.mutating_policy_seconds),
+        )
+        for kind, labels, histogram in histograms:
+            yield _counts(
+                f"apiserver_{kind}_admission_policy_check_total",
+                f"Decisions of expressions of {kind} admission policies, by action taken.",
+                labels,
+                histogram,
+            )
+            yield _histogram(
+                f"apiserver_{kind}_admission_policy_check_duration_seconds",
+                f"Seconds that an expression of a {kind} admission policy took.",
+                labels,
+                histogram,
+            )
+
+    def _storage(self) -> Iterator[Family]:
+        yield _histogram(
+            "etcd_request_duration_seconds",
+            "Seconds that one operation of the store took, whichever backend it is.",
+            StorageLabels._fields,
+            self._server.metrics.storage_seconds,
+        )
+        labels = ("group", "resource")
+        stores = [
+            ((store.resource.group, store.resource.name), store)
+            for store in self._server.stores.in_use()
+        ]
+        yield Family(
+            name="apiserver_resource_objects",
+            type="gauge",
+            text="Objects in the watch cache.",
+            labels=labels,
+            series=((names, store.cache.count) for names, store in stores),
+        )
+        yield Family(
+            name="apiserver_watch_cache_resource_version",
+            type="gauge",
+            text="Revision up to which the watch cache has seen the store.",
+            labels=labels,
+            series=((names, store.cache.revision) for names, store in stores),
+        )
+        yield Family(
+            name="apiserver_watch_cache_events_received_total",
+            type="counter",
+            text="Changes that the watch cache got from the store.",
+            labels=labels,
+            series=((names, store.cache.events_received) for names, store in stores),
+        )
+        yield Family(
+            name="apiserver_watch_events_total",
+            type="counter",
+            text="Events written to watchers.",
+            labels=("group", "version", "resource"),
+            series=(
+                ((version.group, version.version, store.resource.name), count)
+                for _, store in stores
+                for version, count in list(store.events_sent.items())
+            ),
+        )
+
+    def _workqueues(self) -> Iterator[Family]:
+        metrics = self._server.metrics.workqueues
+        labels = ("name",)
+        yield _numbers("counter", "workqueue_adds_total", "Items added.", labels, metrics.adds)
+        yield _numbers(
+            "counter",
+            "workqueue_retries_total",
+            "Items added again after an error.",
+            labels,
+            metrics.retries,
+        )
+        yield _numbers("gauge", "workqueue_depth", "Items that wait.", labels, metrics.depth)
+        yield _histogram(
+            "workqueue_queue_duration_seconds",
+            "Seconds that an item waited.",
+            labels,
+            metrics.wait_seconds,
+        )
+        yield _histogram(
+            "workqueue_work_duration_seconds",
+            "Seconds that a reconcile took.",
+            labels,
+            metrics.work_seconds,
+        )
+
+    def _rpc(self) -> Iterator[Family]:
+        metrics = self._server.metrics.rpc
+        yield Family(
+            name="grpc_server_started_total",
+            type="counter",
+            text="RPCs that clients began.",
+            labels=_RPC_LABELS[:-1],
+            series=[(labels[:-1], count) for labels, count in metrics.started.values.items()],
+        )
+        yield _counts(
+            "grpc_server_handled_total",
+            "RPCs that ended, by code.",
+            _RPC_LABELS,
+            metrics.handled,
+        )
+        yield _histogram(
+            "grpc_server_handling_seconds",
+            "Seconds that an RPC took.",
+            _RPC_LABELS,
+            metrics.handled,
+        )
+
+
+def _numbers(
+    type: Literal["counter", "gauge"],
+    name: str,
+    text: str,
+    labels: Sequence[str],
+    counter: Counter[Any],
+) -> Family:
+    """Return a family of numbers whose labels are strings or tuples of strings."""
+    series = [(_values(each), value) for each, value in counter.values.items()]
+    return Family(name=name, type=type, text=text, labels=labels, series=series)
+
+
+def _counts(name: str, text: str, labels: Sequence[str], histogram: Histogram[Any]) -> Family:
+    """Return a family with the number of observations of a histogram."""
+    values = [(_values(each), sum(seconds.counts)) for each, seconds in histogram.values.items()]
+    return Family(name=name, type="counter", text=text, labels=labels, series=values)
+
+
+def _histogram(name: str, text: str, labels: Sequence[str], histogram: Histogram[Any]) -> Family:
+    series = [
+        (_values(each) if labels else (), observations)
+        for each, observations in histogram.values.items()
+    ]
+    return Family(
+        name=name,
+        type="histogram",
+        text=text,
+        labels=labels,
+        series=series,
+        bounds=histogram.bounds,
+    )
+
+
+def _values(labels: str | Sequence[str]) -> Sequence[str]:
+    return (labels,) if isinstance(labels, str) else labels
+
+
+def _shared_labels(labels: RequestLabels) -> Sequence[str]:
+    return (labels.verb, *labels[2:], _COMPONENT)
+
+
+def _reload_families(
+    prefix: str,
+    text: str,
+    labels: Sequence[str],
+    reloads: Mapping[tuple[str, ...], Reloads],
+) -> Iterator[Family]:
+    """Yield the families of the reloads of a kind of file, by the values of the labels."""
+    server = _server_id_hash()
+    yield Family(
+        name=f"{prefix}_automatic_reloads_total",
+        type="counter",
+        text=f"Reloads of {text}, by status.",
+        labels=("status", *labels, "apiserver_id_hash"),
+        series=[
+            ((status, *names, server), count)
+            for names, each in reloads.items()
+            for status, count in each.counts.values.items()
+        ],
+    )
+    yield Family(
+        name=f"{prefix}_automatic_reload_last_timestamp_seconds",
+        type="gauge",
+        text=f"When a reload of {text} last ended so, in seconds since 1970.",
+        labels=("status", *labels, "apiserver_id_hash"),
+        series=[
+            ((status, *names, server), seconds)
+            for names, each in reloads.items()
+            for status, seconds in each.times.values.items()
+        ],
+    )
+    yield Family(
+        name=f"{prefix}_last_config_info",
+        type="gauge",
+        text=f"The hash of {text} in force.",
+        labels=(*labels, "apiserver_id_hash", "hash"),
+        series=[((*names, server, each.hash), 1) for names, each in reloads.items() if each.hash],
+    )
+
+
+@functools.cache
+def _server_id_hash() -> str:
+    """Return the hash of the name that kube-apiserver gives to a server of this host."""
+    parts = (platform.node().encode(), b"kube-apiserver")
+    digest = hashlib.sha256(b"".join(len(each).to_bytes(2) + each for each in parts)).digest()
+    name = base64.b32encode(digest[:16]).decode().rstrip("=").lower()
+    return f"sha256:{hashlib.sha256(f'apiserver-{name}'.encode()).hexdigest()}"

@@ -77,10 +77,11 @@ _MATCHING: Mapping[str, str] = {
     "are an array, or separated by commas. Without it, every verb matches.",
     "resource": "Plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`. Without "
     "it, every resource matches.",
-    "namespace": "The namespace. Without it, every namespace matches.",
-    "name": "The name of the object. Without it, every object matches.",
-    "user": "The name of the user. Without it, every user matches.",
-    "user_agent": "A part of the header User-Agent. Without it, every client matches.",
+    "namespace": "A glob of the namespace. Without it, every namespace matches.",
+    "name": "A glob of the name of the object. Without it, every object matches.",
+    "user": "A glob of the name of the user. Without it, every user matches.",
+    "user_agent": "A glob of the header User-Agent, such as `kubectl/*`. Without it, every client "
+    "matches.",
 }
 FAULT_ARGUMENTS = arguments_of(
     Faults.add,

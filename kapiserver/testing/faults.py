@@ -172,12 +172,14 @@ class Faults:
         stale_reads: bool = False,
         partition: bool = False,
     ) -> Fault:
-        """Inject a fault into matching requests, until it is removed or used up.
+        """Inject a fault into matching requests, until it is removed or used up. The texts that
+        select requests are globs, as in Python's fnmatchcase, and match the whole value.
 
         verb        one, several separated by commas, or a list; "" means every verb, and so on
         resource    plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`
         name        of the object, also of one that is created; not of one with generateName
-        user        the user's name; user_agent: a part of that header
+        user        the user's name
+        user_agent  the header User-Agent: `kubectl/*`
         status      the HTTP status to respond with: 400 to 599. The body is the Status that
                     kube-apiserver sends, `message` replaces its message, and `retry_after` is the
                     header of 429 and 503 in seconds

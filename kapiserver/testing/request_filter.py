@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,12 +17,14 @@ VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletec
 
 
 class RequestFilter(Struct, frozen=True, kw_only=True):
-    """Matches requests; an empty field matches all.
+    """Matches requests; an empty field matches all. Texts are globs, which match the whole value and
+    distinguish upper and lower case: `*` stands for any characters, `?` for one, `[ab]` for one of
+    those in the brackets.
 
     verbs       those of VERBS; `*` is every one
     resources   plural names as in rules of RBAC: `pods`, `pods/status`, `pods/*` (every
                 subresource), `deployments.apps`; without a group those of all groups
-    user_agent  a part of the header
+    user_agent  the header, as in `kubectl/*`
 
     Requests for no resource (discovery, health, version) match only a filter without verbs,
     resources, namespace and name.
@@ -87,14 +90,14 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
         user_agent: str,
     ) -> bool:
         """Whether a request with these properties matches."""
-        if self.user not in ("", user) or self.user_agent not in user_agent:
+        if not (_is_match(self.user, user) and _is_match(self.user_agent, user_agent)):
             return False
         if not resource:
             return not (self.verbs or self.resources or self.namespace or self.name)
         return (
             (not self.verbs or verb in self.verbs or "*" in self.verbs)
-            and self.namespace in ("", namespace)
-            and self.name in ("", name)
+            and _is_match(self.namespace, namespace)
+            and _is_match(self.name, name)
             and (
                 not self.resources
                 or any(_is_resource(text, resource, group, subresource) for text in self.resources)
@@ -107,12 +110,18 @@ def _items(value: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(part.strip() for part in parts if part.strip())
 
 
+def _is_match(pattern: str, text: str) -> bool:
+    return not pattern or fnmatchcase(text, pattern)
+
+
 def _is_resource(text: str, resource: str, group: str, subresource: str) -> bool:
     """Whether `text` names the resource and subresource of a request."""
     if text == "*":
         return True
-    qualified, _, wanted_subresource = text.partition("/")
+    qualified, _, filter_subresource = text.partition("/")
     filter_name, dot, filter_group = qualified.partition(".")
-    if filter_name not in ("*", resource) or (dot and filter_group != group):
+    if not fnmatchcase(resource, filter_name) or (dot and not fnmatchcase(group, filter_group)):
         return False
-    return wanted_subresource == subresource or (wanted_subresource == "*" and bool(subresource))
+    if not filter_subresource:
+        return not subresource
+    return bool(subresource) and fnmatchcase(subresource, filter_subresource)

@@ -102,16 +102,24 @@ def _tls(client: HttpClient) -> Any:
         ({"resource": "deployments", "namespace": "kube-system"}, False),
         ({"name": "d"}, True),
         ({"name": "e"}, False),
+        ({"name": "[a-d]"}, True),
+        ({"resource": "deploy*.app?"}, True),
+        ({"resource": "deployments*/stat*"}, False),
+        ({"namespace": "def*"}, True),
+        ({"namespace": "DEF*"}, False),
         ({"user": "kubernetes-admin"}, True),
         ({"user": "somebody"}, False),
-        ({"user_agent": "test"}, True),
-        ({"user_agent": "kubectl"}, False),
+        ({"user": "kubernetes-*"}, True),
+        ({"user_agent": "tests"}, True),
+        ({"user_agent": "te*"}, True),
+        ({"user_agent": "test"}, False),
+        ({"user_agent": "kubectl*"}, False),
     ],
 )
 def test_matching(
     server: TestServer, client: HttpClient, fields: dict[str, Any], hit: bool
 ) -> None:
-    """A fault is injected into requests that match all of its fields."""
+    """A fault is injected into requests that match all of its fields, which are globs."""
     server.faults.add(status=500, **fields)
     assert client("GET", f"{DEPLOYMENTS}/d")[0] == (500 if hit else 404)
 
@@ -228,7 +236,7 @@ def test_partition(server: TestServer, client: HttpClient) -> None:
     version = client("GET", MAPS)[1]["metadata"]["resourceVersion"]
     results: list[int] = []
     with client.watch(f"{MAPS}?watch=1&resourceVersion={version}") as stream:
-        fault = server.faults.add(user_agent="Python-urllib", partition=True)
+        fault = server.faults.add(user_agent="Python-urllib/*", partition=True)
         waiting = server.faults.add(user_agent="tests", verb="get", name="p", partition=True)
         request = threading.Thread(target=lambda: results.append(client("GET", f"{MAPS}/p")[0]))
         request.start()

@@ -8,8 +8,8 @@ fixtures work with pytest-asyncio, anyio, trio and synchronous tests alike.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +89,26 @@ def pytest_runtest_makereport(
         elif temporary is not None:
             report_failure(item, report, servers, temporary.getbasetemp() / "kapiserver")
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """Finish the fixtures of a test whose teardown was cancelled: pytest stops at a CancelledError,
+    and would give the server of the test to the next ones."""
+    try:
+        return (yield)
+    except Exception:
+        raise
+    except BaseException as error:
+        if "kapiserver.testing.server" not in sys.modules:
+            raise
+        from kapiserver.testing.cancelled_fixtures import finish_teardown, is_cancellation
+
+        if not is_cancellation(error):
+            raise
+        finish_teardown(item, nextitem)
 
 
 @pytest.fixture(scope="session")
@@ -221,6 +241,67 @@ def kube_crds(_kube_namespace: TestNamespace) -> Callable[..., list[Tree]]:
         return install_definitions(_kube_namespace.server, *sources)
 
     return install
+
+
+@pytest.fixture
+def kube_operator(
+    _kube_namespace: TestNamespace,
+    kubeconfig: Path,  # noqa: ARG001 - the operator uses it
+) -> Iterator[Callable[..., None]]:
+    """A function that runs `kopf.operator()` with its arguments in a thread of its own until the test
+    ends, and returns when the startup handlers have run: `kube_operator(registry=..., memo=...)`.
+    The operator is `clusterwide` unless the test uses kube_session, and `standalone`; `kubeconfig`
+    is the file of a user other than the administrator."""
+    from kapiserver.testing.background import running_operator
+    from kapiserver.testing.environment import use_kubeconfig
+
+    with ExitStack() as stack:
+
+        def run(*, kubeconfig: Path | None = None, **arguments: Any) -> None:
+            if "clusterwide" not in arguments and "namespaces" not in arguments:
+                is_shared = _kube_namespace.name != "default"
+                scope = (
+                    {"namespaces": [_kube_namespace.name]} if is_shared else {"clusterwide": True}
+                )
+                arguments |= scope
+            arguments.setdefault("standalone", "peering_name" not in arguments)
+            if kubeconfig is not None:
+                stack.enter_context(use_kubeconfig(kubeconfig))
+            _run_in_thread(stack, running_operator(**arguments), "kopf-operator")
+
+        yield run
+
+
+@pytest.fixture
+def kube_background(
+    kubeconfig: Path,  # noqa: ARG001 - the coroutine may use it
+) -> Iterator[Callable[..., None]]:
+    """A function that runs a coroutine function in a thread and an event loop of its own until the
+    test ends, and cancels it then: `kube_background(controller.run, argument)`."""
+    from kapiserver.testing.background import running_coroutine
+
+    with ExitStack() as stack:
+
+        def run(
+            function: Callable[..., Coroutine[Any, Any, object]],
+            *arguments: Any,
+            **keywords: Any,
+        ) -> None:
+            if not callable(function):
+                raise TypeError(f"kube_background takes a coroutine function, not {function!r}")
+            running = running_coroutine(function, *arguments, **keywords)
+            _run_in_thread(stack, running, getattr(function, "__name__", "kube-background"))
+
+        yield run
+
+
+def _run_in_thread(stack: ExitStack, context: AbstractAsyncContextManager[None], name: str) -> None:
+    """Open the context on a thread; the stack closes it."""
+    from kapiserver.testing.loop_thread import LoopThread
+
+    thread = LoopThread(context, name=name)
+    thread.start()
+    stack.callback(thread.stop)
 
 
 def _settings(request: pytest.FixtureRequest, shared: Mapping[str, Any]) -> dict[str, Any]:

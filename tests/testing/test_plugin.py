@@ -160,6 +160,160 @@ def test_marker(kube_apiserver):
     pass
 """
 
+OPERATOR_IN_A_FIXTURE = """
+import asyncio
+
+import kopf
+import pytest
+
+
+async def start():
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry)(kopf.login_with_kubeconfig)
+    ready, stop = asyncio.Event(), asyncio.Event()
+    operator = kopf.operator(
+        registry=registry, clusterwide=True, standalone=True, ready_flag=ready, stop_flag=stop
+    )
+    task = asyncio.create_task(operator)
+    await ready.wait()
+    return task, stop
+
+
+def create(client):
+    return client.post("/api/v1/namespaces/default/configmaps", json={"metadata": {"name": "x"}})
+
+
+def test_before(kube_session):
+    pass
+"""
+
+WITH_ASYNCIO = (
+    OPERATOR_IN_A_FIXTURE
+    + """
+import pytest_asyncio
+
+
+@pytest_asyncio.fixture
+async def operator(kube_apiserver, kubeconfig):
+    task, stop = await start()
+    yield
+    stop.set()
+    await task
+
+
+@pytest.mark.asyncio
+async def test_operator(operator, kube_client):
+    async with kube_client.httpx_async() as client:
+        assert (await create(client)).status_code == 201
+
+
+def test_after(kube_client):
+    assert create(kube_client.httpx()).status_code == 201
+"""
+)
+
+WITH_ANYIO = (
+    OPERATOR_IN_A_FIXTURE
+    + """
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.fixture
+async def operator(kube_session, kubeconfig):
+    task, stop = await start()
+    yield
+    task.cancel()
+    await task
+
+
+names = []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("number", range(2))
+async def test_operator(operator, kube_session, number):
+    names.append(kube_session.name)
+    assert len(set(names)) == number + 1
+"""
+)
+
+PROGRAMS = """
+import asyncio
+import os
+
+import kopf
+import pytest
+
+REGISTRY = kopf.OperatorRegistry()
+kopf.on.login(registry=REGISTRY)(kopf.login_with_kubeconfig)
+
+
+@kopf.on.create("configmaps", registry=REGISTRY)
+def label(patch, memo, **_):
+    patch.meta.labels["handled"] = memo.label
+
+
+@pytest.fixture
+def operator(kube_operator):
+    kube_operator(registry=REGISTRY, memo=kopf.Memo(label="yes"))
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_operator(operator, kube_apiserver, kube_client, number):
+    path = "/api/v1/namespaces/default/configmaps"
+    assert kube_client.httpx().post(path, json={"metadata": {"name": "x"}}).status_code == 201
+    kube_apiserver.wait_for("cm/x", "jsonpath={.metadata.labels.handled}=yes")
+
+
+@pytest.mark.asyncio
+async def test_operator_beside_an_async_test(operator, kube_session, kube_client):
+    server, name = kube_session.server, kube_session.name
+    async with kube_client.httpx_async() as client:
+        path = f"/api/v1/namespaces/{name}/configmaps"
+        assert (await client.post(path, json={"metadata": {"name": "x"}})).status_code == 201
+    condition = "jsonpath={.metadata.labels.handled}=yes"
+    await server.wait_for_async("cm/x", condition, namespace=name)
+
+
+def test_operator_that_fails(kube_operator):
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.startup(registry=registry)
+    def fail(**_):
+        raise kopf.PermanentError("on purpose")
+
+    with pytest.raises(Exception, match="handlers failed"):
+        kube_operator(registry=registry)
+
+
+async def rename(client_of, old, new):
+    async with client_of() as client:
+        path = "/api/v1/namespaces/default/configmaps"
+        while (await client.get(f"{path}/{old}")).status_code != 200:
+            await asyncio.sleep(0.01)
+        await client.post(path, json={"metadata": {"name": new}})
+    await asyncio.Event().wait()
+
+
+def test_coroutine(kube_background, kube_apiserver, kube_client):
+    kube_background(rename, kube_client.httpx_async, old="a", new="b")
+    path = "/api/v1/namespaces/default/configmaps"
+    assert kube_client.httpx().post(path, json={"metadata": {"name": "a"}}).status_code == 201
+    kube_apiserver.wait_for("cm/b", "create")
+    with pytest.raises(TypeError, match="takes a coroutine function, not None"):
+        kube_background(None)
+
+
+async def fail():
+    raise OSError("the coroutine fails")
+
+
+def test_coroutine_that_fails(kube_background):
+    kube_background(fail)
+"""
+
 NOT_REWRITTEN = """
 def test(kube_apiserver):
     import kapiserver.app
@@ -205,6 +359,32 @@ def test_broken_fixtures(run: pytest.Pytester) -> None:
     assert "the marker kapiserver takes settings by name" in output
 
 
+def test_operator_in_an_async_fixture(run: pytest.Pytester) -> None:
+    """kopf cancels the end of an async fixture. The report says so, and the next tests have servers
+    and namespaces of their own."""
+    run.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    run.makepyfile(test_asyncio=WITH_ASYNCIO, test_anyio=WITH_ANYIO)
+    result = run.runpytest_subprocess(timeout=300)
+    result.assert_outcomes(passed=6, errors=3)
+    message = (
+        "the end of the async fixture operator was cancelled. Does it run kopf.operator()? *"
+        " Run the operator with the fixture kube_operator, *"
+    )
+    result.stdout.fnmatch_lines([message] * 3)
+
+
+def test_programs(run: pytest.Pytester) -> None:
+    """kube_operator and kube_background run an operator and a coroutine beside synchronous and
+    async tests. The error of a coroutine is that of its test's teardown."""
+    run.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    run.makepyfile(PROGRAMS)
+    result = run.runpytest_subprocess("-v", timeout=300)
+    result.assert_outcomes(passed=6, errors=1)
+    result.stdout.fnmatch_lines(
+        ["*ERROR at teardown of test_coroutine_that_fails*", "*OSError: the coroutine fails*"]
+    )
+
+
 def test_workers(run: pytest.Pytester) -> None:
     """Each worker of xdist has servers of its own."""
     run.makepyfile(WORKERS)
@@ -216,7 +396,15 @@ def test_marker_is_registered(run: pytest.Pytester) -> None:
     markers = run.runpytest_subprocess("--markers", timeout=300)
     markers.stdout.fnmatch_lines(["@pytest.mark.kapiserver(*settings): settings of *"])
     fixtures = run.runpytest_subprocess("--fixtures", timeout=300)
-    for name in ("kube_apiserver", "kube_session", "kubeconfig", "kube_client", "kube_crds"):
+    for name in (
+        "kube_apiserver",
+        "kube_session",
+        "kubeconfig",
+        "kube_client",
+        "kube_crds",
+        "kube_operator",
+        "kube_background",
+    ):
         fixtures.stdout.fnmatch_lines([f"{name} -- *"])
 
 

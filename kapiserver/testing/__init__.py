@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from kapiserver.testing.environment import use_kubeconfig
     from kapiserver.testing.namespace import TestNamespace
     from kapiserver.testing.server import TestServer
+    from kapiserver.testing.users import TestUser, Users
 
-__all__ = ["KubeClients", "TestNamespace", "TestServer", "use_kubeconfig"]
+__all__ = ["KubeClients", "TestNamespace", "TestServer", "TestUser", "Users", "use_kubeconfig"]
 
 _MODULES = {
     "KubeClients": "clients",
     "TestNamespace": "namespace",
     "TestServer": "server",
+    "TestUser": "users",
+    "Users": "users",
     "use_kubeconfig": "environment",
 }
 

@@ -1,8 +1,8 @@
 """Coroutines and kopf operators that run in a thread of the test's process until the test ends.
 
-Each has an event loop of its own. `kopf.operator()` takes every task of its loop that began after it
-for one of its own, and cancels those tasks at its end: on the loop of a test, the task in which pytest
-ends an async fixture is one of them.
+Each has an event loop of its own. `kopf.operator()` takes every task of its loop that began after
+it for one of its own, and cancels those tasks at its end: on the loop of a test, the task in which
+pytest ends an async fixture is one of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 START_SECONDS = 60.0
 """Time in which an operator must have run its startup handlers."""
 END_SECONDS = 30.0
-"""Time in which a coroutine must end after its cancellation, and an operator after its stop flag."""
+"""Time in which a coroutine must end when it is cancelled, and an operator when it is stopped."""
 
 CoroutineFunction: TypeAlias = Callable[..., Coroutine[Any, Any, object]]
 
@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 async def running_coroutine(
     function: CoroutineFunction, *arguments: Any, **keywords: Any
 ) -> AsyncIterator[None]:
-    """Run a coroutine function until the block ends, and cancel it then. Raises its error at the end
-    of the block, and RuntimeError if it goes on although it was cancelled."""
+    """Run a coroutine function until the block ends, and cancel it then. Raises its error at the
+    end of the block, and RuntimeError if it goes on although it was cancelled."""
     name = getattr(function, "__name__", "the coroutine")
     task = asyncio.create_task(_logged(function(*arguments, **keywords), name))
     try:

@@ -1,9 +1,9 @@
 """Finishes the fixtures of a test after a CancelledError.
 
-pytest goes on with the other fixtures when the end of a fixture raises an Exception, but not when it
-raises CancelledError, which is none. The servers of such a test would live on, and pytest would hand
-them to the next tests. `kopf.operator()` in an async fixture causes that: it cancels the task in which
-pytest ends the fixture.
+pytest goes on with the other fixtures when the end of a fixture raises an Exception, but not when
+it raises CancelledError, which is none. The servers of such a test would live on, and pytest would
+hand them to the next tests. `kopf.operator()` in an async fixture causes that: it cancels the task
+in which pytest ends the fixture.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 _MESSAGE = (
-    "the end of {fixture} was cancelled. Does it run kopf.operator()? At its end, kopf waits 5 s and "
-    "cancels all tasks of its event loop that began after it, also the one in which pytest ends the "
-    "fixture. Run the operator with the fixture kube_operator, or another coroutine with "
-    "kube_background: they have an event loop and a thread of their own. The other fixtures of this "
-    "test have ended, and its server has stopped."
+    "the end of {fixture} was cancelled. Does it run kopf.operator()? At its end, kopf waits 5 s "
+    "and cancels all tasks of its event loop that began after it, also the one in which pytest "
+    "ends the fixture. Run the operator with the fixture kube_operator, or another coroutine with "
+    "kube_background: they have an event loop and a thread of their own. The other fixtures of "
+    "this test have ended, and its server has stopped."
 )
 
 

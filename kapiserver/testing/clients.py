@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 
 class KubeClients:
-    """Clients as the administrator; they use the test's namespace unless a call names another.
+    """Clients as the administrator, or as the user of a `token`; they use the test's namespace
+    unless a call names another.
 
     The methods of synchronous libraries return a client that is closed with this object, and those
     of asynchronous libraries return a context manager for `async with` in the test. Every method
     raises ModuleNotFoundError if its library is not installed.
     """
 
-    def __init__(self, namespace: TestNamespace) -> None:
+    def __init__(self, namespace: TestNamespace, *, token: str = "") -> None:
         self._namespace = namespace
+        self._token = token
         self._kubeconfig = str(namespace.kubeconfig)
         self._clients = ExitStack()
 
@@ -97,10 +99,11 @@ class KubeClients:
     def _httpx_settings(self) -> dict[str, Any]:
         server = self._namespace.server
         settings: dict[str, Any] = {"base_url": server.url, "trust_env": False}
-        if server.ssl_context is not None:
-            settings["verify"] = server.ssl_context
-        if server.token:
-            settings["headers"] = {"Authorization": f"Bearer {server.token}"}
+        ssl_context = server.ca_context if self._token else server.ssl_context
+        if ssl_context is not None:
+            settings["verify"] = ssl_context
+        if token := self._token or server.token:
+            settings["headers"] = {"Authorization": f"Bearer {token}"}
         return settings
 
 

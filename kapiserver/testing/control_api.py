@@ -25,8 +25,9 @@ from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnec
 from kapiserver.apiserver.serving.server import HttpServer, url_host
 from kapiserver.codecs import json
 from kapiserver.codecs.errors import CodecError
-from kapiserver.testing.control_operations import OPERATIONS, Operation, Session, Tree
+from kapiserver.testing.control_operations import OPERATIONS
 from kapiserver.testing.control_schemas import Schema
+from kapiserver.testing.control_session import Operation, Session, Tree
 from kapiserver.testing.server import TestServer
 
 T = TypeVar("T")

@@ -6,10 +6,7 @@ document. The parts of TestServer do the work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
-
-from msgspec import Struct, field
+from collections.abc import Mapping
 
 from kapiserver.testing.clock import Duration, TestClock, parse_seconds
 from kapiserver.testing.control_schemas import (
@@ -23,53 +20,19 @@ from kapiserver.testing.control_schemas import (
     SNAPSHOT,
     STRING,
     Argument,
-    Schema,
     arguments_of,
     described,
     items,
 )
+from kapiserver.testing.control_session import Operation, Session, Tree
+from kapiserver.testing.control_users import USER_OPERATIONS
 from kapiserver.testing.faults import Faults
 from kapiserver.testing.memory_store import Snapshot
 from kapiserver.testing.requests import Requests
 from kapiserver.testing.server import TestServer
 
-Tree: TypeAlias = dict[str, Any]
-
 MAX_SNAPSHOTS = 100
 MAX_WAIT_SECONDS = 3600.0
-
-
-class Session:
-    """A server, and the snapshots that clients have taken, by number."""
-
-    def __init__(self, server: TestServer) -> None:
-        self.server = server
-        self.snapshots: dict[int, Snapshot] = {}
-        self.last_snapshot = 0
-
-
-class Operation(Struct, frozen=True, kw_only=True):
-    """One operation.
-
-    name        identifies it in the OpenAPI document
-    path        `{name}` stands for an argument; the others are in the query of GET and DELETE, and
-                in the JSON object of a body of POST
-    run         does the work on the server's loop, and returns the JSON of the response or an
-                awaitable of it. Raises ValueError (400), KeyError (404), RuntimeError (409),
-                AssertionError (417)
-    result      the schema of the response
-    waits       whether it changes nothing and waits for the programs under test, so that it ends
-                when its client has gone
-    """
-
-    name: str
-    method: str
-    path: str
-    summary: str
-    run: Callable[[Session, Tree], Any]
-    result: Schema
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
-    waits: bool = False
 
 
 _MATCHING: Mapping[str, str] = {
@@ -186,6 +149,7 @@ def _record(session: Session, arguments: Tree) -> Tree:
 
 async def _reset(session: Session, _: Tree) -> Tree:
     await session.server.reset_async()
+    session.users.forget()
     return {}
 
 
@@ -405,8 +369,8 @@ OPERATIONS: tuple[Operation, ...] = (
         name="reset",
         method="POST",
         path="/reset",
-        summary="Bring all objects back to the state after the start, remove all faults, and "
-        "forget requests and history. The clock goes on.",
+        summary="Bring all objects back to the state after the start, remove all faults and "
+        "users, and forget requests and history. The clock goes on.",
         run=_reset,
         result=EMPTY_RESULT,
     ),
@@ -479,4 +443,5 @@ OPERATIONS: tuple[Operation, ...] = (
             ),
         },
     ),
+    *USER_OPERATIONS,
 )

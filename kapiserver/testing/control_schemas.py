@@ -27,6 +27,8 @@ _BY_ANNOTATION: Mapping[str, Schema] = {
     "Duration": {"anyOf": [STRING, NUMBER]},
     "str | Path": STRING,
     "Condition": STRING,
+    "Sequence[str]": {"type": "array", "items": STRING},
+    "Sequence[Tree]": {"type": "array", "items": {"type": "object"}},
     "str | Sequence[str]": {"anyOf": [STRING, {"type": "array", "items": STRING}]},
 }
 """The JSON schema of an argument, by the annotation of the Python parameter."""
@@ -131,4 +133,11 @@ REVISION = described(
     }
 )
 SNAPSHOT = described({"number": (INTEGER, "Identifies the snapshot.")})
+USER = described(
+    {
+        "name": (STRING, "The name of the user."),
+        "token": (STRING, "A bearer token."),
+        "kubeconfig": (STRING, "A file on the server's machine: a kubeconfig with the token."),
+    }
+)
 EMPTY_RESULT: Schema = {"type": "object", "maxProperties": 0}

@@ -137,6 +137,11 @@ class Controls(Host):
         await self._settle(server)
         return store.snapshot()
 
+    async def settle_async(self) -> None:
+        """Return when the server has done the work that is due: its controllers have reacted to all
+        writes, and its authorizer and admission know them. Call it on the loop of the server."""
+        await self._settle(self._server)
+
     async def _settle(self, server: Server) -> None:
         """Return when the server has done the work that is due. With a seed, run its short timers
         too."""

@@ -6,6 +6,7 @@ Tests that need the controls of a test server cannot use it: clock, faults, hist
 from __future__ import annotations
 
 import json
+import secrets
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Coroutine
@@ -30,6 +31,7 @@ class ExistingCluster:
     url             of the API server
     token           the bearer token of the context's user, or ""
     ssl_context     the TLS settings, with the user's certificate
+    ca_context      the TLS settings of other users, without a certificate
 
     Raises BadConfiguration for an unusable file; credential plugins are not supported.
     """
@@ -43,6 +45,8 @@ class ExistingCluster:
         kind, _, value = credentials.headers().get("Authorization", "").partition(" ")
         self.token = value if kind == "Bearer" else ""
         self.ssl_context: ssl.SSLContext | None = cluster_context(cluster, credentials, folder)
+        nobody = ClientCredentials({}, folder)
+        self.ca_context: ssl.SSLContext | None = cluster_context(cluster, nobody, folder)
         self._folder = Path()
         self._client: Client | None = None
         self._thread = LoopThread(self._connect(), name="kubernetes-client")
@@ -76,17 +80,22 @@ class ExistingCluster:
         """Run a coroutine on this object's own loop, and return its result. Raises its errors."""
         return self._thread.run(coroutine)
 
-    def write_kubeconfig(self, namespace: str) -> Path:
-        """Write a kubeconfig whose context names the namespace; return its path. Relative paths in
-        it are made absolute. The file is deleted at the end of the block."""
+    def write_kubeconfig(self, namespace: str, *, token: str = "") -> Path:
+        """Write a kubeconfig whose context names the namespace; return its path. It has the users
+        of the cluster's kubeconfig, or the user with the token. Relative paths in it are made
+        absolute. The file is deleted at the end of the block."""
         (config,) = yaml.decode_values(self.kubeconfig.read_bytes())
+        if token:
+            for each in config.get("users") or ():
+                each["user"] = {"token": token}
         for each in config["contexts"]:
             if each["name"] == config["current-context"]:
                 each["context"]["namespace"] = namespace
         for plural, singular in (("clusters", "cluster"), ("users", "user")):
             for each in config.get(plural) or ():
                 _make_absolute(each.get(singular) or {}, self.kubeconfig.parent)
-        path = self._folder / f"{namespace}.kubeconfig"
+        user = f"-{secrets.token_hex(4)}" if token else ""
+        path = self._folder / f"{namespace}{user}.kubeconfig"
         write_private(path, json.dumps(config).encode())  # JSON is YAML too
         return path
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kapiserver.testing.existing_cluster import ExistingCluster
     from kapiserver.testing.namespace import TestNamespace
     from kapiserver.testing.server import TestServer
+    from kapiserver.testing.users import TestUser, Users
 
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
@@ -244,14 +245,40 @@ def kube_crds(_kube_namespace: TestNamespace) -> Callable[..., list[Tree]]:
 
 
 @pytest.fixture
+def _kube_users(_kube_namespace: TestNamespace) -> Iterator[Users]:
+    from kapiserver.testing.users import Users
+
+    with Users(_kube_namespace) as users:
+        yield users
+
+
+@pytest.fixture
+def kube_user(request: pytest.FixtureRequest, _kube_users: Users) -> Callable[..., TestUser]:
+    """A function that returns a new user with rights of RBAC and clients of its own, a
+    `kapiserver.testing.TestUser`: `kube_user("alice", groups=["devs"], rules=[...])`. Its arguments
+    are those of `Users.add`."""
+    if request.config.getoption(CLUSTER_OPTION) is not None:
+        pytest.skip("needs a test server, which takes tokens of new users")
+    return _kube_users.add
+
+
+@pytest.fixture
+def kube_service_account(_kube_users: Users) -> Callable[..., TestUser]:
+    """A function that returns the user of a ServiceAccount, with rules, or with those of the
+    bindings of an operator's manifest: `kube_service_account("robot", rules=[...])`. Its arguments
+    are those of `Users.add_service_account`."""
+    return _kube_users.add_service_account
+
+
+@pytest.fixture
 def kube_operator(
     _kube_namespace: TestNamespace,
     kubeconfig: Path,  # noqa: ARG001 - the operator uses it
 ) -> Iterator[Callable[..., None]]:
-    """A function that runs `kopf.operator()` with its arguments in a thread of its own until the test
-    ends, and returns when the startup handlers have run: `kube_operator(registry=..., memo=...)`.
-    The operator is `clusterwide` unless the test uses kube_session, and `standalone`; `kubeconfig`
-    is the file of a user other than the administrator."""
+    """A function that runs `kopf.operator()` with its arguments in a thread of its own until the
+    test ends, and returns when the startup handlers have run: `kube_operator(memo=...)`. The
+    operator is `clusterwide`, or watches the namespace of kube_session, and is `standalone`. With
+    `kubeconfig=` it is the user of that file, as in `kubeconfig=kube_user("alice").kubeconfig`."""
     from kapiserver.testing.background import running_operator
     from kapiserver.testing.environment import use_kubeconfig
 

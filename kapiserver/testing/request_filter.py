@@ -17,9 +17,9 @@ VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletec
 
 
 class RequestFilter(Struct, frozen=True, kw_only=True):
-    """Matches requests; an empty field matches all. Texts are globs, which match the whole value and
-    distinguish upper and lower case: `*` stands for any characters, `?` for one, `[ab]` for one of
-    those in the brackets.
+    """Matches requests; an empty field matches all. Texts are globs, which match the whole value
+    and distinguish upper and lower case: `*` stands for any characters, `?` for one, `[ab]` for one
+    of those in the brackets.
 
     verbs       those of VERBS; `*` is every one
     resources   plural names as in rules of RBAC: `pods`, `pods/status`, `pods/*` (every

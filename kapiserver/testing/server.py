@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import secrets
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,7 +30,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MAX_USERS = 1000
+"""Users of one server that tests have added."""
+
 _NOT_RUNNING = "the server is not running; use it in `with TestServer() as server`"
+_NO_USERS = (
+    "this server takes no tokens of added users: it runs without TLS, so that all of its clients "
+    "are administrators, or its setting token_auth_file names other tokens"
+)
 _ON_OWN_LOOP = (
     "this would block the server's own loop: use `await` and the method that ends with _async"
 )
@@ -65,6 +74,8 @@ class TestServer(Controls):
         self._running: RunningServer | None = None
         self._folder = Path()
         self._token = ""
+        self._users: dict[str, tuple[str, Sequence[str]]] = {}
+        """Name and groups of the users that tests have added, by token."""
         self._thread: LoopThread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._serving: AbstractAsyncContextManager[None] | None = None
@@ -75,7 +86,10 @@ class TestServer(Controls):
         self._loop = asyncio.get_running_loop()
         with tempfile.TemporaryDirectory(prefix="kapiserver-") as name:
             self._folder = Path(name)
-            settings = {"token_auth_file": self._write_token(), **self._settings}
+            self._token = secrets.token_hex(16)
+            self._users.clear()
+            self._write_tokens()
+            settings = {"token_auth_file": self._token_file, **self._settings}
             config = server_config(self._folder, settings)
             if config.secure_port is not None:
                 write_certificates(self._folder)
@@ -86,11 +100,43 @@ class TestServer(Controls):
             finally:
                 self._running = self._loop = None
 
-    def _write_token(self) -> Path:
-        self._token = secrets.token_hex(16)
-        path = self._folder / "tokens.csv"
-        path.write_text(f'{self._token},kubernetes-admin,admin,"system:masters"\n')
-        return path
+    @property
+    def _token_file(self) -> Path:
+        return self._folder / "tokens.csv"
+
+    def _write_tokens(self) -> None:
+        """Write the file with the administrator's token and those of added users."""
+        text = io.StringIO(newline="")
+        rows = csv.writer(text)
+        rows.writerow((self._token, "kubernetes-admin", "admin", "system:masters"))
+        for token, (name, groups) in self._users.items():
+            rows.writerow((token, name, name, ",".join(groups)))
+        write_private(self._token_file, text.getvalue().encode())
+
+    def add_token(self, name: str, groups: Sequence[str] = ()) -> str:
+        """Return a new bearer token of a user with this name and these groups, who has no rights
+        but those of RBAC. Raises ValueError for a name or a group that a token file cannot hold and
+        if there are MAX_USERS, and RuntimeError for a server whose tokens are in a file of the
+        test or whose clients are all administrators."""
+        if not self.token or self.ssl_context is None:
+            raise RuntimeError(_NO_USERS)
+        if not name or any(text != text.strip() or "," in text for text in (name, *groups)):
+            raise ValueError(f"{name!r} with the groups {list(groups)} is no user of a token file")
+        if len(self._users) >= MAX_USERS:
+            raise ValueError(f"there are {MAX_USERS} users already")
+        token = secrets.token_hex(16)
+        self._users[token] = (name, tuple(groups))
+        self.call(self._reload_tokens)
+        return token
+
+    def remove_token(self, token: str) -> None:
+        """Forget a token of `add_token`; nothing happens if the server does not know it."""
+        if self._users.pop(token, None) is not None and self.is_running:
+            self.call(self._reload_tokens)
+
+    def _reload_tokens(self) -> None:
+        self._write_tokens()
+        self.running.app.authentication.reload()
 
     def start(self) -> None:
         """Start the server on a thread of its own; return when it is ready. Its thread does
@@ -166,12 +212,16 @@ class TestServer(Controls):
         """The text of the kubeconfig, YAML."""
         return self.kubeconfig.read_text()
 
-    def write_kubeconfig(self, namespace: str) -> Path:
-        """Write an administrator's kubeconfig whose context names the namespace; return its path.
-        The file is deleted with the server."""
+    def write_kubeconfig(self, namespace: str, *, token: str = "") -> Path:
+        """Write a kubeconfig whose context names the namespace; return its path. It is that of an
+        administrator, or of the user with the token. The file is deleted with the server."""
         running = self.running
-        text = kubeconfig(url=running.url, credentials=running.credentials, namespace=namespace)
-        path = self._folder / f"{namespace}.kubeconfig"
+        credentials = running.credentials
+        text = kubeconfig(
+            url=running.url, credentials=credentials, namespace=namespace, token=token
+        )
+        user = f"-{secrets.token_hex(4)}" if token else ""
+        path = self._folder / f"{namespace}{user}.kubeconfig"
         write_private(path, text.encode())
         return path
 
@@ -184,6 +234,11 @@ class TestServer(Controls):
     def ca(self) -> Path | None:
         """The file of the CA that signed the server's certificate, PEM; None with `tls=False`."""
         return self.running.ca_file
+
+    @property
+    def ca_context(self) -> ssl.SSLContext | None:
+        """The same as `ssl_context`, which has no certificate of a user."""
+        return self.ssl_context
 
     @property
     def ssl_context(self) -> ssl.SSLContext | None:

@@ -98,6 +98,28 @@ def test_faults(server: TestServer, control: Control) -> None:
     assert control("GET", "/faults").json == {"items": []}
 
 
+def test_users(server: TestServer, control: Control) -> None:
+    """A client adds users and ServiceAccounts with rights; a reset removes them."""
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
+    alice = control("POST", "/users", {"name": "alice", "rules": rules}).json
+    account = {"name": "robot", "rules": rules, "role_namespace": "default"}
+    robot = control("POST", "/service-accounts", account).json
+    assert robot["name"] == "system:serviceaccount:default:robot"
+    for user in (alice, robot):
+        assert user["token"] in Path(user["kubeconfig"]).read_text()
+        client = HttpClient(server, token=user["token"])
+        assert client("GET", "/api/v1/namespaces/default/configmaps")[0] == 200
+        assert client("GET", "/api/v1/namespaces/default/secrets")[0] == 403
+    answer = control("POST", "/users", {"name": "bob", "rules": [{}]})
+    assert answer.status == 422
+    assert "verbs: Required value" in answer.json["message"]
+    assert control("POST", "/users").json == {"message": "a user needs a name or groups"}
+    assert control("POST", "/reset").status == 200
+    for user in (alice, robot):
+        client = HttpClient(server, token=user["token"])
+        assert client("GET", "/api/v1/namespaces/default/configmaps")[0] == 401
+
+
 def test_requests(server: TestServer, control: Control) -> None:
     """A client reads the requests that the server received, and forgets them."""
     control("DELETE", "/requests")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kapiserver.apiserver.configuration_files import BadConfiguration
-from kapiserver.testing import KubeClients, TestServer
+from kapiserver.testing import KubeClients, TestServer, Users
 from kapiserver.testing.definitions import install_definitions
 from kapiserver.testing.existing_cluster import ExistingCluster
 from kapiserver.testing.namespace import fresh_namespace
@@ -56,6 +56,24 @@ def test_definitions(cluster: ExistingCluster) -> None:
     """Definitions are installed as in a test server."""
     (installed,) = install_definitions(cluster, CRD)
     assert installed["status"]["acceptedNames"]["kind"] == "Widget"
+
+
+def test_service_account(cluster: ExistingCluster) -> None:
+    """A ServiceAccount has rights and clients as in a test server, and no certificate of the
+    administrator. Tokens of other users are unknown to a cluster."""
+    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
+    with fresh_namespace(cluster) as namespace, Users(namespace) as users:
+        robot = users.add_service_account("robot", rules=rules, role_namespace=namespace.name)
+        client, path = robot.client.httpx(), f"/api/v1/namespaces/{namespace.name}"
+        assert client.get(f"{path}/configmaps").status_code == 200
+        assert client.get(f"{path}/secrets").status_code == 403
+        assert "client-certificate" not in robot.kubeconfig.read_text()
+        with pytest.raises(RuntimeError, match="knows no tokens of new users"):
+            users.add("alice")
+    roles = cluster.internal_client().resource(
+        "rbac.authorization.k8s.io/v1", "roles", namespace=namespace.name
+    )
+    assert cluster.run(roles.list_page())["items"] == []
 
 
 def test_relative_paths(kube_apiserver: TestServer, cluster: ExistingCluster) -> None:

@@ -1,4 +1,5 @@
-"""Writes the administrator's kubeconfig: the server's URL, its CA and a client certificate.
+"""Writes kubeconfigs: the server's URL, its CA, and the administrator's client certificate or the
+token of another user.
 
 Knows no YAML library; the file is a template.
 """
@@ -33,9 +34,14 @@ def _is_own_file(path: Path) -> bool:
         return file.readline() == HEADER
 
 
-def kubeconfig(*, url: str, credentials: Credentials | None, namespace: str = "") -> str:
-    """Return the text of the file, whose context names the namespace if one is given. There are no
-    credentials for a server without TLS, whose clients are all administrators."""
+def kubeconfig(
+    *, url: str, credentials: Credentials | None, namespace: str = "", token: str = ""
+) -> str:
+    """Return the text of the file, whose context names the namespace if one is given. It is that of
+    an administrator, or of the user with the token. There are no credentials for a server without
+    TLS, whose clients are all administrators."""
+    user = f"{NAME}-user" if token else f"{NAME}-admin"
+    secret = f"\n    token: {token}" if token else _client_certificate(credentials)
     in_namespace = f"\n    namespace: {namespace}" if namespace else ""
     return f"""{HEADER}apiVersion: v1
 kind: Config
@@ -45,13 +51,13 @@ clusters:
   cluster:
     server: {url}{_authority(credentials)}
 users:
-- name: {NAME}-admin
-  user:{_client_certificate(credentials)}
+- name: {user}
+  user:{secret}
 contexts:
 - name: {NAME}
   context:
     cluster: {NAME}
-    user: {NAME}-admin{in_namespace}
+    user: {user}{in_namespace}
 """
 
 

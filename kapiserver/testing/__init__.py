@@ -19,8 +19,19 @@ if TYPE_CHECKING:
     from kapiserver.testing.namespace import TestNamespace
     from kapiserver.testing.server import TestServer
     from kapiserver.testing.users import TestUser, Users
+    from kapiserver.testing.webhook_server import Webhook
+    from kapiserver.testing.webhooks import Webhooks
 
-__all__ = ["KubeClients", "TestNamespace", "TestServer", "TestUser", "Users", "use_kubeconfig"]
+__all__ = [
+    "KubeClients",
+    "TestNamespace",
+    "TestServer",
+    "TestUser",
+    "Users",
+    "Webhook",
+    "Webhooks",
+    "use_kubeconfig",
+]
 
 _MODULES = {
     "KubeClients": "clients",
@@ -28,6 +39,8 @@ _MODULES = {
     "TestServer": "server",
     "TestUser": "users",
     "Users": "users",
+    "Webhook": "webhook_server",
+    "Webhooks": "webhooks",
     "use_kubeconfig": "environment",
 }
 

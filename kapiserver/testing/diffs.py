@@ -84,3 +84,20 @@ def _by_identity(items: list[Any], identity: str) -> dict[str, Any]:
 def _text(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def json_patch(old: Any, new: Any, path: str = "") -> list[Tree]:
+    """Return the operations of a JSON patch that makes `new` of `old`. A list that differs is
+    replaced as a whole."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return [] if old == new else [{"op": "replace", "path": path, "value": new}]
+    operations = []
+    for key in dict.fromkeys((*old, *new)):
+        below = f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
+        if key not in new:
+            operations.append({"op": "remove", "path": below})
+        elif key not in old:
+            operations.append({"op": "add", "path": below, "value": new[key]})
+        else:
+            operations.extend(json_patch(old[key], new[key], below))
+    return operations

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kapiserver.testing.namespace import TestNamespace
     from kapiserver.testing.server import TestServer
     from kapiserver.testing.users import TestUser, Users
+    from kapiserver.testing.webhooks import Webhooks
 
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
@@ -268,6 +269,21 @@ def kube_service_account(_kube_users: Users) -> Callable[..., TestUser]:
     bindings of an operator's manifest: `kube_service_account("robot", rules=[...])`. Its arguments
     are those of `Users.add_service_account`."""
     return _kube_users.add_service_account
+
+
+@pytest.fixture
+def kube_webhook(
+    request: pytest.FixtureRequest, _kube_namespace: TestNamespace
+) -> Iterator[Webhooks]:
+    """Serves functions as webhooks with certificates of their own, until the test ends, a
+    `kapiserver.testing.Webhooks`: `kube_webhook.validating(function, resource="pods")`, `mutating`
+    and `conversion`. The error of a function is an error of the test."""
+    if request.config.getoption(CLUSTER_OPTION) is not None:
+        pytest.skip("needs a test server, which reaches webhooks of this process")
+    from kapiserver.testing.webhooks import Webhooks
+
+    with Webhooks(_kube_namespace.server) as webhooks:
+        yield webhooks
 
 
 @pytest.fixture

@@ -404,6 +404,9 @@ def test_marker_is_registered(run: pytest.Pytester) -> None:
         "kube_crds",
         "kube_operator",
         "kube_background",
+        "kube_user",
+        "kube_service_account",
+        "kube_webhook",
     ):
         fixtures.stdout.fnmatch_lines([f"{name} -- *"])
 

@@ -19,11 +19,9 @@ from pathlib import Path
 from kapiserver.apiserver.admission.plugins import ADMISSION_PLUGIN_NAMES
 from kapiserver.apiserver.feature_gates import GATES
 from kapiserver.cli import run_server
-from kapiserver.flags import add_serve_flags
+from kapiserver.flags import add_kube_apiserver_flags
 from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
 
-WITHOUT_EFFECT = ("--allow-privileged",)
-"""Flags of kube-apiserver whose effect kapiserver always has."""
 REQUESTS_LEVEL = 3
 DEBUG_LEVEL = 6
 """Levels of klog from which requests, and debug messages too, are logged."""
@@ -59,14 +57,14 @@ def _wait_for_parent(parent: int) -> None:
 def serve_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of `kapiserver serve` for flags of kube-apiserver."""
     parser = argparse.ArgumentParser(prog="kube-apiserver", allow_abbrev=False)
-    add_serve_flags(parser)
+    add_kube_apiserver_flags(parser)
     parser.add_argument("--own-cert-dir", type=Path)
     parser.set_defaults(controllers=CONTROLLERS)
     level, other_arguments = _log_level(arguments)
     options, unknown = parser.parse_known_args(other_arguments)
     options.verbose = 2 if level >= DEBUG_LEVEL else int(level >= REQUESTS_LEVEL)
     for text in unknown:
-        if text and not text.startswith(WITHOUT_EFFECT):
+        if text:
             _print(f"warning: ignored {text}, which kapiserver does not have")
     options.feature_gates = list(_known_gates(options.feature_gates))
     for name in ("enable_admission_plugins", "disable_admission_plugins"):

@@ -45,7 +45,7 @@ def _add_envtest(commands: _Commands) -> None:
 
 
 def _envtest(options: argparse.Namespace) -> int:
-    from kapiserver.flags import add_serve_flags
+    from kapiserver.flags import add_kube_apiserver_flags
     from kapiserver.testing.envtest.executables import cache_directory, write_executables
 
     if options.directory is None and not options.print_directory:
@@ -57,7 +57,7 @@ def _envtest(options: argparse.Namespace) -> int:
         description="kapiserver with the flags of kube-apiserver, for envtest. Flags that are not "
         "listed here are ignored with a warning.",
     )
-    add_serve_flags(kube_apiserver)
+    add_kube_apiserver_flags(kube_apiserver)
     kubectl = write_executables(directory, kube_apiserver.format_help())
     if kubectl is None:
         sys.stderr.write("kapiserver: no kubectl on PATH; envtest's KubeCtl does not work\n")

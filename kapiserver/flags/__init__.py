@@ -52,6 +52,15 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def add_kube_apiserver_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the program kube-apiserver of `kapiserver envtest`."""
+    add_serve_flags(parser)
+    parser.add_argument(
+        "--allow-privileged", type=boolean, nargs="?", const=True, metavar="BOOL",
+        help="Has no effect: privileged containers are always allowed.",
+    )  # fmt: skip
+
+
 def add_recode_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `kapiserver recode`."""
     parser.add_argument(

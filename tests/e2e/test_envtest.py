@@ -208,10 +208,14 @@ def _wait_for_port(port: int, *, is_open: bool) -> None:
 
 def test_help_lists_a_flag_on_each_line(assets: Path) -> None:
     """envtest looks for a flag at the beginning of a line."""
-    for program, flag in (("kube-apiserver", "etcd-servers"), ("etcd", "unsafe-no-fsync")):
+    for program, flags in (
+        ("kube-apiserver", ("etcd-servers", "allow-privileged")),
+        ("etcd", ("unsafe-no-fsync",)),
+    ):
         output = subprocess.run([assets / program, "--help"], capture_output=True, text=True)
         assert output.returncode == 0
-        assert re.search(rf"(?m)^\s*--{flag}\b", output.stdout)
+        for flag in flags:
+            assert re.search(rf"(?m)^\s*--{flag}\b", output.stdout)
 
 
 def test_version(assets: Path) -> None:

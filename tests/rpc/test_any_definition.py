@@ -68,12 +68,33 @@ def test_two_versions_of_any_definition(data: st.DataObject) -> None:
         assert project.problems() == []
         project.messages("v1beta1", _thing(fewer, list(numbers)), imports=_IMPORTS)
         assert project.problems() == []
-        for version in ("v1", "v1beta1"):
-            conversion = project.load(f"things.{version}.conversion_generated")
-            descriptor = conversion.api_pb2.Thing.DESCRIPTOR
-            message = data.draw(messages(descriptor))
-            converted = conversion.to_pb_Thing(conversion.to_internal_Thing(message))
-            assert converted.SerializeToString(deterministic=True) == (
-                message.SerializeToString(deterministic=True)
-            )
+        _round_trips(project, data)
     sys.path[:] = path
+
+
+@given(data=st.data())
+@settings(max_examples=10)
+def test_a_group_that_begins_with_two_versions(data: st.DataObject) -> None:
+    """The types that are written for two versions represent both, whichever has more fields."""
+    fields = data.draw(_fields())
+    parts = [data.draw(st.lists(st.sampled_from(fields), unique=True)) for _ in range(2)]
+    path = list(sys.path)
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder))
+        for version, part in zip(("v1", "v1beta1"), parts, strict=True):
+            numbers = list(range(1, len(part) + 1))
+            project.messages(version, _thing(part, numbers), imports=_IMPORTS)
+        assert project.problems() == []
+        _round_trips(project, data)
+    sys.path[:] = path
+
+
+def _round_trips(project: Project, data: st.DataObject) -> None:
+    for version in ("v1", "v1beta1"):
+        conversion = project.load(f"things.{version}.conversion_generated")
+        descriptor = conversion.api_pb2.Thing.DESCRIPTOR
+        message = data.draw(messages(descriptor))
+        converted = conversion.to_pb_Thing(conversion.to_internal_Thing(message))
+        assert converted.SerializeToString(deterministic=True) == (
+            message.SerializeToString(deterministic=True)
+        )

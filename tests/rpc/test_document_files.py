@@ -44,15 +44,47 @@ def test_missing_types_of_a_group_with_one_version_copy_the_protobuf_structs(
     assert types.ComputeDoubleResponse() == types.ComputeDoubleResponse(response=0, overflow=False)
 
 
-def test_missing_types_of_a_group_with_several_versions_are_written_by_hand(
-    project: Project,
-) -> None:
-    """Only a person knows what represents all versions."""
+def test_missing_types_of_a_group_with_several_versions_represent_all(project: Project) -> None:
+    """The new `types.py` has the fields of all versions, so that no conversion is missing."""
     project.proto("v1", V1, group="dummy")
     project.proto("v1alpha1", V1ALPHA1, group="dummy")
-    assert project.problems() == [
-        "dummy/types.py:1: write this file: the internal types of the 2 versions of dummy"
-    ]
+    assert "dummy/types.py" in project.generate()
+    types = project.load("dummy.types")
+    assert types.ComputeDoubleRequest() == types.ComputeDoubleRequest(input=0, input32=0)
+    assert types.ComputeDoubleResponse() == types.ComputeDoubleResponse(
+        response=0, overflow=False, response32=0
+    )
+    for version in ("v1", "v1alpha1"):
+        conversion = project.load(f"dummy.{version}.conversion_generated")
+        field = "input" if version == "v1" else "input32"
+        request = conversion.api_pb2.ComputeDoubleRequest(**{field: 5})
+        internal = types.ComputeDoubleRequest(**{field: 5})
+        assert conversion.to_internal_ComputeDoubleRequest(request) == internal
+        assert conversion.to_pb_ComputeDoubleRequest(internal) == request
+
+
+def test_missing_types_of_versions_that_differ_are_those_of_the_newest(project: Project) -> None:
+    """A field or enum with another type in an older version is converted by hand; one that is
+    optional in one version is optional."""
+    project.messages(
+        "v1",
+        "message Thing { string size = 1; int32 count = 2; Kind kind = 3; Part part = 4; }\n"
+        "message Part { string a = 1; } enum Kind { NONE = 0; SOME = 1; }",
+    )
+    project.messages(
+        "v1beta1",
+        "message Thing { int32 size = 1; optional int32 count = 2; Kind kind = 3; Part part = 4; } "
+        "enum Part { NOTHING = 0; } enum Kind { NONE = 0; SOME = 1; MORE = 2; }",
+    )
+    (problem,) = project.problems()
+    assert problem.startswith(
+        "things/v1beta1/conversion.py:1: write the conversion of Thing "
+        "(size: types.Thing.size is str, not int or int | None; "
+        "part: types.Thing.part is Part | None, not "
+    )
+    types = project.load("things.types")
+    assert types.Thing() == types.Thing(size="", count=None, kind=0, part=None)
+    assert [*types.Kind] == [types.Kind.NONE, types.Kind.SOME, types.Kind.MORE]
 
 
 def test_types_generated_has_the_list_of_callbacks(dummy: Project) -> None:

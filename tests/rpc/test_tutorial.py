@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.docs.blocks import blocks
+from tests.docs.session import Session
+from tests.e2e.programs import TOOLS
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "rpc.md"
@@ -77,16 +82,30 @@ class _Terminals:
 
 def test_steps_of_the_page(tmp_path: Path) -> None:
     """A stranger's steps from an empty directory to a served group with two versions."""
-    blocks = _BLOCK.findall(PAGE.read_text())
-    assert len(blocks) > 15
+    steps = _BLOCK.findall(PAGE.read_text())
+    assert len(steps) > 15
     terminals = _Terminals(tmp_path)
     try:
-        for kind, text in blocks:
+        for kind, text in steps:
             terminals.run(kind, text)
     finally:
         terminals.stop()
+    _run_console(tmp_path)
     generated = subprocess.run(
         [sys.executable, "-m", "kapiserver.cli", "rpc", "generate", "agent", "--check"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
     )  # fmt: skip
     assert generated.returncode == 0
+
+
+def _run_console(folder: Path) -> None:
+    """Run the commands of the page that need a server of the API, and kubectl."""
+    if not (TOOLS / "kubectl").exists() and shutil.which("kubectl") is None:
+        return
+    session = Session(folder)
+    try:
+        for block in blocks(PAGE):
+            if block.language == "console":
+                session.run(block)
+    finally:
+        session.close()

@@ -134,16 +134,13 @@ class _Sources:
             self.skeletons[version.directory / "__init__.py"] = package
             self.generated[version.directory / "api_pb2.py"] = MARK + version.python
             self.generated[version.directory / "api_pb2.pyi"] = MARK + version.stub
-        if len(group.versions) == 1:
-            self.skeletons[group.directory / "types.py"] = types_module(group.versions[0])
+        self.skeletons[group.directory / "types.py"] = types_module(group)
         self.skeletons[group.directory / "server.py"] = server_module(group)
 
-    def read_types(self, group: GroupDefinition) -> InternalTypes | None:
-        """Return the internal types of the file or of its skeleton; None if there is neither."""
+    def read_types(self, group: GroupDefinition) -> InternalTypes:
+        """Return the internal types of the file, or of its skeleton if it does not exist."""
         path = group.directory / "types.py"
-        if not path.exists() and path not in self.skeletons:
-            return None
-        return read_internal_types(path, self.skeletons.get(path, ""))
+        return read_internal_types(path, self.skeletons[path])
 
     def changes(self, *, remove: bool = False) -> Changes:
         """Return what differs on disk; with `remove` also generated files that should not exist."""
@@ -185,10 +182,6 @@ def _write(changes: Changes) -> None:
 def _add_conversions(group: GroupDefinition, sources: _Sources) -> Iterator[Problem]:
     """Add the files that depend on hand-written code. Yields what that code lacks."""
     types = sources.read_types(group)
-    if types is None:
-        text = f"write this file: the internal types of the {len(group.versions)} versions of "
-        yield Problem(group.directory / "types.py", 1, f"{text}{group.name}")
-        return
     yield from _missing_callbacks(group)
     for version in group.versions:
         yield from _add_version(version, types, sources)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
@@ -16,22 +17,26 @@ from kapiserver.rpc.generator.python_source import bracketed, docstring, module
 _BUILTINS = ("bool", "bytes", "dict", "float", "int", "list", "str")
 
 
-def types_module(version: VersionDefinition) -> str:
-    """Return a new `types.py`, which copies the messages and enums of a version."""
-    file = version.file
-    blocks = [
-        *(_enum(enum, 0) for enum in file.enum_types_by_name.values()),
-        *(
-            _message(version, message, (FileDescriptorProto.MESSAGE_TYPE_FIELD_NUMBER, index), 0)
-            for index, message in enumerate(file.message_types_by_name.values())
-        ),
-    ]
-    text = "\n\n".join(blocks)
+def types_module(group: GroupDefinition) -> str:
+    """Return a new `types.py`, which has the messages and enums of all versions of a group, with
+    the fields and values of all. Where versions differ, the newest prevails."""
+    enums, messages = _declarations(
+        _Scope(
+            version,
+            version.file.enum_types_by_name,
+            version.file.message_types_by_name,
+            (FileDescriptorProto.MESSAGE_TYPE_FIELD_NUMBER,),
+        )
+        for version in group.versions
+    )
+    text = "\n\n".join(
+        [*(_enum(enum, 0) for enum in enums), *(_message(message, 0) for message in messages)]
+    )
     imports = ["import builtins"] * ("builtins." in text) + ["import dataclasses"]
     imports += ["from enum import IntEnum"] * ("(IntEnum)" in text)
-    well_known_imports = _well_known_imports(version)
+    well_known_imports = _well_known_imports(group, text)
     head = (
-        f'"""Internal types of the group {version.group}; they can represent all of its versions.\n'
+        f'"""Internal types of the group {group.name}; they can represent all of its versions.\n'
         "\n`kapiserver rpc generate` created this file. Edit it: it is not generated again.\n"
         '"""\n\nfrom __future__ import annotations\n\n'
     )
@@ -43,44 +48,104 @@ def types_module(version: VersionDefinition) -> str:
     )
 
 
-def _well_known_imports(version: VersionDefinition) -> list[str]:
-    """Return the imports of the well-known types that fields hold, sorted as ruff sorts them."""
+def _well_known_imports(group: GroupDefinition, text: str) -> list[str]:
+    """Return the imports of the well-known types in a text, sorted as ruff sorts them."""
     names: dict[str, set[str]] = {}
-    for field in (field for message in version.messages() for field in message.fields):
+    messages = (message for version in group.versions for message in version.messages())
+    for field in (field for message in messages for field in message.fields):
         value = (map_types(field) or [value_type(field)])[-1]
-        if value.module:
+        if value.module and re.search(rf"\b{value.annotation}\b", text):
             names.setdefault(value.module, set()).add(value.annotation)
     return [f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names)]
 
 
-def _enum(enum: EnumDescriptor, indent: int) -> str:
-    space = " " * indent
-    values = "".join(f"{space}    {value.name} = {value.number}\n" for value in enum.values)
-    return f"{space}class {enum.name}(IntEnum):\n{values}"
+@dataclass(frozen=True, slots=True)
+class _Declaration:
+    """A message in the file of one version. `path` is its path in SourceCodeInfo."""
+
+    version: VersionDefinition
+    message: Descriptor
+    path: tuple[int, ...]
+
+    def comment(self, *path: int) -> str:
+        """Return the comment of the message, or of an element in it."""
+        return self.version.comment(*self.path, *path)
 
 
-def _message(
-    version: VersionDefinition, message: Descriptor, path: tuple[int, ...], indent: int
-) -> str:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """The enums and messages of one version's file, or of one of its messages. `path` is the path
+    of the list of messages in SourceCodeInfo."""
+
+    version: VersionDefinition
+    enums: Mapping[str, EnumDescriptor]
+    messages: Mapping[str, Descriptor]
+    path: tuple[int, ...]
+
+
+def _declarations(
+    scopes: Iterable[_Scope],
+) -> tuple[list[list[EnumDescriptor]], list[list[_Declaration]]]:
+    """Return the enums and messages of several versions, each as a list from the newest version
+    to the oldest. Where a name is an enum in one version and a message in another, the newer
+    prevails."""
+    enums: dict[str, list[EnumDescriptor]] = {}
+    messages: dict[str, list[_Declaration]] = {}
+    for scope in scopes:
+        for name, enum in scope.enums.items():
+            if name not in messages:
+                enums.setdefault(name, []).append(enum)
+        for index, (name, message) in enumerate(scope.messages.items()):
+            if name not in enums and not message.GetOptions().map_entry:
+                declaration = _Declaration(scope.version, message, (*scope.path, index))
+                messages.setdefault(name, []).append(declaration)
+    return [*enums.values()], [*messages.values()]
+
+
+def _enum(enums: Sequence[EnumDescriptor], indent: int) -> str:
     space = " " * indent
-    comment = docstring(version.comment(*path), indent + 4)
-    nested = [_enum(enum, indent + 4) for enum in message.enum_types]
-    nested += [
-        _message(
-            version, inner, (*path, DescriptorProto.NESTED_TYPE_FIELD_NUMBER, index), indent + 4
+    numbers: dict[str, int] = {}
+    for value in (value for enum in enums for value in enum.values):
+        numbers.setdefault(value.name, value.number)
+    values = "".join(f"{space}    {name} = {number}\n" for name, number in numbers.items())
+    return f"{space}class {enums[0].name}(IntEnum):\n{values}"
+
+
+def _message(declarations: Sequence[_Declaration], indent: int) -> str:
+    space = " " * indent
+    newest = declarations[0]
+    comment = docstring(newest.comment(), indent + 4)
+    enums, messages = _declarations(
+        _Scope(
+            each.version,
+            each.message.enum_types_by_name,
+            each.message.nested_types_by_name,
+            (*each.path, DescriptorProto.NESTED_TYPE_FIELD_NUMBER),
         )
-        for index, inner in enumerate(message.nested_types)
-        if not inner.GetOptions().map_entry
-    ]
-    fields = "".join(
-        _comment_lines(version.comment(*path, DescriptorProto.FIELD_FIELD_NUMBER, index), space)
-        + f"{space}    {field.name}: {_definition(field, message.fields_by_name.keys())}\n"
-        for index, field in enumerate(message.fields)
+        for each in declarations
     )
+    nested = [_enum(enum, indent + 4) for enum in enums]
+    nested += [_message(message, indent + 4) for message in messages]
+    fields = _fields(declarations, space)
     body = "\n".join([*([comment] if comment else []), *nested, *([fields] if fields else [])])
     return (
         f"{space}@dataclasses.dataclass(slots=True, kw_only=True)\n"
-        f"{space}class {message.name}:\n{body or f'{space}    pass' + chr(10)}"
+        f"{space}class {newest.message.name}:\n{body or f'{space}    pass' + chr(10)}"
+    )
+
+
+def _fields(declarations: Sequence[_Declaration], space: str) -> str:
+    fields: dict[str, list[FieldDescriptor]] = {}
+    comments: dict[str, str] = {}
+    for declaration in declarations:
+        for index, field in enumerate(declaration.message.fields):
+            fields.setdefault(field.name, []).append(field)
+            comment = declaration.comment(DescriptorProto.FIELD_FIELD_NUMBER, index)
+            comments.setdefault(field.name, comment)
+    return "".join(
+        _comment_lines(comments[name], space)
+        + f"{space}    {name}: {_definition(versions, fields.keys())}\n"
+        for name, versions in fields.items()
     )
 
 
@@ -89,10 +154,19 @@ def _comment_lines(comment: str, space: str) -> str:
     return "".join(f"{space}    # {line}".rstrip() + "\n" for line in lines)
 
 
-def _definition(field: FieldDescriptor, names: Collection[str]) -> str:
-    """Return the annotation and default of a field. Types that fields of the same class hide, as
-    `bytes: int = 0` hides bytes, have `builtins.` before them."""
-    text = f"{accepted_annotations(field)[0]} = {_default(field)}"
+def _definition(fields: Sequence[FieldDescriptor], names: Collection[str]) -> str:
+    """Return the annotation and default of a field of several versions, the newest first. Types
+    that fields of the same class hide, as `bytes: int = 0` hides bytes, have `builtins.` before
+    them."""
+    newest, *older = fields
+    annotations = accepted_annotations(newest)
+    for annotation in annotations:
+        if all(annotation in accepted_annotations(field) for field in older):
+            break
+    else:
+        annotation = annotations[0]
+    default = "None" if annotation.endswith("| None") else _default(newest)
+    text = f"{annotation} = {default}"
     shadowed = "|".join(name for name in _BUILTINS if name in names)
     return re.sub(rf"\b({shadowed})\b", r"builtins.\1", text) if shadowed else text
 
@@ -102,7 +176,7 @@ def _default(field: FieldDescriptor) -> str:
         return "dataclasses.field(default_factory=dict)"
     if field.is_repeated:
         return "dataclasses.field(default_factory=list)"
-    return "None" if field.has_presence else value_type(field).default or "None"
+    return value_type(field).default or "None"
 
 
 def callbacks(group: GroupDefinition) -> dict[str, MethodDescriptor]:

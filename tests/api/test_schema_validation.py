@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.api import formats
-from kapiserver.api.apiextensions import schema_validation, structural
+from kapiserver.api.apiextensions import list_types, schema_validation, structural
+from kapiserver.api.apiextensions.ratcheting import ABSENT
 from tests.api.test_pruning import TREES, schemas
 
 STRING = {"type": "string"}
@@ -24,7 +25,9 @@ def check(value, schema, old=None):
     """The messages for `{"f": value}` where the field has the schema."""
     before = None if old is None else {"f": old}
     node = structural.compile(obj(f=schema))
-    return [str(error) for error in schema_validation.validate({"f": value}, node, before)]
+    errors = schema_validation.validate({"f": value}, node, ABSENT if before is None else before)
+    duplicates = list_types.check_update({"f": value}, before, node)
+    return [str(error) for error in (*errors, *duplicates)]
 
 
 def invalid(text):

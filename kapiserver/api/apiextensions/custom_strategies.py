@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from kapiserver.api.accessors import copy_tree, generation_of, is_larger_than, metadata_of, value_at
+from kapiserver.api.accessors import copy_tree, generation_of, is_larger_than, metadata_of
 from kapiserver.api.apiextensions import (
     cel,
     embedded_resources,
+    list_types,
     schema_defaults,
     schema_validation,
 )
+from kapiserver.api.apiextensions.ratcheting import ABSENT
 from kapiserver.api.apiextensions.structural import Structural, has_rules
 from kapiserver.api.errors import FieldError, Path, invalid
+from kapiserver.api.go_format import go_type, go_value
 from kapiserver.api.metadata_validation import any_finalizers
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
@@ -85,12 +88,36 @@ class CustomStrategy(Strategy):
         return self._check(new, old)
 
     def _check(self, new: Tree, old: Tree | None) -> list[FieldError]:
-        if self._hurried and is_larger_than(new, MAX_PARTS):
-            raise ValidationTakesLong(self.slow_strategy)
-        errors = schema_validation.validate(new, self._schema, old)
+        self._limit_size(new)
+        errors = schema_validation.validate(new, self._schema, ABSENT if old is None else old)
         if self._scale is not None:
             errors = [*errors, *_scale_errors(new, self._scale)]
         errors = [*errors, *embedded_resources.check(new, self._schema)]
+        return self._with_lists_and_rules(errors, new, old)
+
+    def check_status(self, new: Tree, old: Tree) -> list[FieldError]:
+        """Return the errors of a write of the status. Only the status is checked by the schema, but
+        lists and rules are those of the whole object."""
+        self._limit_size(new)
+        errors: list[FieldError] = []
+        schema = self._schema.properties.get("status")
+        if schema is not None and "status" in new:
+            path = Path("status")
+            errors = schema_validation.validate(
+                new["status"], schema, old.get("status", ABSENT), path
+            )
+        if self._scale is not None:
+            errors = [*errors, *_scale_status_errors(new, self._scale)]
+        return self._with_lists_and_rules(errors, new, old)
+
+    def _limit_size(self, new: Tree) -> None:
+        if self._hurried and is_larger_than(new, MAX_PARTS):
+            raise ValidationTakesLong(self.slow_strategy)
+
+    def _with_lists_and_rules(
+        self, errors: list[FieldError], new: Tree, old: Tree | None
+    ) -> list[FieldError]:
+        errors = [*errors, *list_types.check_update(new, old, self._schema)]
         if any(error.type in _BLOCKING_ERRORS for error in errors):
             blocked = [*errors, FieldError("invalid", Path("<nil>"), _RULES_SKIPPED, None)]
             return blocked if has_rules(self._schema) else errors
@@ -136,7 +163,7 @@ class CustomStatusStrategy(Strategy):
 
     def validate_update(self, new: Tree, old: Tree) -> list[FieldError]:
         try:
-            return self._kind.validate_update(new, old)
+            return self._kind.check_status(new, old)
         except ValidationTakesLong:
             raise ValidationTakesLong(
                 CustomStatusStrategy(self._schema, self._kind.slow_strategy)
@@ -163,26 +190,56 @@ def path_of(json_path: str) -> tuple[str, ...]:
 
 
 def _scale_errors(obj: Tree, scale: Tree) -> Iterator[FieldError]:
-    for name in ("specReplicasPath", "statusReplicasPath"):
-        text = scale[name]
-        path = Path(text)
-        replicas = value_at(obj, *path_of(text))
-        if replicas is None:
-            continue
-        if type(replicas) is not int:
-            actual = f"{_go_value(replicas)} is of the type {_go_type(replicas)}"
-            detail = f"{text} accessor error: {actual}, expected int64"
-            yield invalid(path, 0, detail)
-        elif replicas < 0:
-            yield invalid(path, replicas, "should be a non-negative integer")
-        elif replicas > MAX_INT32:
-            yield invalid(path, replicas, f"should be less than or equal to {MAX_INT32}")
+    yield from _replicas_errors(obj, scale["specReplicasPath"])
+    yield from _scale_status_errors(obj, scale)
 
 
-def _go_value(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _scale_status_errors(obj: Tree, scale: Tree) -> Iterator[FieldError]:
+    yield from _replicas_errors(obj, scale["statusReplicasPath"])
+    selector_path = scale.get("labelSelectorPath")
+    if selector_path:
+        selector = _nested(obj, selector_path, str)
+        if isinstance(selector, _Misplaced):
+            yield invalid(Path(selector_path), "", selector.message)
 
 
-def _go_type(value: Any) -> str:
-    names = {str: "string", bool: "bool", float: "float64", list: "[]interface {}"}
-    return names.get(type(value), "map[string]interface {}")
+def _replicas_errors(obj: Tree, text: str) -> Iterator[FieldError]:
+    path, replicas = Path(text), _nested(obj, text, int)
+    if isinstance(replicas, _Misplaced):
+        yield invalid(path, 0, replicas.message)
+    elif replicas is None:
+        return
+    elif replicas < 0:
+        yield invalid(path, replicas, "should be a non-negative integer")
+    elif replicas > MAX_INT32:
+        yield invalid(path, replicas, f"should be less than or equal to {MAX_INT32}")
+
+
+class _Misplaced(NamedTuple):
+    """A value of another type than the path needs."""
+
+    message: str
+
+
+def _nested(obj: Tree, json_path: str, kind: type) -> Any:
+    """Return the value at a simple JSONPath, None if there is none, or a _Misplaced. Mirrors
+    NestedInt64 and NestedString of unstructured."""
+    value: Any = obj
+    names = path_of(json_path)
+    for depth, name in enumerate(names, 1):
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            return _misplaced(names[:depth], value, "map[string]interface{}")
+        if name not in value:
+            return None
+        value = value[name]
+    return value if type(value) is kind else _misplaced(names, value, go_type(kind()))
+
+
+def _misplaced(names: Sequence[str], value: Any, expected: str) -> _Misplaced:
+    type_name = "<nil>" if value is None else go_type(value)
+    return _Misplaced(
+        f".{'.'.join(names)} accessor error: {go_value(value)} is of the type {type_name}, "
+        f"expected {expected}"
+    )

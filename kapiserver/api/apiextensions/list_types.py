@@ -20,6 +20,12 @@ def check(obj: Tree, structural: Structural, path: Path | None = None) -> list[F
     return _check(obj, structural, path or Path()) if _has_lists(structural) else []
 
 
+def check_update(new: Tree, old: Tree | None, structural: Structural) -> list[FieldError]:
+    """Return the errors of duplicates in a written object; none if the old one has any."""
+    errors = check(new, structural)
+    return [] if errors and old is not None and check(old, structural) else errors
+
+
 def _has_lists(node: Structural) -> bool:
     # Whether the node or one below it is a set or a map; computed once.
     cached: bool | None = node.compiled.get("list types")

@@ -8,10 +8,10 @@ k8s.io/kube-openapi/pkg/validation/validate and k8s.io/apiextensions-apiserver/p
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 
 from kapiserver.api import formats, linear_regex
 from kapiserver.api.apiextensions import (
-    list_types,
     schema_alternatives,
     schema_numbers,
 )
@@ -44,31 +44,29 @@ _SAFE_INTEGER = 1 << 53
 
 
 def validate(
-    obj: Tree, structural: Structural, old: Tree | None = None, path: Path | None = None
+    value: Value, structural: Structural, old: Value = ABSENT, path: Path | None = None
 ) -> list[FieldError]:
-    """Return the errors of an object by its schema; empty if it is valid.
+    """Return the errors of an object, or of its status, by its schema; empty if it is valid.
 
-    old  the object before the write: errors of unchanged values are not reported
+    old   the value before the write: errors of unchanged values are not reported
+    path  of the value; details name fields relative to it
     """
     plan = plan_of(structural)
-    findings = plan.check(obj, ABSENT)
-    if findings and old is not None:
+    findings = plan.check(value, ABSENT)
+    if findings and old is not ABSENT:
         # Most objects are valid; old values matter only for those that are not.
-        findings = plan.check(obj, old)
-    errors = [_error(finding, path) for finding in findings or ()]
-    unique = list({str(error): error for error in errors}.values())
-    duplicates = list_types.check(obj, structural, path)
-    if duplicates and (old is None or not list_types.check(old, structural, path)):
-        unique += duplicates
-    return unique
+        findings = plan.check(value, old)
+    return _unique_errors(findings, path)
 
 
 def validate_value(value: Value, node: Structural, path: Path) -> list[FieldError]:
     """Return the errors of a value that is part of an object, such as a default."""
-    findings = plan_of(node).check(value, ABSENT) or ()
-    return list(
-        {str(error): error for error in (_error(finding, path) for finding in findings)}.values()
-    )
+    return _unique_errors(plan_of(node).check(value, ABSENT), path)
+
+
+def _unique_errors(findings: Sequence[Finding] | None, path: Path | None) -> list[FieldError]:
+    errors = (_error(finding, path) for finding in findings or ())
+    return list({str(error): error for error in errors}.values())
 
 
 def plan_of(node: Structural) -> Plan:

@@ -52,7 +52,8 @@ CASES = [
     (
         {"free": "x"},
         "free.replicas",
-        ".{}free.replicas accessor error: x is of the type string, expected map[string]interface{{}}",
+        ".{}free.replicas accessor error: x is of the type string, expected "
+        "map[string]interface{{}}",
     ),
 ]
 

@@ -136,7 +136,16 @@ def test_escalation_by_bindings() -> None:
         )
         missing = binding("c", "ClusterRole", "nothing", bob)
         refusal = await _refusal(create(server, "clusterrolebindings", missing, user=JANE))
-        assert refusal == 'clusterroles.rbac.authorization.k8s.io "nothing" not found'
+        assert refusal == 'clusterrolebindings.rbac.authorization.k8s.io "nothing" not found'
+        missing = binding("c", "Role", "nothing", bob, namespace="default")
+        with pytest.raises(StatusError) as caught:
+            await create(server, "rolebindings", missing, user=JANE)
+        status = caught.value.status
+        message = 'rolebindings.rbac.authorization.k8s.io "nothing" not found'
+        assert (status["code"], status["message"]) == (404, message)
+        assert status["details"] == {
+            "name": "nothing", "group": "rbac.authorization.k8s.io", "kind": "rolebindings",
+        }  # fmt: skip
         rule = resource_rule("bind", "rbac.authorization.k8s.io", "clusterroles", "everything")
         await create(server, "roles", role("binder", rule, namespace="default"))
         grant = binding("binder", "Role", "binder", subject("User", "jane"), namespace="default")
@@ -171,7 +180,7 @@ def test_escalation_is_about_rules() -> None:
             create(server, "clusterroles", {**secrets, "metadata": {"name": "d"}}, user=JANE)
         )
         assert refusal.endswith(
-            '; resolution errors: [clusterrole.rbac.authorization.k8s.io "nothing" not found]'
+            '; resolution errors: [clusterroles.rbac.authorization.k8s.io "nothing" not found]'
         )
 
     run(test)

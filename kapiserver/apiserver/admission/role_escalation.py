@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import orjson
 
 from kapiserver.api.accessors import metadata_of
-from kapiserver.api.go_format import quote
+from kapiserver.api.go_format import join_errors, quote
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.gc_fields import changes_only_gc_fields
 from kapiserver.apiserver.authentication.user import MASTERS, User
-from kapiserver.apiserver.authorization.rbac import RbacAuthorizer, not_found_error
+from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
 from kapiserver.apiserver.authorization.rbac_index import RBAC, RoleKey
 from kapiserver.apiserver.authorization.rbac_rules import ALL
 from kapiserver.apiserver.context import Server
@@ -67,7 +67,7 @@ async def _check_binding(
         return
     rules = rbac.index.rules(role)
     if rules is None:
-        raise NotFound(resource=resource, group=RBAC.group, name=role.name)
+        raise _not_found(attributes, role)
     _confirm(rbac, attributes, rules.trees)
 
 
@@ -108,9 +108,22 @@ def _confirm(rbac: RbacAuthorizer, attributes: Attributes, rules: Iterable[Tree]
         "not currently held:\n" + "\n".join(describe(missing))
     )
     if unresolved:
-        errors = " ".join(not_found_error(role) for role in unresolved)
+        errors = join_errors(_resolution_error(attributes, role) for role in unresolved)
         message += f"; resolution errors: [{errors}]"
     raise attributes.forbidden(message)
+
+
+def _resolution_error(attributes: Attributes, role: RoleKey) -> str:
+    if role.kind not in _RESOURCES:
+        return f"unsupported role reference kind: {quote(role.kind)}"
+    return str(_not_found(attributes, role))
+
+
+def _not_found(attributes: Attributes, role: RoleKey) -> NotFound:
+    """Return the error for an absent role. kube-apiserver's store names the resource of the request
+    in it, and not roles."""
+    resource = attributes.target.resource
+    return NotFound(resource=resource.name, group=resource.group, name=role.name)
 
 
 def _aggregates(role: Tree) -> bool:

@@ -320,11 +320,11 @@ def test_metrics(api: Api, core: str, namespace: str, hook: Hook) -> None:
     lines = [line for line in api.get("/metrics").body.decode().splitlines() if labels in line]
     assert (
         'apiserver_admission_webhook_request_total{code="200",name="metrics.example.com",'
-        'operation="CREATE",rejected="false",type="validating"} 1.0'
+        'operation="CREATE",rejected="false",type="validating"} 1'
     ) in [_sorted_labels(line) for line in lines]
     assert (
         'apiserver_admission_webhook_rejection_count{error_type="no_error",'
-        'name="metrics.example.com",operation="DELETE",rejection_code="403",type="validating"} 1.0'
+        'name="metrics.example.com",operation="DELETE",rejection_code="403",type="validating"} 1'
     ) in [_sorted_labels(line) for line in lines]
     seconds = "apiserver_admission_webhook_admission_duration_seconds_count"
     assert sum(line.startswith(seconds) for line in lines) == 2

@@ -40,6 +40,7 @@ class Issuer:
     def __init__(self, folder: Path) -> None:
         self.keys = [jwk(RSA_KEY, "one"), jwk(EC_KEY, "two")]
         self.document: dict[str, Any] = {}
+        self.headers: dict[str, str] = {}
         credentials = ensure_certificates(Config(), folder)
         self.server = HttpsServer(credentials, self.respond)
         self.url = self.server.url
@@ -49,7 +50,7 @@ class Issuer:
     def respond(self, received: Received) -> Reply:
         self.fetches.append(received.path)
         if received.path == "/keys":
-            return Reply({"keys": self.keys})
+            return Reply({"keys": self.keys}, headers=self.headers)
         if received.path in ("/.well-known/openid-configuration", "/elsewhere"):
             return Reply({"issuer": self.url, "jwks_uri": f"{self.url}/keys", **self.document})
         return Reply(status=404)
@@ -195,28 +196,74 @@ def test_forgeries(issuer: Issuer, tmp_path: Path, forge: Any, reason: str) -> N
     run(tmp_path, configuration(issuer.authenticator()), check)
 
 
+DISCOVERY = "/.well-known/openid-configuration"
+
+
 def test_rotation(issuer: Issuer, tmp_path: Path) -> None:
-    """A new key is fetched when a token names it, at most once in ten seconds; a removed one is
-    forgotten within the hour."""
+    """A new key is fetched as soon as a token names it, without discovery; a removed one is
+    forgotten within the hour. Tokens with a wrong audience or time cause no fetch."""
 
     async def check(login: Login) -> None:
         await login.user(issuer.token())
         issuer.keys = [jwk(OTHER_RSA_KEY, "new")]
-        login.clock.advance(9)
         new = issuer.token({"exp": NOW + 9000}, OTHER_RSA_KEY, "new")
-        await login.refused(new)
-        assert len(issuer.fetches) == 2
-        login.clock.advance(1)
-        await login.user(new)
-        assert len(issuer.fetches) == 4
-        for number in range(20):
-            await login.refused(issuer.token(kid=f"junk{number}"))
-        assert len(issuer.fetches) == 4
-        await login.refused(issuer.token())
+        assert (await login.user(new)).name == "x:jane"
+        assert issuer.fetches == [DISCOVERY, "/keys", "/keys"]
+        for claims in ({"exp": NOW - 1}, {"nbf": NOW + 600}, {"aud": "another"}):
+            await login.refused(issuer.token(claims, kid="junk"))
+        assert issuer.fetches == [DISCOVERY, "/keys", "/keys"]
+        await login.refused(issuer.token({"jti": "not in the cache of tokens"}))
         issuer.keys = []
         login.clock.advance(3601)
         await login.user(new)  # the keys are fetched in the background
-        assert len(issuer.fetches) == 4
+        assert issuer.fetches[3:] == ["/keys"]
+
+    run(tmp_path, configuration(issuer.authenticator()), check)
+
+
+def test_shared_fetch(issuer: Issuer, tmp_path: Path) -> None:
+    """Requests that need the same fetch share it."""
+
+    async def check(login: Login) -> None:
+        await login.user(issuer.token())
+        junk = [issuer.token(kid=f"junk{number}") for number in range(20)]
+        await asyncio.gather(*map(login.refused, junk))
+        assert issuer.fetches == [DISCOVERY, "/keys", "/keys"]
+
+    run(tmp_path, configuration(issuer.authenticator()), check)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Cache-Control": "public, max-age=600"}, 600),
+        ({"Cache-Control": 'max-age=1, S-MaxAge="600"'}, 600),
+        ({"Cache-Control": "max-age=x", "Expires": "Tue, 14 Nov 2023 22:33:20 GMT"}, 0),
+        (
+            {"Date": "Tue, 14 Nov 2023 22:23:20 GMT", "Expires": "Tue, 14 Nov 2023 22:33:20 GMT"},
+            600,
+        ),
+        ({"Expires": "0"}, 0),
+        ({"Last-Modified": "Tue, 14 Nov 2023 20:33:20 GMT"}, 600),
+        ({"Last-Modified": "Tue, 14 Nov 2000 20:33:20 GMT"}, 86400),
+        ({"Cache-Control": "no-store"}, 0),
+    ],
+)
+def test_fresh_keys(issuer: Issuer, tmp_path: Path, headers: Any, seconds: int) -> None:
+    """While the response of the last fetch is fresh, but for its last 30 seconds, no token causes
+    another one."""
+    issuer.headers = headers
+
+    async def check(login: Login) -> None:
+        await login.user(issuer.token())
+        issuer.keys = [jwk(OTHER_RSA_KEY, "new")]
+        new = issuer.token({"exp": NOW + 90000}, OTHER_RSA_KEY, "new")
+        if seconds:
+            login.clock.advance(min(seconds - 30, 3599))
+            await login.refused(new)
+            assert len(issuer.fetches) == 2
+            login.clock.advance(seconds - min(seconds - 30, 3599))
+        await login.user(new)
 
     run(tmp_path, configuration(issuer.authenticator()), check)
 
@@ -227,13 +274,11 @@ def test_rotation_without_a_new_name(issuer: Issuer, tmp_path: Path, kid: str) -
 
     async def check(login: Login) -> None:
         await login.user(issuer.token(kid=kid))
+        assert "failed to verify signature" in await login.refused(
+            issuer.token(key=OTHER_RSA_KEY, kid=kid)
+        )
         issuer.keys = [jwk(OTHER_RSA_KEY, kid)]
-        new = issuer.token(key=OTHER_RSA_KEY, kid=kid)
-        assert "failed to verify signature" in await login.refused(new)
-        assert len(issuer.fetches) == 2
-        login.clock.advance(10)
-        await login.user(new)
-        assert len(issuer.fetches) == 4
+        await login.user(issuer.token(key=OTHER_RSA_KEY, kid=kid))
 
     run(tmp_path, configuration(issuer.authenticator()), check)
 

@@ -408,7 +408,7 @@ def test_metrics(cluster):
         'enforcement_action="deny",error_type="{}",policy="' + f'{name}",policy_binding="{name}"'
     )
     for error in ("no_error", "invalid_error"):
-        line = "apiserver_validating_admission_policy_check_total{" + labels.format(error) + "} 1.0"
+        line = "apiserver_validating_admission_policy_check_total{" + labels.format(error) + "} 1"
         assert sorted(line) in [sorted(each) for each in text.splitlines()]
 
 

@@ -84,11 +84,11 @@ class JwtIssuer:
         return user
 
     async def _verified_user(self, token: UnverifiedToken) -> User:
-        await self.keys.verify(token)
         if self._audiences.isdisjoint(token.audiences):
             raise InvalidCredentials("oidc: verify token: oidc: expected audience not found")
         now = self._clock.now()
         token.check_time(now, expiry_leeway=0)
+        await self.keys.verify(token)  # last, because it may ask the issuer
         claims = token.claims
         if self._distributed is not None:
             claims = await self._distributed.expand(claims)

@@ -122,11 +122,11 @@ class DistributedClaims:
         token = parse_token(text)
         if token is None or not token.issuer.startswith("https://"):
             raise InvalidCredentials("the distributed claim is not in a JSON Web Token")
-        keys = await self._keys_of(token.issuer)
-        await keys.verify(token)
         if self._audiences.isdisjoint(token.audiences):
             raise InvalidCredentials("verify distributed claim token: audience not found")
         token.check_time(self._clock.now(), expiry_leeway=0)
+        keys = await self._keys_of(token.issuer)
+        await keys.verify(token)
         return token.claims
 
     async def _keys_of(self, url: str) -> IssuerKeys:

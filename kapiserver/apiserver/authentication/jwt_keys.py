@@ -1,16 +1,19 @@
 """The keys of an OpenID Connect issuer: discovered, fetched, cached and rotated.
 
-A token that no key verifies makes the keys be fetched again, at most once in REFRESH_SECONDS;
-requests that wait for the same fetch share it, for WAIT_SECONDS at most. An issuer that does not
-answer fails its own tokens only. Mirrors github.com/coreos/go-oidc.
+Discovery is tried until it succeeds, at most once in DISCOVERY_SECONDS. If no key verifies a token,
+the keys are fetched again, unless the headers of the last response say that they are still fresh.
+Requests that wait for the same fetch share it, for WAIT_SECONDS at most. An issuer that does not
+answer fails its own tokens only. Mirrors the remoteKeySet of github.com/coreos/go-oidc 2.5, and
+github.com/pquerna/cachecontrol.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import Context
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from msgspec import Struct
@@ -25,13 +28,18 @@ from kapiserver.apiserver.webhooks.http_client import (
     WebhookFailed,
     tls_context,
 )
+from kapiserver.apiserver.webhooks.http_connection import RawResponse
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value
 from kapiserver.storage.clock import Clock
 
 WELL_KNOWN = "/.well-known/openid-configuration"
-REFRESH_SECONDS = 10.0
-"""The shortest time between two fetches."""
+DISCOVERY_SECONDS = 10.0
+"""The shortest time between two attempts of discovery."""
+EXPIRY_SECONDS = 30.0
+"""How long before they expire keys may be fetched again."""
+MAX_HEURISTIC_SECONDS = 86400.0
+"""The longest time that keys with nothing but a Last-Modified header are fresh."""
 KEEP_SECONDS = 3600.0
 """After this time, keys are fetched again even if no token names a new key."""
 WAIT_SECONDS = 5.0
@@ -72,7 +80,9 @@ class IssuerKeys:
         self._algorithms = frozenset(algorithms)
         self._client = HttpClient()
         self._keys: Sequence[IssuerKey] = ()
+        self._key_set_url = ""
         self._tried_at = float("-inf")
+        self._fresh_until = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -87,28 +97,30 @@ class IssuerKeys:
         await self._client.close()
 
     async def verify(self, token: UnverifiedToken) -> None:
-        """Return if one of the keys signed the token. If none did, waits for a fetch and tries
-        again: an issuer may change its key and keep the `kid`, or use none. Raises
-        InvalidCredentials."""
+        """Return if one of the keys signed the token. If none did, and the keys may have changed,
+        waits for a fetch and tries again: an issuer may change its key and keep the `kid`, or use
+        none. Raises InvalidCredentials."""
         if self._clock.now() > self._tried_at + KEEP_SECONDS:
             self._fetch()
         try:
             token.verify(self._keys)
         except InvalidCredentials:
+            if self._clock.now() + EXPIRY_SECONDS <= self._fresh_until:
+                raise
             fetching = self._fetch()
             if fetching is not None:
                 await asyncio.wait([fetching], timeout=WAIT_SECONDS)
             if not self._keys:
                 raise InvalidCredentials("oidc: authenticator not initialized") from None
-            if fetching is None:
-                raise
             token.verify(self._keys)
 
     def _fetch(self) -> asyncio.Task[None] | None:
-        """Start a fetch, unless one runs or was started just now."""
+        """Start a fetch, unless one runs or the last discovery failed just now."""
         now = self._clock.now()
-        if self._fetching is not None or now < self._tried_at + REFRESH_SECONDS:
+        if self._fetching is not None:
             return self._fetching
+        if not self._key_set_url and now < self._tried_at + DISCOVERY_SECONDS:
+            return None
         self._tried_at = now
         self._fetching = asyncio.get_running_loop().create_task(
             self._run_fetch(),
@@ -119,18 +131,23 @@ class IssuerKeys:
     async def _run_fetch(self) -> None:
         url = self._issuer["url"]
         try:
-            key_set = await self._get(await self._key_set_url())
-            self._keys = tuple(_read_keys(key_set, self._algorithms))
+            if not self._key_set_url:
+                self._key_set_url = await self._discover()
+            response = await self._get(self._key_set_url)
+            self._keys = tuple(_read_keys(_document(self._key_set_url, response), self._algorithms))
+            now = self._clock.now()
+            self._fresh_until = now + _fresh_seconds(response.headers, now)
             _log.info("fetched %d keys of the issuer %s", len(self._keys), url)
         except WebhookFailed as error:
             _log.error("oidc authenticator: cannot fetch the keys of %s: %s", url, error)
         finally:
             self._fetching = None
 
-    async def _key_set_url(self) -> str:
+    async def _discover(self) -> str:
+        """Return the URL of the keys. Raises WebhookFailed."""
         url = self._issuer["url"]
         address = self._issuer.get("discoveryURL") or f"{url.removesuffix('/')}{WELL_KNOWN}"
-        document = await self._get(address)
+        document = _document(address, await self._get(address))
         if document.get("issuer") != url:
             raise WebhookFailed(
                 "oidc: issuer did not match the issuer returned by provider, expected "
@@ -141,18 +158,52 @@ class IssuerKeys:
             raise WebhookFailed("oidc: the jwks_uri is not an HTTPS URL")
         return key_set_url
 
-    async def _get(self, url: str) -> Tree:
+    async def _get(self, url: str) -> RawResponse:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         call = Call(method="GET", headers=headers, timeout=FETCH_SECONDS, max_bytes=MAX_BYTES)
         context = tls_context(self._issuer.get("certificateAuthority") or "")
-        data = await self._client.send(Address(url=url), context, call)
-        try:
-            document = decode_value(data)
-        except CodecError as error:
-            raise WebhookFailed(f"{url}: {error}") from None
-        if not isinstance(document, dict):
-            raise WebhookFailed(f"{url}: not a JSON object")
-        return document
+        return await self._client.exchange(Address(url=url), context, call)
+
+
+def _document(url: str, response: RawResponse) -> Tree:
+    """Return the JSON object of a response. Raises WebhookFailed."""
+    try:
+        document = decode_value(bytes(response.body))
+    except CodecError as error:
+        raise WebhookFailed(f"{url}: {error}") from None
+    if not isinstance(document, dict):
+        raise WebhookFailed(f"{url}: not a JSON object")
+    return document
+
+
+def _fresh_seconds(headers: Mapping[str, str], now: float) -> float:
+    """Return how long a response is fresh for a shared cache (RFC 9111); 0 if its headers do not
+    say so."""
+    directives = {
+        name.strip().lower(): value.strip().strip('"')
+        for name, _, value in (
+            part.partition("=") for part in headers.get("cache-control", "").split(",")
+        )
+    }
+    for name in ("s-maxage", "max-age"):
+        if name in directives:
+            text = directives[name]
+            return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
+    date = _time_of(headers.get("date")) or now
+    expires, modified = _time_of(headers.get("expires")), _time_of(headers.get("last-modified"))
+    if expires is not None:
+        return expires - date
+    if modified is not None:
+        return min((now - modified) / 10, MAX_HEURISTIC_SECONDS)
+    return 0.0
+
+
+def _time_of(text: str | None) -> float | None:
+    """Return the time of a header in seconds since 1970, or None."""
+    try:
+        return parsedate_to_datetime(text).timestamp() if text else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _read_keys(key_set: Tree, allowed: frozenset[str]) -> Iterator[IssuerKey]:

@@ -111,6 +111,10 @@ class HttpClient:
 
     async def send(self, address: Address, context: ssl.SSLContext, call: Call) -> bytes:
         """Return the body of a successful response. Raises WebhookFailed."""
+        return bytes((await self.exchange(address, context, call)).body)
+
+    async def exchange(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
+        """Return a successful response. Raises WebhookFailed."""
         give_up_turns()
         try:
             with self._time_limit(call.timeout):
@@ -126,7 +130,8 @@ class HttpClient:
             transient = isinstance(error, ConnectionResetError | Disconnected)
             text = _error_text(address, error)
             raise _failure(address, call, text, transient=transient) from None
-        return _checked_body(response)
+        _check_status(response)
+        return response
 
     def _time_limit(self, seconds: float) -> TimeLimit:
         limit = self._time_limits.get(seconds)
@@ -169,11 +174,11 @@ def _failure(address: Address, call: Call, text: str, *, transient: bool = False
     return WebhookFailed(f"{name}: {text}", transient=transient)
 
 
-def _checked_body(response: RawResponse) -> bytes:
-    """Return the body of a successful response. Raises WebhookFailed."""
+def _check_status(response: RawResponse) -> None:
+    """Raise WebhookFailed if a response is not successful."""
     data, status = bytes(response.body), response.status
     if 200 <= status < 300:
-        return data
+        return
     transient = status in _RETRIED or "retry-after" in response.headers
     content_type = response.headers.get("content-type", "")
     text = _status_text(status, content_type, data)

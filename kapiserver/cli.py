@@ -315,6 +315,7 @@ async def _run_server(
 ) -> None:
     """Serve until a signal, then drain. A worker (with a `channel`) stops when its supervisor sends
     SIGTERM or exits."""
+    from kapiserver.apiserver.output import STANDARD_OUTPUT
     from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.apiserver.serving.signals import ServerSignals
     from kapiserver.app import serve
@@ -329,21 +330,12 @@ async def _run_server(
         if groups is not None:
             await stack.enter_async_context(groups.serve(running.app.server))
         if channel is None or channel.prints_greeting:
-            _print_greeting(running)
+            STANDARD_OUTPUT.write(_greeting(running))
         if channel is not None:
             channel.on_supervisor_exit(signals.stop.set)
         manage_memory()
         signals.serve(reload=running.reload, status=running.status)
         await signals.stop.wait()
-
-
-def _print_greeting(running: RunningServer) -> None:
-    try:
-        sys.stdout.write(_greeting(running))
-        sys.stdout.flush()
-    except OSError:  # a file on a full disk, or a pipe without a reader
-        with open(os.devnull, "wb") as null:  # takes the buffered text when the process ends
-            os.dup2(null.fileno(), sys.stdout.fileno())
 
 
 def _greeting(running: RunningServer) -> str:

@@ -220,8 +220,9 @@ async def _run(options: argparse.Namespace, addresses: Addresses) -> None:
 
 
 def _print_greeting(listening: Listening) -> None:
+    from kapiserver.apiserver.output import STANDARD_OUTPUT
+
     lines = [f"serving unix:{path}" for path in listening.sockets]
     if listening.port:
         lines.append(f"serving TCP port {listening.port}")
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    sys.stdout.flush()
+    STANDARD_OUTPUT.write("".join(f"{line}\n" for line in lines))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -28,6 +28,10 @@ class Response(Struct, frozen=True, kw_only=True):
     headers: Headers = field(default_factory=list)
 
 
+async def _at_once() -> None:
+    pass
+
+
 class StreamResponse(Struct, frozen=True, kw_only=True):
     """A response that goes on, such as a watch. Its head is sent after the handler has returned, so
     the handler can still raise errors.
@@ -35,6 +39,7 @@ class StreamResponse(Struct, frozen=True, kw_only=True):
     sink        from `Request.open_sink`; buffers frames until the head is sent
     timeout     seconds until the stream ends; 0 means no limit
     on_timeout  called before the stream ends because of its timeout; may write last frames
+    before_end  awaited before the client sees the end of the stream
 
     The stream ends when the sink is closed, the client disconnects, the timeout expires or the
     server drains. The request's completion callbacks stop the writer of the sink.
@@ -44,6 +49,7 @@ class StreamResponse(Struct, frozen=True, kw_only=True):
     sink: WatchSink
     timeout: float = 0
     on_timeout: Callable[[], None] = lambda: None
+    before_end: Callable[[], Awaitable[None]] = _at_once
     status: int = 200
     headers: Headers = field(default_factory=list)
 

@@ -30,9 +30,10 @@ def add_audit_flags(group: argparse._ArgumentGroup) -> None:
     )  # fmt: skip
     group.add_argument(
         "--audit-log-mode", choices=MODES, default=DEFAULTS.audit_log_mode,
-        help="blocking writes an event before the request goes on; batch lets a thread write it, "
-        "and drops events while the disk is too slow or full. With blocking-strict a request fails "
-        "if the event of its receipt cannot be written. Default: %(default)s.",
+        help="blocking makes a request wait until its events are written, also while nobody reads "
+        "a pipe; batch does not, and drops events while the disk is too slow or full. With "
+        "blocking-strict a request also fails if the event of its receipt cannot be written. "
+        "Default: %(default)s.",
     )  # fmt: skip
     _add_batches(group, "log")
     group.add_argument(
@@ -66,9 +67,9 @@ def add_audit_webhook_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--audit-webhook-mode", choices=MODES, default=DEFAULTS.audit_webhook_mode,
         help="batch sends events in batches, and requests do not wait; blocking sends the event of "
-        "a request's receipt before the request goes on, and the event of its completion after the "
-        "response; with blocking-strict a request also fails if the event of its receipt cannot be "
-        "sent. Default: %(default)s.",
+        "a request's receipt before the request goes on, and that of its completion before the "
+        "response ends; with blocking-strict a request also fails if the event of its receipt "
+        "cannot be sent. Default: %(default)s.",
     )  # fmt: skip
     _add_batches(group, "webhook")
     group.add_argument(
@@ -85,7 +86,7 @@ def _add_batches(group: argparse._ArgumentGroup, backend: str) -> None:
     group.add_argument(
         f"{prefix}-buffer-size", type=positive, metavar="N",
         default=getattr(DEFAULTS, f"{field}_buffer_size"),
-        help=f"Audit events that may wait for the {backend} in batch mode; more are dropped and "
+        help=f"Audit events that may wait for the {backend}; more are dropped and "
         "counted. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(

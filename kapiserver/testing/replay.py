@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import MethodNotAllowed
 from kapiserver.apiserver.filters import FILTERS
+from kapiserver.apiserver.output import STANDARD_OUTPUT
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.serving import logs
@@ -160,7 +160,8 @@ async def _serve_until_signal(recording: Recording, at: int | None, config: Conf
         revision = recording.revision if at is None else at
         name = recording.test or "the recording"
         assert running.kubeconfig is not None
-        sys.stdout.write(f"export KUBECONFIG={running.kubeconfig.absolute()}\n")
-        sys.stdout.write(f"# {name} at revision {revision}, read-only\n")
-        sys.stdout.flush()
+        STANDARD_OUTPUT.write(
+            f"export KUBECONFIG={running.kubeconfig.absolute()}\n"
+            f"# {name} at revision {revision}, read-only\n"
+        )
         await signals.stop.wait()

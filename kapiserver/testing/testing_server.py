@@ -7,11 +7,11 @@ import asyncio
 import gc
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from kapiserver.apiserver.output import STANDARD_OUTPUT
 from kapiserver.apiserver.private_files import write_private
 from kapiserver.apiserver.serving import logs
 from kapiserver.apiserver.serving.event_loop import loop_factory
@@ -65,8 +65,7 @@ async def _serve(
             line = json.encode_value(_description(server, api)) + b"\n"
             if ready_file is not None:
                 write_private(ready_file, line)
-            sys.stdout.buffer.write(line)
-            sys.stdout.buffer.flush()
+            STANDARD_OUTPUT.write(line.decode())
             await signals.stop.wait()
 
 

@@ -303,10 +303,15 @@ def test_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """An event that cannot be written is counted, and the loss is logged once."""
     metrics = Metrics()
     file = LogFile("/dev/full", now=lambda: 0.0)
-    writer = new_writer(file, metrics)
-    writer.start()
-    assert [writer.submit(event(number)) for number in range(3)] == [None] * 3
-    asyncio.run(writer.stop())
+
+    async def run() -> None:
+        writer = new_writer(file, metrics)
+        writer.start()
+        written = [writer.submit(event(number)) for number in range(3)]
+        assert [await future for future in written if future is not None] == [True] * 3
+        await writer.stop()
+
+    asyncio.run(run())
     assert counted(metrics) == (3, 3)
     assert caplog.text.count("audit events are lost") == 1
 
@@ -417,10 +422,11 @@ def test_too_large(tmp_path: Path) -> None:
     """An event that is too large is counted for the truncation, and the next one is written."""
     metrics = Metrics()
     file = LogFile(str(tmp_path / "log"), now=lambda: 0.0)
-    writer = new_writer(file, metrics, encode=truncating(encode, 3))
+    writer = new_writer(file, metrics, Mode.BATCH, encode=truncating(encode, 3))
+    writer.start()
     for number in (1, 1234, 2):
         writer.submit(event(number))
-    file.close()
+    asyncio.run(writer.stop())
     assert (tmp_path / "log").read_text() == "1\n2\n"
     assert metrics.audit_errors.values == {"truncate": 1}
 

@@ -279,3 +279,53 @@ def test_blocking(make_server: Any, webhook: HttpsServer, tmp_path: Path) -> Non
         assert stream.event()
         stages = [item["stage"] for each in webhook.received for item in each.json["items"]]
     assert stages == ["ResponseStarted"]
+
+
+def test_end_of_response(make_server: Any, webhook: HttpsServer, tmp_path: Path) -> None:
+    """In mode blocking a response ends after the webhook has the event of its completion: a body,
+    an error, a list in slices and a stream."""
+    server = serve(make_server, tmp_path, webhook, audit_webhook_mode="blocking")
+    maps = "/api/v1/namespaces/default/configmaps"
+    for number in range(3):
+        obj = {"metadata": {"name": f"m{number}"}, "data": {"a": "x" * 200_000}}
+        assert server.api.post(maps, obj).status == 201
+    webhook.received.clear()
+    sent = []
+    for path, code in ((f"{maps}/m1", 200), (f"{maps}/none", 404), (maps, 200)):
+        assert server.api.get(path).status == code
+        sent.append((path, "ResponseComplete", code))
+        assert stages(webhook) == sent
+    watch = f"{maps}?watch=1&timeoutSeconds=1&resourceVersion=0"
+    with server.api.watch(watch) as stream:
+        while stream.event():
+            pass
+        assert stages(webhook)[-1] == (watch, "ResponseComplete", 200)
+
+
+def stages(webhook: HttpsServer) -> list[tuple[str, str, int]]:
+    return [
+        (item["requestURI"], item["stage"], item["responseStatus"]["code"])
+        for each in webhook.received
+        for item in each.json["items"]
+    ]
+
+
+def test_lost_receipt(webhook: HttpsServer, tmp_path: Path) -> None:
+    """In mode blocking-strict a request fails, too, if its event finds the queue full."""
+    webhook.respond = lambda _: Reply(b"{}") if webhook.over.wait(60) else Reply(b"")
+
+    async def run() -> None:
+        backend = make_backend(
+            webhook, tmp_path, Metrics(), ManualClock(),
+            mode=Mode.BLOCKING_STRICT, batch=settings(buffer_size=1),
+        )  # fmt: skip
+        first = backend.submit(event(1))
+        assert first is not None
+        second = backend.submit(event(2))
+        assert second is not None
+        assert not await second
+        webhook.over.set()
+        assert await first
+        await backend.stop()
+
+    asyncio.run(run())

@@ -70,3 +70,13 @@ class Losses:
         if not self._failing:
             _log.warning("audit events are lost: %s: %s", self._plugin, reason)
         self._failing = True
+
+
+def lost_event(mode: Mode) -> asyncio.Future[bool] | None:
+    """Return what `AuditBackend.submit` returns for an event that it drops: in mode blocking-strict
+    the request fails."""
+    if mode is not Mode.BLOCKING_STRICT:
+        return None
+    failed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    failed.set_result(False)
+    return failed

@@ -35,6 +35,8 @@ class AuditLog(Struct, frozen=True, kw_only=True):
     backends: Sequence[AuditBackend]
     clock: Clock
     metrics: Metrics
+    is_strict: bool
+    """Whether a request fails if a backend loses the event of its receipt."""
 
     def start(self) -> None:
         """Begin to write. Raises OSError."""
@@ -55,12 +57,6 @@ class AuditLog(Struct, frozen=True, kw_only=True):
         self.metrics.audit_levels.add(event.fields["level"])
         submitted = [backend.submit(event) for backend in self.backends]
         return [future for future in submitted if future is not None]
-
-    async def write(self, event: AuditEvent, stage: str, omit: frozenset[str]) -> bool:
-        """Submit an event and wait for the backends in a blocking mode; return False if a backend
-        in mode blocking-strict has lost it."""
-        results = [await asyncio.shield(each) for each in self.submit(event, stage, omit)]
-        return all(results)
 
 
 def make_audit_log(
@@ -88,7 +84,17 @@ def make_audit_log(
             "recorded"
         )
         return None
-    return AuditLog(policy=policy, backends=backends, clock=clock, metrics=metrics)
+    modes = (
+        config.audit_log_path and config.audit_log_mode,
+        config.audit_webhook_config_file and config.audit_webhook_mode,
+    )
+    return AuditLog(
+        policy=policy,
+        backends=backends,
+        clock=clock,
+        metrics=metrics,
+        is_strict=Mode.BLOCKING_STRICT.value in modes,
+    )
 
 
 def _configured_backends(config: Config) -> list[str]:

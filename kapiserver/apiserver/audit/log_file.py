@@ -11,19 +11,21 @@ import os
 import queue
 import re
 import shutil
-import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from kapiserver.apiserver.output import write_all
 from kapiserver.apiserver.private_files import open_private
 
 CLOSE_SECONDS = 5.0
 """How long the end of a server waits until old files are compressed."""
 _DAY_SECONDS = 24 * 60 * 60
 _COMPRESSED = ".gz"
+_STANDARD_OUTPUT = 1
+"""The file descriptor."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,9 +61,15 @@ class LogFile:
         self._old_files: OldFiles | None = None
 
     def open(self) -> None:
-        """Open the file for appending; missing directories are created. Raises OSError."""
+        """Open the file for appending; missing directories are created. A named pipe is opened by
+        the first write, because opening it waits for a reader. Raises OSError."""
+        if self._path is None or not self._path.is_fifo():
+            self._open()
+
+    def _open(self) -> None:
         if self._path is None:
-            self._file = sys.stdout.buffer
+            # Not `sys.stdout`, whose lock a write would hold while nobody reads.
+            self._file = os.fdopen(os.dup(_STANDARD_OUTPUT), "wb", buffering=0)
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open_private(self._path, "ab", buffering=0)
@@ -72,13 +80,11 @@ class LogFile:
         this server or logrotate, is left to it. Raises OSError; a line may then be cut."""
         if self._file is None or self._was_renamed():
             self._close_file()
-            self.open()
+            self._open()
         if self._max_bytes and self._size and self._size + len(data) > self._max_bytes:
             self._rotate()
         assert self._file is not None
-        self._file.write(data)
-        if self._path is None:
-            self._file.flush()
+        write_all(self._file.fileno(), data)
 
     def close(self) -> None:
         """Close the file, and wait a little for the compression of old ones. Idempotent."""
@@ -88,7 +94,7 @@ class LogFile:
             self._old_files = None
 
     def _close_file(self) -> None:
-        if self._file is not None and self._path is not None:
+        if self._file is not None:
             self._file.close()
         self._file = None
 
@@ -109,7 +115,7 @@ class LogFile:
             return
         self._close_file()
         self._path.rename(self._name_of_old_file(self._path))
-        self.open()
+        self._open()
         if self._old_files is None:
             self._old_files = OldFiles(
                 self._path,

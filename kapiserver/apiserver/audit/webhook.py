@@ -9,7 +9,7 @@ import asyncio
 import contextvars
 from collections.abc import Iterator, Sequence
 
-from kapiserver.apiserver.audit.backend import CLOSE_SECONDS, Encoder, Losses, Mode
+from kapiserver.apiserver.audit.backend import CLOSE_SECONDS, Encoder, Losses, Mode, lost_event
 from kapiserver.apiserver.audit.batches import Batches, BatchSettings
 from kapiserver.apiserver.audit.event import AuditEvent
 from kapiserver.apiserver.audit.truncation import PLUGIN as TRUNCATE
@@ -79,9 +79,12 @@ class AuditWebhook:
             return None
         if len(self._tasks) >= self._buffer_size:
             self._losses.add_loss(1, "too many events are being sent")
-            return None
-        return self._tasks.start(
-            self._send_now(event), name="audit webhook", context=contextvars.Context()
+            return lost_event(self._mode)
+        # Shielded: the event is sent even if its request is cancelled.
+        return asyncio.shield(
+            self._tasks.start(
+                self._send_now(event), name="audit webhook", context=contextvars.Context()
+            )
         )
 
     async def _send_now(self, event: AuditEvent) -> bool:

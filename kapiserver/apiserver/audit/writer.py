@@ -1,4 +1,9 @@
-"""Writes audit events to a log file: in a thread, or while the request waits.
+"""Writes audit events to a log file, in a thread of its own.
+
+A file may be a pipe that nobody reads, or lie on a full disk or a network that is slow: the event
+loop must not wait for it. In the blocking modes a request waits for a future, which the event loop
+resolves after the thread has written the event. The thread takes all events that wait at once and
+reports their results at once, because waking a thread costs more than writing an event.
 
 Mirrors plugin/pkg/audit/buffered and plugin/pkg/audit/log of k8s.io/apiserver.
 """
@@ -6,8 +11,11 @@ Mirrors plugin/pkg/audit/buffered and plugin/pkg/audit/log of k8s.io/apiserver.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 from kapiserver.apiserver.audit.backend import (
     CLOSE_SECONDS,
@@ -15,6 +23,7 @@ from kapiserver.apiserver.audit.backend import (
     Encoder,
     Losses,
     Mode,
+    lost_event,
 )
 from kapiserver.apiserver.audit.batches import BatchSettings, TokenBucket
 from kapiserver.apiserver.audit.event import AuditEvent
@@ -23,13 +32,27 @@ from kapiserver.apiserver.audit.truncation import PLUGIN as TRUNCATE
 from kapiserver.apiserver.audit.truncation import EventTooLarge
 from kapiserver.storage.clock import Clock
 
+MAX_BATCH = 100
+"""Events of the blocking modes that are written before their requests go on."""
+
+
+class _QueuedEvent(NamedTuple):
+    """An event, and what its request waits for: None in batch mode."""
+
+    event: AuditEvent
+    written: asyncio.Future[bool] | None
+
+
+_Results: TypeAlias = Sequence[tuple[asyncio.Future[bool], bool]]
+
 
 class AuditWriter:
     """Writes events to a log file.
 
     encode      returns the line of an event
-    mode        in batch mode a thread writes; in other modes the caller waits for the file
-    batch       how the thread collects events, and how many may wait for it; more are dropped
+    mode        in batch mode requests do not wait for the thread
+    batch       how many events may wait for the thread; more are dropped. In batch mode also how
+                the thread collects events
     losses      counts all events, and the events that were dropped or not written
     """
 
@@ -47,23 +70,24 @@ class AuditWriter:
         self._encode = encode
         self._mode = mode
         self._losses = losses
+        self._buffer_size = batch.buffer_size
+        if mode is not Mode.BATCH:
+            batch = BatchSettings(buffer_size=0, max_size=MAX_BATCH, max_wait=0, qps=0, burst=0)
         self._batch = batch
         self._clock = clock
         self._bucket = TokenBucket(batch.qps, batch.burst, clock)
         self._ending = threading.Event()
         self._is_last = False
-        self._queue: queue.Queue[AuditEvent | None] = queue.Queue(batch.buffer_size)
-        # The loop alone writes the first, the thread alone the second: neither needs a lock.
-        self._bytes_queued = self._bytes_taken = 0
-        self._thread: threading.Thread | None = None
-        if mode is Mode.BATCH:
-            self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+        self._queue: queue.SimpleQueue[_QueuedEvent | None] = queue.SimpleQueue()
+        # The loop alone changes the first two, the thread alone the others: they need no lock.
+        self._queued = self._bytes_queued = 0
+        self._written = self._bytes_taken = 0
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
 
     def start(self) -> None:
         """Open the file and begin to write. Raises OSError."""
         self._file.open()
-        if self._thread is not None:
-            self._thread.start()
+        self._thread.start()
 
     async def stop(self) -> None:
         """Write the queued events and close the file; give up after CLOSE_SECONDS."""
@@ -71,61 +95,71 @@ class AuditWriter:
 
     def _stop(self) -> None:
         self._ending.set()
-        if self._thread is not None:
-            try:
-                self._queue.put(None, timeout=CLOSE_SECONDS)
-            except queue.Full:
-                return  # the thread waits for the disk, which has the file
-            self._thread.join(CLOSE_SECONDS)
-        self._file.close()
+        self._queue.put(None)
+        self._thread.join(CLOSE_SECONDS)
+        if self._thread.is_alive():  # the file stalls, and still belongs to the thread
+            self._losses.add_loss(self._queued - self._written, "the server ends")
+        else:
+            self._file.close()
 
     def submit(self, event: AuditEvent) -> asyncio.Future[bool] | None:
-        """Write an event, or queue it. An event that finds the queue full is dropped and
-        counted."""
+        """Queue an event. An event that finds the queue full is dropped and counted."""
         self._losses.add_event()
-        if self._thread is None:
-            return self._write_now(event)
-        if self._bytes_queued - self._bytes_taken + event.body_bytes > MAX_QUEUED_BYTES:
-            self._losses.add_loss(1, "the bodies in its queue are too large")
-            return None
-        try:
-            self._queue.put_nowait(event)
-        except queue.Full:
-            self._losses.add_loss(1, "its queue is full")
-        else:
-            self._bytes_queued += event.body_bytes
-        return None
+        reason = ""
+        if self._queue.qsize() >= self._buffer_size:
+            reason = "its queue is full"
+        elif self._bytes_queued - self._bytes_taken + event.body_bytes > MAX_QUEUED_BYTES:
+            reason = "the bodies in its queue are too large"
+        if reason:
+            self._losses.add_loss(1, reason)
+            return lost_event(self._mode)
+        written: asyncio.Future[bool] | None = None
+        if self._mode is not Mode.BATCH:
+            written = asyncio.get_running_loop().create_future()
+        self._queued += 1
+        self._bytes_queued += event.body_bytes
+        self._queue.put(_QueuedEvent(event, written))
+        return written
 
-    def _write_now(self, event: AuditEvent) -> asyncio.Future[bool] | None:
-        if self._write(event) or self._mode is not Mode.BLOCKING_STRICT:
-            return None
-        failed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        failed.set_result(False)
-        return failed
+    def _resolve(self, results: _Results) -> None:
+        for written, succeeded in results:
+            if not written.done():  # the request was cancelled
+                written.set_result(succeeded or self._mode is not Mode.BLOCKING_STRICT)
+
+    # On the thread.
 
     def _run(self) -> None:
-        while events := self._next_batch():
-            self._ending.wait(self._bucket.reserve())
-            for event in events:
+        while batch := self._next_batch():
+            if (seconds := self._bucket.reserve()) > 0:
+                self._ending.wait(seconds)
+            results = []
+            for event, written in batch:
                 self._bytes_taken += event.body_bytes
-                self._write(event)
+                succeeded = self._write(event)
+                self._written += 1
+                if written is not None:
+                    results.append((written, succeeded))
+            if results:
+                loop = results[0][0].get_loop()
+                with contextlib.suppress(RuntimeError):  # the loop was closed
+                    loop.call_soon_threadsafe(self._resolve, results)
 
-    def _next_batch(self) -> list[AuditEvent]:
+    def _next_batch(self) -> list[_QueuedEvent]:
         """Return the next events; none at the end. Waits for the first one, and then for more until
         the batch is full or `max_wait` is over."""
-        event = None if self._is_last else self._queue.get()
-        events: list[AuditEvent] = []
+        queued = None if self._is_last else self._queue.get()
+        batch: list[_QueuedEvent] = []
         end = self._clock.now() + self._batch.max_wait
-        while event is not None:
-            events.append(event)
-            if len(events) >= self._batch.max_size:
-                return events
+        while queued is not None:
+            batch.append(queued)
+            if len(batch) >= self._batch.max_size:
+                return batch
             try:
-                event = self._queue.get(timeout=self._seconds_until(end))
+                queued = self._queue.get(timeout=self._seconds_until(end))
             except queue.Empty:
-                return events
+                return batch
         self._is_last = True
-        return events
+        return batch
 
     def _seconds_until(self, end: float) -> float:
         return 0.0 if self._ending.is_set() else max(0.0, end - self._clock.now())

@@ -5,6 +5,7 @@ Mirrors filters/audit.go and filters/authn_audit.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
@@ -39,7 +40,7 @@ def audit_failed_authentication(server: Server, next_handler: Handler) -> Handle
                 record = RequestRecord(request, decision, received)
                 status = status_of(error, request.info) or {}
                 record.status = {**status, "message": _failure_message(request)}
-                _record_completion(audit, request, record)
+                await _Events(audit, record).complete(status.get("code", 0))
             raise
 
     return handle
@@ -68,42 +69,77 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
         if decision.level is Level.NONE:
             return await next_handler(request)
         record = RequestRecord(request, decision, now)
-        event = record.event("RequestReceived", now)
-        if not await audit.write(event, "RequestReceived", decision.omit_stages):
+        events = _Events(audit, record)
+        if _changes_nothing(request) and not audit.is_strict:
+            # The response waits for both events: the thread that writes them wakes once.
+            events.submit("RequestReceived", now)
+        elif not await events.write("RequestReceived", now):
             audit.metrics.audit_rejections += 1
             raise InternalError("failed to store audit event")
         if decision.level >= Level.REQUEST:
             request.audits_bodies = True
             request.read_body = _recording_reader(request, record)
-        _record_completion(audit, request, record)
+        request.on_complete(events.complete_without_waiting)
         try:
             response = await next_handler(request)
         except Exception as error:
             record.status = status_of(error, request.info)
             if record.status is None:
-                event = record.event("Panic", audit.clock.now(), code=500)
-                await audit.write(event, "Panic", decision.omit_stages)
-            elif decision.level >= Level.REQUEST_RESPONSE:
+                await events.write("Panic", audit.clock.now(), code=500)
+                raise
+            if decision.level >= Level.REQUEST_RESPONSE:
                 record.response_body = RecordedBody(_JSON, encode_value(record.status))
+            await events.complete(record.status.get("code", 0))
             raise
         if isinstance(response, StreamResponse):
-            event = record.event("ResponseStarted", audit.clock.now(), code=response.status)
-            await audit.write(event, "ResponseStarted", decision.omit_stages)
-        elif decision.level >= Level.REQUEST_RESPONSE:
-            response = _record_response(response, record)
-        return response
+            await events.write("ResponseStarted", audit.clock.now(), code=response.status)
+            return replace(response, before_end=lambda: events.complete(response.status))
+        return await _record_response(response, record, events)
 
     return handle
 
 
-def _record_completion(audit: AuditLog, request: Request, record: RequestRecord) -> None:
-    def on_complete(completed: Request) -> None:
-        outcome = completed.outcome
-        assert outcome is not None
-        event = record.event("ResponseComplete", audit.clock.now(), code=outcome.status)
-        audit.submit(event, "ResponseComplete", record.decision.omit_stages)
+def _changes_nothing(request: Request) -> bool:
+    """Report whether a request only reads objects: the request for a subresource may call another
+    server."""
+    return request.info.verb in ("get", "list", "watch") and not request.info.subresource
 
-    request.on_complete(on_complete)
+
+class _Events:
+    """Writes the events of one request. That of stage ResponseComplete is written once: before the
+    end of the response, or when the connection is lost before that."""
+
+    def __init__(self, audit: AuditLog, record: RequestRecord) -> None:
+        self._audit = audit
+        self._record = record
+        self._unwritten: list[asyncio.Future[bool]] = []
+        self._is_complete = False
+
+    def submit(self, stage: str, now: float, *, code: int = 0) -> None:
+        """Begin to write the event of a stage; the next `write` waits for it, too."""
+        event = self._record.event(stage, now, code=code)
+        self._unwritten += self._audit.submit(event, stage, self._record.decision.omit_stages)
+
+    async def write(self, stage: str, now: float, *, code: int = 0) -> bool:
+        """Write the event of a stage, and wait for the backends in a blocking mode; return False if
+        a backend in mode blocking-strict has lost it."""
+        self.submit(stage, now, code=code)
+        unwritten, self._unwritten = self._unwritten, []
+        return all([await each for each in unwritten])
+
+    async def complete(self, code: int) -> None:
+        """Write the event of the end of the response, which has this status code."""
+        if not self._is_complete:
+            self._is_complete = True
+            await self.write("ResponseComplete", self._audit.clock.now(), code=code)
+
+    def complete_without_waiting(self, request: Request) -> None:
+        """Begin to write the event of the end of the response, unless `complete` was called."""
+        if not self._is_complete:
+            self._is_complete = True
+            assert request.outcome is not None
+            code = request.outcome.status
+            self.submit("ResponseComplete", self._audit.clock.now(), code=code)
 
 
 def _recording_reader(request: Request, record: RequestRecord) -> Reader:
@@ -118,12 +154,26 @@ def _recording_reader(request: Request, record: RequestRecord) -> Reader:
     return read
 
 
-def _record_response(response: Response, record: RequestRecord) -> Response:
+async def _record_response(response: Response, record: RequestRecord, events: _Events) -> Response:
+    """Record the end of a response, and its body at level RequestResponse. Return the response."""
+    has_body = record.decision.level >= Level.REQUEST_RESPONSE
     if isinstance(response.body, bytes):
-        record.response_body = RecordedBody(response.media_type, response.body)
+        if has_body:
+            record.response_body = RecordedBody(response.media_type, response.body)
+        await events.complete(response.status)
         return response
-    slices = _recorded_slices(response.body, response.media_type, record)
-    return replace(response, body=slices)
+    slices = response.body
+    if has_body:
+        slices = _recorded_slices(slices, response.media_type, record)
+    return replace(response, body=_completed_slices(slices, response.status, events))
+
+
+async def _completed_slices(
+    slices: AsyncIterator[bytes], status: int, events: _Events
+) -> AsyncIterator[bytes]:
+    async for part in slices:
+        yield part
+    await events.complete(status)
 
 
 async def _recorded_slices(

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import time
+
+from kapiserver.apiserver.output import STANDARD_ERROR
 
 _LEVELS = {0: logging.WARNING, 1: logging.INFO}
 FIELDS = "fields"
@@ -46,9 +47,24 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+class _StandardErrorHandler(logging.Handler):
+    """Writes lines in a thread, so that the event loop never waits for a reader of the log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            STANDARD_ERROR.write(f"{self.format(record)}\n")
+        except Exception:
+            self.handleError(record)
+
+    def close(self) -> None:
+        """Wait until the lines are written, for a bounded time. The end of the process calls it."""
+        STANDARD_ERROR.close()
+        super().close()
+
+
 def set_up(verbosity: int) -> None:
     """Log to standard error: warnings (0), each request too (1), or debug messages too (2)."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StandardErrorHandler()
     handler.setFormatter(LineFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -159,6 +159,7 @@ async def write_stream(
     if is_backlogged:
         connection.abort_later(SLOW_CLIENT_SECONDS)
         await sink.flush()
+    await response.before_end()
     transport = connection.transport
     outcome = Outcome(
         status=response.status, bytes_sent=sink.bytes_sent, finished=transport is not None

@@ -26,6 +26,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from kapiserver.apiserver.output import STANDARD_ERROR
 from kapiserver.apiserver.serving.logs import FIELDS
 
 MAX_STACKS = 100
@@ -106,9 +107,8 @@ def write_stacks() -> None:
         frame = frames.get(thread.ident or 0)
         if frame is not None and thread is not threading.current_thread():
             stack = "".join(traceback.format_stack(frame, limit=MAX_FRAMES))
-            sys.stderr.write(f"\nthread {thread.name} (most recent call last):\n{stack}")
+            STANDARD_ERROR.write(f"\nthread {thread.name} (most recent call last):\n{stack}")
     _write_task_stacks()
-    sys.stderr.flush()
 
 
 def _write_task_stacks() -> None:
@@ -119,9 +119,9 @@ def _write_task_stacks() -> None:
         task.print_stack(limit=MAX_FRAMES, file=text)
         stacks[text.getvalue().partition("\n")[2]] += 1
     for stack, count in stacks.most_common(MAX_STACKS):
-        sys.stderr.write(f"\n{count} tasks (most recent call last):\n{stack}")
+        STANDARD_ERROR.write(f"\n{count} tasks (most recent call last):\n{stack}")
     if len(stacks) > MAX_STACKS:
-        sys.stderr.write(f"\n{len(stacks) - MAX_STACKS} more stacks of tasks\n")
+        STANDARD_ERROR.write(f"\n{len(stacks) - MAX_STACKS} more stacks of tasks\n")
 
 
 def _do_nothing() -> None:

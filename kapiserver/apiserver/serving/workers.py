@@ -17,7 +17,6 @@ import os
 import selectors
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -25,6 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.output import STANDARD_ERROR, STANDARD_OUTPUT
 from kapiserver.apiserver.serving.signals import has_terminal
 
 RESTART_SECONDS = 1.0
@@ -229,6 +229,7 @@ class _Supervisor:
     def _start(self, worker: _Worker) -> None:
         parent_end, child_end = socket.socketpair()
         worker.started = time.monotonic()
+        STANDARD_ERROR.close()  # ends its thread: none may run during the fork
         # Block signals between the fork and the worker's own handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
@@ -258,11 +259,11 @@ class _Supervisor:
             self._work(self._config, channel)
             code = 0
         except Exception as error:
-            sys.stderr.write(f"kapiserver: {error}\n")
+            STANDARD_ERROR.write(f"kapiserver: {error}\n")
             _log.debug("the worker failed", exc_info=True)
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            STANDARD_OUTPUT.close()
+            STANDARD_ERROR.close()
             os._exit(code)
 
 

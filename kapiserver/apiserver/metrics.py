@@ -32,6 +32,7 @@ WEBHOOK_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10, 25)
 POLICY_SECONDS = (0.0000005, 0.001, 0.01, 0.1, 1.0)
 QUEUE_SECONDS = tuple(itertools.accumulate(range(9), lambda bound, _: bound * 10, initial=1e-8))
 """As kube-apiserver multiplies them, so that some are a bit less than a power of ten."""
+JOB_DELETION_SECONDS = tuple(0.1 * 2**exponent for exponent in range(14))
 
 
 class RequestLabels(NamedTuple):
@@ -271,6 +272,8 @@ class Metrics:
         )
         self.storage_seconds: Histogram[StorageLabels] = Histogram(REQUEST_SECONDS)
         self.workqueues = WorkQueueMetrics()
+        self.job_deletion_seconds: Histogram[str] = Histogram(JOB_DELETION_SECONDS)
+        """From the expiry of a Job to its deletion; the label is empty."""
         self.rpc = RPCMetrics()
 
     def observe_webhook(

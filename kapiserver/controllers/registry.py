@@ -166,6 +166,12 @@ def _token_cleaner(context: ControllerContext) -> Controller:
     return TokenCleaner(context)
 
 
+def _ttl_after_finished(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.ttl_after_finished import TTLAfterFinishedController
+
+    return TTLAfterFinishedController(context)
+
+
 def _token_secrets(context: ControllerContext) -> Controller:
     from kapiserver.controllers.token_secrets import TokenSecretsController
 
@@ -402,6 +408,12 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         factory=_token_cleaner,
         user=_account("token-cleaner"),
         enabled_by_default=False,  # as in kube-controller-manager
+    ),
+    ControllerDescriptor(
+        name="ttl-after-finished-controller",
+        aliases=("ttl-after-finished",),
+        factory=_ttl_after_finished,
+        user=_account("ttl-after-finished-controller"),
     ),
     ControllerDescriptor(
         name="validatingadmissionpolicy-status-controller",

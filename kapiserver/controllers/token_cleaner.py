@@ -31,8 +31,6 @@ class TokenCleaner:
         self._context = context
         self._clock = context.server.clock
         self._subscriptions = Subscriptions(context.server)
-        self._scheduled: dict[str, float] = {}
-        """The time of the next check of each Secret, by name; it has one timer for each expiry."""
         self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
 
     async def start(self) -> None:
@@ -49,7 +47,7 @@ class TokenCleaner:
         if change.last.key.namespace != NAMESPACE:
             return
         if entry is None:
-            self._scheduled.pop(change.last.key.name, None)
+            self._queue.unschedule(change.last.key.name)
         elif entry.is_selected(_BOOTSTRAP_TOKENS):
             self._queue.add(entry.key.name)
 
@@ -63,9 +61,7 @@ class TokenCleaner:
             return
         seconds = expiry - self._clock.now()
         if seconds > 0:
-            if self._scheduled.get(name) != expiry:
-                self._scheduled[name] = expiry
-                self._queue.add_after(name, seconds)
+            self._queue.schedule(name, seconds)
             return
         secrets = self._context.resource("v1", "secrets", namespace=NAMESPACE)
         await delete_object(secrets, name, uid=uid_of(secret))

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar, cast
 
 from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.storage.background_tasks import BackgroundTasks
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.clock import Clock, Timer
 
 BASE_DELAY_SECONDS = 1.0
 MAX_DELAY_SECONDS = 60.0
@@ -53,6 +53,8 @@ class WorkQueue(Generic[Item]):
         """When each item was added, in seconds of `time.perf_counter`."""
         self._processing: set[Item] = set()
         self._failures: dict[Item, int] = {}
+        self._timers: dict[Item, Timer] = {}
+        """The timers of scheduled items."""
         self._tasks = BackgroundTasks[None]()
         self._stopping = False
 
@@ -72,6 +74,21 @@ class WorkQueue(Generic[Item]):
         """Queue an item after a delay."""
         self._clock.call_later(seconds, lambda: None if self._stopping else self.add(item))
 
+    def schedule(self, item: Item, seconds: float) -> None:
+        """Queue an item after a delay, in place of the delay that it was scheduled with before."""
+        self.unschedule(item)
+        self._timers[item] = self._clock.call_later(seconds, lambda: self._add_scheduled(item))
+
+    def unschedule(self, item: Item) -> None:
+        """Do not queue an item that was scheduled."""
+        timer = self._timers.pop(item, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _add_scheduled(self, item: Item) -> None:
+        del self._timers[item]
+        self.add(item)
+
     def clear(self) -> None:
         """Drop all queued items and their failure counts."""
         self._metrics.depth.add(self._name, -len(self._waiting))
@@ -83,6 +100,8 @@ class WorkQueue(Generic[Item]):
         lost leadership must not write any more, and the next leader lists everything again."""
         self._stopping = True
         self.clear()
+        for item in tuple(self._timers):
+            self.unschedule(item)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -352,6 +352,7 @@ KUBERNETES = {
     "workqueue_depth": ("gauge", "name"),
     "workqueue_queue_duration_seconds": ("histogram", "name"),
     "workqueue_work_duration_seconds": ("histogram", "name"),
+    "ttl_after_finished_controller_job_deletion_duration_seconds": ("histogram", ""),
     **{
         f"apiserver_{file}_{name}": (type, f"{labels}{' plugin' * (file[0] == 'm')}")
         for file in (

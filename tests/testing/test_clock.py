@@ -12,6 +12,7 @@ import pytest
 from kapiserver.testing import TestServer
 from kapiserver.testing.clock import Duration, TestClock, parse_seconds
 from tests.controllers.signing import encoded_request, subject
+from tests.jobs import POD
 from tests.testing.http_client import HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -128,6 +129,27 @@ def test_old_signing_requests_are_deleted() -> None:
         assert client("GET", f"{path}/c")[0] == 200
         server.clock.advance("3h")
         assert client("GET", f"{path}/c")[0] == 404
+
+
+def test_finished_jobs_are_deleted() -> None:
+    """A finished Job is deleted when `ttlSecondsAfterFinished` have passed."""
+    with TestServer() as server:
+        client = HttpClient(server)
+        path = "/apis/batch/v1/namespaces/default/jobs"
+        spec = {"ttlSecondsAfterFinished": 3600, "template": POD}
+        assert client("POST", path, {"metadata": {"name": "j"}, "spec": spec})[0] == 201
+        _, job = client("GET", f"{path}/j/status")
+        now = server.clock.time.strftime("%Y-%m-%dT%H:%M:%SZ")
+        conditions = [
+            {"type": each, "status": "True", "lastTransitionTime": now}
+            for each in ("FailureTarget", "Failed")
+        ]
+        job["status"] = {"startTime": now, "conditions": conditions}
+        assert client("PUT", f"{path}/j/status", job)[0] == 200
+        server.clock.advance("59m")
+        assert client("GET", f"{path}/j")[0] == 200
+        server.clock.advance("2m")
+        assert client("GET", f"{path}/j")[0] == 404
 
 
 def test_frozen_time() -> None:

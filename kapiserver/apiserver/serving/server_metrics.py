@@ -370,6 +370,12 @@ class ServerFamilies:
             labels,
             metrics.work_seconds,
         )
+        yield _histogram(
+            "ttl_after_finished_controller_job_deletion_duration_seconds",
+            "Seconds from the expiry of a finished Job to its deletion.",
+            (),
+            self._server.metrics.job_deletion_seconds,
+        )
 
     def _rpc(self) -> Iterator[Family]:
         metrics = self._server.metrics.rpc

@@ -1,8 +1,9 @@
 """A store that converts custom objects between the stored version and the served one.
 
 It is used for custom resources that only a webhook converts, so that the layers above need not
-wait for webhooks. Values are converted on get, range and watch, and to the stored version on
-writes; revisions do not change. Knows no webhook and no HTTP.
+wait for webhooks. Values are converted on get, range, watch and history. Writers convert a value
+with `round_trip` first: they need both its stored form and the value that a read of it gives, which
+may differ from theirs. Revisions do not change. Knows no webhook and no HTTP.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kapiserver.api.accessors import kind_of
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
+from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.encryption import ENCRYPTED_PREFIX
 from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
 from kapiserver.storage.kv import (
@@ -42,12 +45,20 @@ Convert: TypeAlias = Callable[[Sequence[Tree], GroupVersion], Awaitable[Sequence
 """Converts objects to a version, in order. Raises ConversionRefused."""
 
 
+class RoundTrip(Struct, frozen=True):
+    """A value that is to be written: its form in the stored version, and how a read of that form
+    returns it."""
+
+    stored: bytes
+    value: bytes
+
+
 class ConvertingStore(WrappedStore):
     """A view of a store for the objects of one resource in one version. `close` leaves the store
     open.
 
-    version   version of the objects that callers read and write
-    stored    version of the objects that are written to the store
+    version   version of the objects that callers read
+    stored    version of the objects that callers write
     """
 
     def __init__(
@@ -78,12 +89,17 @@ class ConvertingStore(WrappedStore):
         page = await self._kv.range(prefix, start=start, limit=limit, revision=revision)
         return replace(page, items=await self._items(page.items))
 
-    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
-        return await self._kv.create(key, await self._to_stored(value), ttl=ttl)
+    async def round_trip(self, value: bytes) -> RoundTrip:
+        """Convert a value to the stored version and back. Raises ConversionRefused."""
+        if self._stored == self._version:
+            return RoundTrip(value, value)
+        (stored,) = await self.convert_values([value], self._stored)
+        (read,) = await self.convert_values([stored], self._version)
+        return RoundTrip(stored, read)
 
-    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
-        stored = await self._to_stored(value)
-        return await self._kv.update(key, stored, expected=expected, ttl=ttl)
+    async def stored_item(self, key: str) -> KeyValue | None:
+        """Return a key and its value in the stored form; None if the key is absent."""
+        return (await self._kv.get(key)).item
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         converting = _ConvertingSink(sink, self)
@@ -112,7 +128,7 @@ class ConvertingStore(WrappedStore):
             trees = await self._convert(list(to_convert.values()), version)
             try:
                 for index, tree in zip(to_convert, trees, strict=True):
-                    result[index] = encode_for_storage(self._codecs, tree)
+                    result[index] = encode_for_storage(self._codecs, self._without_unknown(tree))
             except CodecError as error:
                 raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
         return result
@@ -134,9 +150,10 @@ class ConvertingStore(WrappedStore):
         values = await self.convert_values([item.value for item in items], self._version)
         return [replace(item, value=value) for item, value in zip(items, values, strict=True)]
 
-    async def _to_stored(self, value: bytes) -> bytes:
-        (stored,) = await self.convert_values([value], self._stored)
-        return stored
+    def _without_unknown(self, tree: Tree) -> Tree:
+        """Return a converted object without the fields that its version does not have. Raises
+        CodecError."""
+        return decode_tree(self._codecs.scheme.type_of(kind_of(tree)), tree, [])
 
     def _decode(self, value: bytes) -> Tree | None:
         if value.startswith(ENCRYPTED_PREFIX):

@@ -156,11 +156,15 @@ class ObjectCodec:
             obj = stamp_resource_version(obj, 0)
         return encode_for_storage(self._codecs, self._scheme.convert(obj, self.stored_version))
 
-    def written_entry(self, path: str, value: bytes, revision: Revision, tree: Tree) -> Entry:
-        """Return an entry of a written value, with the tree that the value was encoded from. It
-        has no tree if a read gives another one, because a message has no empty lists."""
-        has_empty_list = self._has_empty_list is not None and self._has_empty_list(tree)
-        return Entry(self, path, value, revision, tree=None if has_empty_list else tree)
+    def written_entry(
+        self, path: str, value: bytes, revision: Revision, tree: Tree | None
+    ) -> Entry:
+        """Return an entry of a written value, with the tree that the value was encoded from, if
+        there is one. It has no tree if a read gives another one: a message has no empty lists, and
+        the stored version of a custom object may lack fields of this one."""
+        has_empty_list = self._has_empty_list is not None and self._has_empty_list(tree or {})
+        is_lossy = has_empty_list or (not self.is_typed and self.hub != self.stored_version)
+        return Entry(self, path, value, revision, tree=None if is_lossy else tree)
 
     def tree(self, entry: Entry) -> Tree:
         """Decode an entry to the hub version. Values of older servers are defaulted, because they

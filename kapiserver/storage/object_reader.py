@@ -19,6 +19,7 @@ from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.storage.clock import Clock
+from kapiserver.storage.converting_store import ConvertingStore
 from kapiserver.storage.entry import Encoding, Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.event_stream import InitialEventsEnd, WatchStart, stream_events
@@ -54,7 +55,10 @@ class IdentifierSource(Protocol):
 
 
 class StoreContext(Struct, frozen=True, kw_only=True):
-    """The parts that the stores of all resources share."""
+    """The parts that the stores of all resources share.
+
+    converting  the store `kv` itself if it converts the objects of this resource
+    """
 
     kv: KV
     scheme: Scheme
@@ -63,6 +67,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     load_token_codec: LoadContinueTokenCodec
     offloader: Offloader
     watch_backlogs: WatchBacklogs
+    converting: ConvertingStore | None = None
 
 
 class CachedResource:

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kapiserver.api.accessors import copy_tree, is_terminating, metadata_of, name_of, namespace_of
@@ -56,6 +57,19 @@ COLLECTION_PAGE = 500
 _NOT_WRITTEN = Revision(0)
 
 
+class _Encoded(Struct, frozen=True):
+    """An object that is to be written.
+
+    stored  the bytes for the store
+    value   the bytes that a read gives: of another version if a webhook converts the objects
+    tree    the object; None if a read may give another one
+    """
+
+    stored: bytes
+    value: bytes
+    tree: Tree | None
+
+
 class ResourceStore(ResourceReader):
     """Reads and writes the objects of one resource.
 
@@ -78,6 +92,7 @@ class ResourceStore(ResourceReader):
         self._kind_info = kind_info
         self._identifiers = cached.context.identifiers
         self._turns = cached.write_turns
+        self._converting = cached.context.converting
         self._ttl = ttl
 
     def with_strategy(self, kind_info: KindInfo) -> ResourceStore:
@@ -165,13 +180,13 @@ class ResourceStore(ResourceReader):
             lifecycle.clear_resource_version(obj)
         await self._cache.wait_ready()
         path = self._codec.path(ObjectKey(namespace_of(obj), name_of(obj)))
-        value = await self._offloader.run(cost, self._codec.stored_value, obj)
-        entry = self._codec.written_entry(path, value, _NOT_WRITTEN, obj)
+        encoded = await self._encode(cost, obj)
+        entry = self._codec.written_entry(path, encoded.value, _NOT_WRITTEN, encoded.tree)
         try:
             if dry_run:
                 await self._must_be_absent(path)
             else:
-                await self._write(entry, self._kv.create(path, entry.value, ttl=self._ttl))
+                await self._write(entry, self._kv.create(path, encoded.stored, ttl=self._ttl))
         except KeyExists:
             existing = self._cache.get(path)
             terminating = False
@@ -181,6 +196,16 @@ class ResourceStore(ResourceReader):
                 )
             raise self._exists(name_of(obj), TERMINATING if terminating else "") from None
         return WriteResult(entry=entry, outcome="created", warnings=warnings)
+
+    async def _encode(self, cost: int, obj: Tree) -> _Encoded:
+        """Encode an object for the store. If its version is not the stored one, the result of the
+        write is what a read gives: a conversion may lose fields. Raises ConversionRefused."""
+        value = await self._offloader.run(cost, self._codec.stored_value, obj)
+        if self._converting is None:
+            return _Encoded(value, value, obj)
+        converted = await self._converting.round_trip(value)
+        tree = obj if converted.value == value else None
+        return _Encoded(converted.stored, converted.value, tree)
 
     async def _must_be_absent(self, path: str) -> None:
         if (await self._kv.get(path)).item is not None:
@@ -315,29 +340,34 @@ class ResourceStore(ResourceReader):
         )
         if validate is not None:
             await validate()
-        value = await self._offloader.run(cost, self._codec.stored_value, new)
         if lifecycle.completes_deletion(new, old, strategy):
+            value = await self._offloader.run(cost, self._codec.stored_value, new)
             deleted = await self._remove(entry, new, value, dry_run=dry_run)
             return WriteResult(entry=deleted, outcome="deleted", warnings=warnings)
-        if value == entry.value and await self._is_unchanged(entry):
+        encoded = await self._encode(cost, new)
+        if encoded.value == entry.value and await self._is_unchanged(entry, encoded):
             return WriteResult(entry=entry, outcome="unchanged", warnings=warnings)
-        changed = await self._replace(entry, new, value, dry_run=dry_run)
+        changed = await self._replace(entry, encoded, dry_run=dry_run)
         return WriteResult(entry=changed, outcome="updated", warnings=warnings)
 
-    async def _is_unchanged(self, entry: Entry) -> bool:
+    async def _is_unchanged(self, entry: Entry, encoded: _Encoded) -> bool:
         """Whether the store has this revision and its bytes need no rewrite. Raises Conflict if
         another server updated the object and the cache is behind."""
-        item = (await self._kv.get(entry.path)).item
+        if self._converting is None:
+            item = (await self._kv.get(entry.path)).item
+        else:
+            item = await self._converting.stored_item(entry.path)
         if item is None or item.revision != entry.revision:
             current = None if item is None else item.revision
             raise Conflict(entry.path, expected=entry.revision, current=current)
-        return not item.stale
+        return item.value == encoded.stored and not item.stale
 
-    async def _replace(self, entry: Entry, new: Tree, value: bytes, *, dry_run: bool) -> Entry:
+    async def _replace(self, entry: Entry, encoded: _Encoded, *, dry_run: bool) -> Entry:
+        path, value, tree = entry.path, encoded.value, encoded.tree
         if dry_run:
-            return self._codec.written_entry(entry.path, value, entry.revision, new)
-        changed = self._codec.written_entry(entry.path, value, _NOT_WRITTEN, new)
-        write = self._kv.update(entry.path, value, expected=entry.revision, ttl=self._ttl)
+            return self._codec.written_entry(path, value, entry.revision, tree)
+        changed = self._codec.written_entry(path, value, _NOT_WRITTEN, tree)
+        write = self._kv.update(path, encoded.stored, expected=entry.revision, ttl=self._ttl)
         await self._write(changed, write)
         return changed
 
@@ -400,10 +430,9 @@ class ResourceStore(ResourceReader):
         strategy = self._kind_info.strategy()
         plan = lifecycle.plan_deletion(old, query, strategy, now=self._clock.now())
         if plan.update is not None:
-            cost = change_cost(0, entry)
-            value = await self._offloader.run(cost, self._codec.stored_value, plan.update)
-            if value != entry.value:
-                entry = await self._replace(entry, plan.update, value, dry_run=query.dry_run)
+            encoded = await self._encode(change_cost(0, entry), plan.update)
+            if encoded.value != entry.value:
+                entry = await self._replace(entry, encoded, dry_run=query.dry_run)
                 old = await self._offloader.tree(entry)
         if not plan.remove:
             return WriteResult(entry=entry, outcome="terminating")

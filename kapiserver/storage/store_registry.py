@@ -224,7 +224,9 @@ class StoreRegistry:
                 return ContinueTokenCodec(secret)
         return self._token_codec
 
-    def _converting_store(self, kv: KV, kind_info: KindInfo, definition: Definition) -> KV:
+    def _converting_store(
+        self, kv: KV, kind_info: KindInfo, definition: Definition
+    ) -> ConvertingStore:
         return ConvertingStore(
             kv,
             self._codecs,
@@ -242,7 +244,8 @@ class StoreRegistry:
             context = replace(context, kv=EncryptedStore(context.kv, transformer))
         webhook = kind_info.conversion_webhook
         if webhook is not None:
-            context = replace(context, kv=self._converting_store(context.kv, kind_info, webhook))
+            converting = self._converting_store(context.kv, kind_info, webhook)
+            context = replace(context, kv=converting, converting=converting)
         codec = ObjectCodec(
             kind_info,
             self._codecs,

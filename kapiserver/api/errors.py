@@ -4,6 +4,7 @@
     |-- InvalidObject      an object breaks rules: a list of FieldErrors
     |-- BadObject          a body, option or selector that is malformed as a whole
     |-- NotRegistered      an unknown group, version or kind
+    |-- VersionDropped     managedFields name a version that a custom kind no longer has
     |-- FieldConflicts     an apply would change fields of other managers
     |-- PatchFailed        a patch that does not apply to the object
     |-- PatchTooLong       a patch with too many operations
@@ -208,6 +209,13 @@ class NotRegistered(APIError):
 
 class ConversionFailed(APIError):
     """A value does not fit the requested version."""
+
+
+class VersionDropped(APIError):
+    """managedFields of a custom object name a version that its definition no longer has."""
+
+    def __init__(self, api_version: str) -> None:
+        super().__init__(f"request to convert CR to an invalid group/version: {api_version}")
 
 
 class FieldConflicts(APIError):

@@ -81,7 +81,8 @@ class Schemas(Protocol):
     """A kind in all its versions."""
 
     def node(self, api_version: str) -> Node:
-        """Return the schema in a version. Raises NotRegistered."""
+        """Return the schema in a version. Raises NotRegistered, and VersionDropped for a custom
+        kind."""
 
     def convert(self, obj: Tree, api_version: str) -> Tree:
         """Return the object in another version. Raises NotRegistered."""

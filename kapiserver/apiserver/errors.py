@@ -322,6 +322,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     api.BadObject: _BAD_REQUEST,
     api.NotRegistered: _BAD_REQUEST,
     api.ConversionFailed: _BAD_REQUEST,
+    api.VersionDropped: _with_message(500, ""),  # as any error of kube-apiserver without a Status
     api.FieldConflicts: _field_conflicts,
     api.PatchFailed: _patch_failed,
     api.PatchTooLong: _with_message(413, "RequestEntityTooLarge"),

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kapiserver.api import typed_values
 from kapiserver.api.accessors import metadata_of
-from kapiserver.api.errors import BadObject, ConversionFailed, NotRegistered
+from kapiserver.api.errors import BadObject, ConversionFailed, NotRegistered, VersionDropped
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.managed_fields import FieldManager
 from kapiserver.api.managed_fields_entries import managed_fields_of
@@ -59,8 +59,15 @@ class KindSchemas(Struct, frozen=True):
         return version.with_kind(self.kind.kind)
 
     def node(self, api_version: str) -> Node:
-        """Return the kind's schema in a version. Raises NotRegistered, BadObject."""
-        return schema_of(self.scheme.type_of(self._in(api_version)))
+        """Return the kind's schema in a version. Raises NotRegistered for a version that a declared
+        kind does not have, VersionDropped for one that a custom kind does not have, and
+        BadObject."""
+        try:
+            return schema_of(self.scheme.type_of(self._in(api_version)))
+        except NotRegistered:
+            if self.scheme.object_info(self.kind).is_typed:
+                raise
+            raise VersionDropped(api_version) from None
 
     def convert(self, obj: Tree, api_version: str) -> Tree:
         """Return the object in another version. Raises NotRegistered, BadObject,
@@ -167,7 +174,9 @@ def track_ownership(
     except SchemaMismatch:
         # Validation reports the mismatch; until then the entries stay as they are.
         entries = [] if live is None else managed_fields_of(live)
-    except BadObject:  # an entry has a malformed apiVersion; kube-apiserver drops all entries
+    except (BadObject, VersionDropped):
+        # An entry has a malformed apiVersion, or one that the definition of a custom kind no longer
+        # has. kube-apiserver drops all entries.
         entries = []
     put_entries(new, entries)
 

@@ -33,35 +33,35 @@ def int32(path: str, value: int) -> int:
     """Return the value if it fits into 32 bits."""
     if -(2**31) <= value < 2**31:
         return value
-    raise ConversionError(path, f"{value} does not fit into int32")
+    raise ConversionError(path, "does not fit into int32", value=value)
 
 
 def int64(path: str, value: int) -> int:
     """Return the value if it fits into 64 bits."""
     if -(2**63) <= value < 2**63:
         return value
-    raise ConversionError(path, f"{value} does not fit into int64")
+    raise ConversionError(path, "does not fit into int64", value=value)
 
 
 def uint32(path: str, value: int) -> int:
     """Return the value if it fits into 32 bits without a sign."""
     if 0 <= value < 2**32:
         return value
-    raise ConversionError(path, f"{value} does not fit into uint32")
+    raise ConversionError(path, "does not fit into uint32", value=value)
 
 
 def uint64(path: str, value: int) -> int:
     """Return the value if it fits into 64 bits without a sign."""
     if 0 <= value < 2**64:
         return value
-    raise ConversionError(path, f"{value} does not fit into uint64")
+    raise ConversionError(path, "does not fit into uint64", value=value)
 
 
 def float32(path: str, value: float) -> float:
     """Return the value if it is infinite or NaN, or its 32-bit rounding is finite."""
     if -_FLOAT32_LIMIT < value < _FLOAT32_LIMIT or not math.isfinite(value):
         return value
-    raise ConversionError(path, f"{value} does not fit into float")
+    raise ConversionError(path, "does not fit into float", value=value)
 
 
 def enum(path: str, value: int) -> Any:

@@ -58,14 +58,13 @@ _NO_REQUEST = RequestInfo(verb="create")
 class OutOfRange(RPCError):
     """A value does not fit into the version that the client called.
 
-    path         of the field in the request or response
+    error        names its field, in the request or in the response
     in_response  which of them it is
     """
 
-    def __init__(self, path: str, reason: str, *, in_response: bool) -> None:
-        super().__init__("OUT_OF_RANGE", f"{path}: {reason}" if path else reason)
-        self.path = path
-        self.reason = reason
+    def __init__(self, error: ConversionError, *, in_response: bool) -> None:
+        super().__init__("OUT_OF_RANGE", str(error))
+        self.error = error
         self.in_response = in_response
 
 
@@ -82,7 +81,7 @@ def rpc_error(error: Exception, method: str, *, in_response: bool = False) -> RP
         _log.error("%s raised an RPCError with the unknown code %s", method, error.code_name)
         return RPCError("INTERNAL", error.message, error.details)
     if isinstance(error, ConversionError):
-        return OutOfRange(error.path, error.reason, in_response=in_response)
+        return OutOfRange(error, in_response=in_response)
     if isinstance(error, TimeoutError):
         return RPCError("DEADLINE_EXCEEDED", "the call did not complete within its deadline")
     if isinstance(error, NotImplementedError):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TypeAlias
 
-from kapiserver.api.errors import OMITTED, InvalidObject, Path, invalid
+from kapiserver.api.errors import OMITTED, FieldError, InvalidObject, Path, invalid
 from kapiserver.api.group import Group, GroupVersionKind, Resource
 from kapiserver.api.groups import DECLARED_GROUPS
 from kapiserver.api.meta.v1 import ObjectMeta
@@ -186,22 +186,26 @@ async def _handle(
     except RPCError as error:
         raise _http_error(error, runner, method) from None
     except ValueError as error:  # a number that JSON does not have
-        raise _http_error(OutOfRange("", str(error), in_response=True), runner, method) from None
+        raise _invalid(runner, method, invalid(Path("status"), OMITTED, str(error))) from None
+
+
+def _invalid(runner: GroupRunner, method: Method, problem: FieldError) -> InvalidObject:
+    group = api_group_name(runner.group)
+    return InvalidObject(group=group, kind=method.name, name="", errors=[problem])
 
 
 def _http_error(error: RPCError, runner: GroupRunner, method: Method) -> Exception:
-    group = api_group_name(runner.group)
     if isinstance(error, OutOfRange):
-        path = Path("status" if error.in_response else "spec")
-        problem = invalid(path / error.path if error.path else path, OMITTED, error.reason)
-        return InvalidObject(group=group, kind=method.name, name="", errors=[problem])
+        path = Path("status" if error.in_response else "spec") / error.error.path
+        value = OMITTED if error.error.value is None else error.error.value
+        return _invalid(runner, method, invalid(path, value, error.error.reason))
     _, code, reason = CODES[error.code_name]
     tree = status(
         code=code,
         reason=reason,
         message=error.message,
         details=details(
-            group=group,
+            group=api_group_name(runner.group),
             kind=plural(method.name),
             causes=[cause(reason=error.code_name, message=error.message)],
             retry_after=1 if code == 429 else 0,

@@ -21,17 +21,19 @@ class ConversionError(Exception):
     """A value does not fit into a version. The server answers OUT_OF_RANGE.
 
     path    of the field in the message, such as `items[2].size`
-    reason  completes the sentence that begins with the path
+    reason  completes the sentence that begins with the path, or with the value if there is one
+    value   that does not fit; None if the reason tells enough
     """
 
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
+    def __init__(self, path: str, reason: str, *, value: float | None = None) -> None:
+        super().__init__(f"{path}: {reason}" if value is None else f"{path}: {value} {reason}")
         self.path = path
         self.reason = reason
+        self.value = value
 
     def below(self, parent: str) -> ConversionError:
         """Return the same error with the path that begins at the parent's message."""
-        return ConversionError(f"{parent}.{self.path}", self.reason)
+        return ConversionError(f"{parent}.{self.path}", self.reason, value=self.value)
 
 
 class RPCError(Exception):

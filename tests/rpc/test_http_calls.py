@@ -84,7 +84,7 @@ def test_values_that_do_not_fit() -> None:
         assert response.status == 422
         assert response.message == (
             'ComputeDouble.dummy.rpc "" is invalid: status.response32: Invalid value: '
-            "2147483648 does not fit into int32"
+            "2147483648: does not fit into int32"
         )
         assert response.json["details"]["causes"][0]["field"] == "status.response32"
         response = create(api, {"input32": 2**31}, path=V1ALPHA1)

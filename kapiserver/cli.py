@@ -185,6 +185,7 @@ def config_of(options: argparse.Namespace) -> Config:
     storage = _storage_of(options)
     _check_workers_and_rpc(options, storage)
     data_dir: Path = options.data_dir
+    emulated_version = ",".join(options.emulated_version)
     names = set(Config.__struct_fields__) & vars(options).keys()
     settings = {name: getattr(options, name) for name in names}
     return replace(
@@ -199,9 +200,11 @@ def config_of(options: argparse.Namespace) -> Config:
         ),
         oidc_required_claim=tuple(options.oidc_required_claim or ()),
         service_account_key_file=tuple(options.service_account_key_file or ()),
-        feature_gates=parse_feature_gates(",".join(options.feature_gates)),
+        feature_gates=parse_feature_gates(
+            ",".join(options.feature_gates), minor=emulated_minor(emulated_version)
+        ),
         runtime_config=",".join(options.runtime_config),
-        emulated_version=",".join(options.emulated_version),
+        emulated_version=emulated_version,
         verbosity=options.verbose,
     )
 

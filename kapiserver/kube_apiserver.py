@@ -18,22 +18,21 @@ from pathlib import Path
 
 from kapiserver.apiserver.admission.plugins import ADMISSION_PLUGIN_NAMES
 from kapiserver.apiserver.feature_gates import GATES
+from kapiserver.apiserver.version import emulated_minor, git_version
 from kapiserver.cli import run_server
+from kapiserver.controllers.registry import enabled_controllers
 from kapiserver.flags import add_kube_apiserver_flags
+from kapiserver.flags.values import names
 from kapiserver.testing.envtest.etcd import PARENT_SECONDS, ask_data_dir
 
 REQUESTS_LEVEL = 3
 DEBUG_LEVEL = 6
 """Levels of klog from which requests, and debug messages too, are logged."""
-CONTROLLERS = (
-    "garbage-collector-controller",
-    "namespace-controller",
-    "persistentvolume-protection-controller",
-    "persistentvolumeclaim-protection-controller",
-    "volumeattributesclass-protection-controller",
-)
-"""The controllers that delete objects and remove finalizers. Those that create objects, such as the
-service account of a new namespace, do not run: envtest has no kube-controller-manager."""
+CONTROLLERS_VARIABLE = "KAPISERVER_CONTROLLERS"
+"""The environment variable with the value of `--controllers`. Without both, none of
+kube-controller-manager's controllers runs, because envtest does not have that program."""
+VERSION_VARIABLE = "KAPISERVER_VERSION"
+"""The environment variable with the release to emulate, such as 1.33 or 1.33.2."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     a line on standard error."""
     threading.Thread(target=_wait_for_parent, args=(os.getppid(),), daemon=True).start()
     try:
-        return run_server(serve_options(sys.argv[1:] if arguments is None else arguments))
+        options = serve_options(sys.argv[1:] if arguments is None else arguments)
+        if options.version:
+            minor = emulated_minor(",".join(options.emulated_version))
+            sys.stdout.write(f"Kubernetes {git_version(minor)}\n")
+            return 0
+        return run_server(options)
     except Exception as error:
         _print(str(error))
         return 1
@@ -59,13 +63,15 @@ def serve_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="kube-apiserver", allow_abbrev=False)
     add_kube_apiserver_flags(parser)
     parser.add_argument("--own-cert-dir", type=Path)
-    parser.set_defaults(controllers=CONTROLLERS)
+    parser.add_argument("--version", action="store_true")
+    parser.set_defaults(controllers=_controllers_of_environment())
     level, other_arguments = _log_level(arguments)
     options, unknown = parser.parse_known_args(other_arguments)
     options.verbose = 2 if level >= DEBUG_LEVEL else int(level >= REQUESTS_LEVEL)
     for text in unknown:
         if text:
             _print(f"warning: ignored {text}, which kapiserver does not have")
+    options.emulated_version = options.emulated_version or list(_release_of_environment())
     options.feature_gates = list(_known_gates(options.feature_gates))
     for name in ("enable_admission_plugins", "disable_admission_plugins"):
         setattr(options, name, tuple(_known_plugins(getattr(options, name))))
@@ -80,6 +86,30 @@ def _log_level(arguments: Sequence[str]) -> tuple[int, list[str]]:
     parser.add_argument("-v", "--v", type=int, default=0)
     options, other_arguments = parser.parse_known_args(arguments)
     return options.v, other_arguments
+
+
+def _controllers_of_environment() -> tuple[str, ...]:
+    """Return the controllers that the environment variable names. Raises ValueError."""
+    controllers = names(os.environ.get(CONTROLLERS_VARIABLE, ""))
+    try:
+        enabled_controllers(controllers)
+    except ValueError as error:
+        raise ValueError(f"{CONTROLLERS_VARIABLE}: {error}") from None
+    return controllers
+
+
+def _release_of_environment() -> Iterator[str]:
+    """Yield the release that the environment variable names, if it is set, without the patch
+    version of a suite's ENVTEST_K8S_VERSION. Raises ValueError."""
+    version = os.environ.get(VERSION_VARIABLE, "").strip()
+    if not version:
+        return
+    release = ".".join(version.split(".")[:2])
+    try:
+        emulated_minor(release)
+    except ValueError as error:
+        raise ValueError(f"{VERSION_VARIABLE}: {error}") from None
+    yield release
 
 
 def _known_gates(values: Sequence[str]) -> Iterator[str]:

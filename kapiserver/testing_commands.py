@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.flags.values import port, positive
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ def _add_envtest(commands: _Commands) -> None:
         description="Write the executables kube-apiserver, etcd and kubectl to a directory, for "
         "Go tests with sigs.k8s.io/controller-runtime/pkg/envtest: export "
         "KUBEBUILDER_ASSETS=$(kapiserver envtest --print). kube-apiserver starts kapiserver; "
-        "kubectl runs the one on PATH, or prints that there is none.",
+        "kubectl runs the one on PATH, or prints that there is none. Environment variables of the "
+        "tests: KAPISERVER_CONTROLLERS names the controllers to run, as --controllers of "
+        "kapiserver serve does, by default none; KAPISERVER_VERSION is the Kubernetes release to "
+        f"emulate, from 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}.",
     )
     envtest.set_defaults(command=_envtest, verbose=0)
     envtest.add_argument(

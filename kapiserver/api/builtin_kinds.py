@@ -23,8 +23,17 @@ from kapiserver.api.columns import DEFAULT_COLUMNS, Columns
 from kapiserver.api.conversion import Conversion, Convert
 from kapiserver.api.defaulting import Defaults, DefaultTable, compile_defaults
 from kapiserver.api.errors import ConversionFailed, NotRegistered
-from kapiserver.api.group import HUB, Group, GroupVersion, GroupVersionKind, Resource, Subresource
+from kapiserver.api.group import (
+    HUB,
+    Group,
+    GroupVersion,
+    GroupVersionKind,
+    Resource,
+    Subresource,
+    sort_versions,
+)
 from kapiserver.api.groups import DECLARED_GROUPS, META
+from kapiserver.api.releases import resource_at, versions_served_again
 from kapiserver.api.selectable_fields import Extractor, extractor
 from kapiserver.api.strategy import StatusStrategy, Strategy, default_strategy
 from kapiserver.api.types import Kind, Tree
@@ -171,11 +180,8 @@ class BuiltinKinds:
         enabled = {
             version for resource in self.resources(group.name) for version in resource.versions
         }
-        return replace(
-            group,
-            versions=tuple(version for version in group.versions if version in enabled),
-            unserved=(*(v for v in group.versions if v not in enabled), *group.unserved),
-        )
+        unserved = tuple(version for version in group.declared_versions if version not in enabled)
+        return replace(group, versions=tuple(sort_versions(enabled)), unserved=unserved)
 
     @property
     def declared_groups(self) -> tuple[Group, ...]:
@@ -198,7 +204,7 @@ class BuiltinKinds:
             return ()
         resources = self._declared_resources(group)
         if self._release is not None:
-            resources = tuple(resource.at_release(self._release) for resource in resources)
+            resources = tuple(resource_at(resource, self._release) for resource in resources)
         if self._is_enabled is not None:
             resources = tuple(map(self._enabled_versions, resources))
         return tuple(resource for resource in resources if resource.versions)
@@ -319,7 +325,8 @@ class BuiltinKinds:
     def _converter(self, kind: GroupVersionKind, version: GroupVersion) -> Convert:
         # Through the hub, in two steps if neither version is the hub.
         hub = self.hub_version(kind.group, kind.kind)
-        handled = self._is_convertible(kind.group_version) and self._is_convertible(version)
+        target_kind = version.with_kind(kind.kind)
+        handled = self._is_convertible(kind) and self._is_convertible(target_kind)
         if not handled or self.hub_version(version.group, kind.kind) != hub:
             raise ConversionFailed(f"{kind} does not convert to {version}")
         source, hub_type, target = (
@@ -334,9 +341,23 @@ class BuiltinKinds:
             return first
         return lambda obj: second(first(obj))
 
-    def _is_convertible(self, version: GroupVersion) -> bool:
-        group = self._by_name.get(version.group)
-        return group is not None and version.version in (HUB, *group.versions)
+    def _is_convertible(self, kind: GroupVersionKind) -> bool:
+        group = self._by_name.get(kind.group)
+        if group is None:
+            return False
+        item = kind._replace(kind=kind.kind.removesuffix("List"))
+        return kind.version in (HUB, *group.versions) or item in self._served_again(kind.group)
+
+    @_cached_method(256)
+    def _served_again(self, group: str) -> frozenset[GroupVersionKind]:
+        """Return the kinds in versions that the emulated release serves and the newest does not."""
+        if self._release is None:
+            return frozenset()
+        return frozenset(
+            GroupVersionKind(group, version, resource.kind)
+            for resource in self._declared_resources(group)
+            for version in versions_served_again(resource, self._release)
+        )
 
     @_cached_method()
     def conversion(self, group: str) -> Conversion:
@@ -345,12 +366,14 @@ class BuiltinKinds:
         Raises TypeError for a difference between versions that no function handles.
         """
         conversion = Conversion(self._optional_table(group, "conversion", "CONVERSIONS"))
-        for version in self._group(group).group_versions:
-            for kind in self.kinds(version):
-                hub_version = self.hub_version(group, kind.__name__)
-                hub = self.type_of(hub_version.with_kind(kind.__name__))
-                conversion.converter(kind, hub)
-                conversion.converter(hub, kind)
+        versions = self._group(group).group_versions
+        kinds = [kind for version in versions for kind in self.kinds(version)]
+        kinds += [self.type_of(kind) for kind in sorted(self._served_again(group))]
+        for kind in kinds:
+            hub_version = self.hub_version(group, kind.__name__)
+            hub = self.type_of(hub_version.with_kind(kind.__name__))
+            conversion.converter(kind, hub)
+            conversion.converter(hub, kind)
         return conversion
 
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:

@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -138,9 +137,6 @@ class Resource(Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...]
     """The served versions, the preferred one first."""
     storage_version: str
-    introduced: tuple[tuple[str, int], ...] = ()
-    """Pairs of a version and the minor of the release 1.x that introduced the resource in that
-    version; none for releases up to 1.34, the oldest that a server emulates."""
     storage_prefix: str = ""
     """The key prefix below the root of all keys; empty for the resource's name."""
     stored_in_group: str | None = None
@@ -171,16 +167,6 @@ class Resource(Struct, frozen=True, kw_only=True):
     resource of its own, whose objects are handled in that version, whatever the storage version."""
     spec_generation: str = ""
     """The uid and generation of the definition: changes when its spec does."""
-
-    def at_release(self, minor: int) -> Resource:
-        """Return the resource as the release 1.x of that minor served it; without versions if it
-        did not. Fields and validation stay those of the newest release."""
-        introduced = dict(self.introduced)
-        return replace(
-            self,
-            versions=tuple(v for v in self.versions if introduced.get(v, 0) <= minor),
-            deprecations=tuple(d for d in self.deprecations if d.since <= minor),
-        )
 
     @property
     def store_key(self) -> tuple[str, str, str]:

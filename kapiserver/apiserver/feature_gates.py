@@ -6,20 +6,25 @@ no effect of a gate. Mirrors component-base/featuregate of Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from kapiserver.api.go_format import join_errors
+from kapiserver.api.releases import NEWEST_MINOR
 
 
 class Gate(Struct, frozen=True):
-    """One feature gate: its default, its maturity, and whether the default cannot be changed."""
+    """One feature gate: its default, its maturity, and whether the default cannot be changed.
+
+    off_in   minors of the releases 1.x that have another default: there the gate is off, or unknown
+    """
 
     default: bool
     stage: Literal["ALPHA", "BETA", "GA", "DEPRECATED"]
     locked: bool = False
+    off_in: Container[int] = ()
 
 
 GATES: dict[str, Gate] = {
@@ -28,10 +33,10 @@ GATES: dict[str, Gate] = {
     "APIListChunking": Gate(default=True, stage="GA"),
     "APIResponseCompression": Gate(default=True, stage="BETA"),
     "CBORServingAndStorage": Gate(default=True, stage="ALPHA"),
-    "ConstrainedImpersonation": Gate(default=True, stage="BETA"),
-    "ExcludeAdmissionWebhookVirtualResources": Gate(default=True, stage="BETA"),
-    "ManifestBasedAdmissionControlConfig": Gate(default=True, stage="BETA"),
-    "WatchList": Gate(default=True, stage="BETA"),
+    "ConstrainedImpersonation": Gate(default=True, stage="BETA", off_in=range(36)),
+    "ExcludeAdmissionWebhookVirtualResources": Gate(default=True, stage="BETA", off_in=range(37)),
+    "ManifestBasedAdmissionControlConfig": Gate(default=True, stage="BETA", off_in=range(37)),
+    "WatchList": Gate(default=True, stage="BETA", off_in=(31, 33)),
 }
 
 FeatureGates: TypeAlias = frozenset[str]
@@ -49,9 +54,11 @@ _BOOLS = {
 }
 
 
-def parse_feature_gates(text: str, gates: Mapping[str, Gate] = GATES) -> FeatureGates:
+def parse_feature_gates(
+    text: str, gates: Mapping[str, Gate] = GATES, *, minor: int = NEWEST_MINOR
+) -> FeatureGates:
     """Return the gates that are on after `Name=true,Other=false`; a name may begin with `kube:`.
-    Raises ValueError with kube-apiserver's message."""
+    `minor` is that of the release to emulate. Raises ValueError with kube-apiserver's message."""
     settings = _settings(text)
     unknown = next((name for name in settings if name not in gates), None)
     if unknown is not None:
@@ -64,13 +71,14 @@ def parse_feature_gates(text: str, gates: Mapping[str, Gate] = GATES) -> Feature
     ]
     if problems:
         raise ValueError(join_errors(problems))
-    return frozenset(name for name, gate in gates.items() if _is_on(name, gate, settings))
+    return frozenset(name for name, gate in gates.items() if _is_on(name, gate, settings, minor))
 
 
-def _is_on(name: str, gate: Gate, settings: Mapping[str, bool]) -> bool:
+def _is_on(name: str, gate: Gate, settings: Mapping[str, bool], minor: int) -> bool:
+    default = gate.default and minor not in gate.off_in
     if name in settings or gate.locked or name in _STAGE_GATES:
-        return settings.get(name, gate.default)
-    return settings.get(_GATE_OF_STAGE.get(gate.stage, ""), gate.default)
+        return settings.get(name, default)
+    return settings.get(_GATE_OF_STAGE.get(gate.stage, ""), default)
 
 
 def _settings(text: str) -> dict[str, bool]:

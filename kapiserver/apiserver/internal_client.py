@@ -58,7 +58,8 @@ class InternalClient:
     """Calls as one user.
 
     user_agent  names the program: fields are managed under its part before the slash
-    authorize   whether to check that the user is authorized
+    authorize   whether to check that the user is authorized; without it, built-in resources that
+                are off are there, too
     """
 
     def __init__(
@@ -337,7 +338,7 @@ class InternalResource(ResourceClient):
             decision = await self._server.authorizer.authorize(client.user, info)
             if not decision.allowed:
                 raise forbidden(client.user, info, decision.reason)
-        target = await resolve_target(self._server, info)
+        target = await resolve_target(self._server, info, served_only=client.authorize)
         target.check_verb(info.verb)
         return target
 

@@ -11,11 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kapiserver.api.group import Group, GroupVersion, is_stable
 from kapiserver.api.groups import DECLARED_GROUPS, GROUPS
+from kapiserver.api.releases import (
+    NEWEST_MINOR,
+    ON_BY_DEFAULT,
+    group_versions_served_again,
+)
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.strategy import Strategy
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import FeatureGates
-from kapiserver.apiserver.version import NEWEST_MINOR, emulated_minor
+from kapiserver.apiserver.version import emulated_minor
 
 _ALL = "api/all"
 _VERSION_SETS: dict[str, re.Pattern[str]] = {
@@ -42,7 +47,9 @@ def make_scheme(config: Config, added_groups: Sequence[Group] = ()) -> Scheme:
     minor = emulated_minor(config.emulated_version)
     return Scheme(
         (*GROUPS, *added_groups),
-        is_enabled=resource_filter(parse_runtime_config(config.runtime_config), added_groups),
+        is_enabled=resource_filter(
+            parse_runtime_config(config.runtime_config), added_groups, minor=minor
+        ),
         release=minor if minor < NEWEST_MINOR else None,
         strategies=_strategies(config.feature_gates),
     )
@@ -67,10 +74,11 @@ def parse_runtime_config(text: str) -> dict[str, str]:
 
 
 def resource_filter(
-    settings: Mapping[str, str], added_groups: Sequence[Group] = ()
+    settings: Mapping[str, str], added_groups: Sequence[Group] = (), *, minor: int = NEWEST_MINOR
 ) -> ResourceFilter:
     """Return the filter for the settings. All versions of `added_groups` are on unless the settings
-    name them. Raises ValueError with kube-apiserver's message."""
+    name them; `minor` is that of the release to emulate. Raises ValueError with kube-apiserver's
+    message."""
     if dict(settings) == {_ALL: "false"}:
         raise ValueError(f"invalid key with only {_ALL}=false")
     keys = {key: _split_key(key) for key in settings if key not in _VERSION_SETS}
@@ -80,7 +88,7 @@ def resource_filter(
     unknown = [parts[0] for parts in keys.values() if parts[0] not in declared_versions]
     if unknown:
         raise ValueError(f"unknown api groups {','.join(unknown)}")
-    enabled_versions = _version_defaults(settings)
+    enabled_versions = _version_defaults(settings, minor)
     enabled_versions |= {v: True for group in added_groups for v in group.group_versions}
     enabled_resources: dict[tuple[GroupVersion, str], bool] = {}
     for key, (group, version, *resource) in keys.items():
@@ -102,9 +110,14 @@ def resource_filter(
     )
 
 
-def _version_defaults(settings: Mapping[str, str]) -> dict[GroupVersion, bool]:
-    all_versions = [version for group in GROUPS for version in group.group_versions]
-    enabled = {version: is_stable(version.version) for version in all_versions}
+def _version_defaults(settings: Mapping[str, str], minor: int) -> dict[GroupVersion, bool]:
+    all_versions = [
+        *(version for group in GROUPS for version in group.group_versions),
+        *group_versions_served_again(minor),
+    ]
+    enabled = {
+        version: is_stable(version.version) or version in ON_BY_DEFAULT for version in all_versions
+    }
     for key, pattern in _VERSION_SETS.items():
         value = settings.get(key)
         if value is None:

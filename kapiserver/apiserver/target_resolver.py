@@ -10,18 +10,29 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.target import Target, target_of
 
 
-async def resolve_target(server: Server, info: RequestInfo) -> Target:
-    """Return the target of a resource request. Raises UnknownGroup, UnknownResource."""
+async def resolve_target(server: Server, info: RequestInfo, *, served_only: bool = True) -> Target:
+    """Return the target of a resource request. Raises UnknownGroup, UnknownResource.
+
+    served_only   whether a built-in resource that is off, or that the emulated release does not
+                  have, is unknown; the server itself uses such resources, too
+    """
     # The core group is served below /api, all others below /apis.
     if (info.prefix == "api") != (not info.version.group):
         raise UnknownGroup
     try:
         kind_info = server.scheme.kind_info(info.version, info.resource)
     except NotRegistered:
-        kind_info = await _look_up(server, info)
+        kind_info = await _look_up(server, info) if served_only else _declared(server, info)
     if not kind_info.is_compiled:
         await server.stores.offloader.run_in_thread(kind_info.compile)
     return target_of(kind_info, server.stores, info)
+
+
+def _declared(server: Server, info: RequestInfo) -> KindInfo:
+    try:
+        return server.scheme.declared_kind_info(info.version, info.resource)
+    except NotRegistered:
+        raise UnknownResource from None
 
 
 async def _look_up(server: Server, info: RequestInfo) -> KindInfo:

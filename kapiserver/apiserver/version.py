@@ -9,13 +9,12 @@ import platform
 import re
 import sys
 
+from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.api.types import Tree
 
 MAJOR = "1"
-NEWEST_MINOR = 37
-"""The minor of the Kubernetes release 1.x that this server implements."""
-OLDEST_MINOR = 34
-"""The minor of the oldest release that it emulates; as in Kubernetes, three before the newest."""
+_EMULATION_FIELDS_MINOR = 33
+"""The minor of the first release whose /version has the fields of emulation."""
 
 _COMPONENT = "kube"
 _VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
@@ -67,13 +66,16 @@ def version_info(minor: int = NEWEST_MINOR) -> Tree:
     system = {"win32": "windows"}.get(sys.platform, sys.platform)
     machine = platform.machine().lower()
     machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
-    return {
-        "major": MAJOR,
-        "minor": str(minor),
+    emulation = {
         "emulationMajor": MAJOR,
         "emulationMinor": str(minor),
         "minCompatibilityMajor": MAJOR,
         "minCompatibilityMinor": str(minor - 1),
+    }
+    return {
+        "major": MAJOR,
+        "minor": str(minor),
+        **(emulation if minor >= _EMULATION_FIELDS_MINOR else {}),
         "gitVersion": git_version(minor),
         "gitCommit": _NO_COMMIT,
         "gitTreeState": "dirty",

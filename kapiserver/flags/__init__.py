@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.apiserver.feature_gates import feature_gates_help
-from kapiserver.apiserver.version import NEWEST_MINOR, OLDEST_MINOR
 from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
@@ -130,8 +130,8 @@ def _add_features(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--emulated-version", action="append", default=[], metavar="VERSION",
         help="Kubernetes release to emulate, such as 1.34 or kube=1.34, from "
-        f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}: /version reports it, and resources and API "
-        f"versions of later releases are not served. Default: 1.{NEWEST_MINOR}.",
+        f"1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}: /version reports it, and the resources "
+        f"and API versions are those of that release. Default: 1.{NEWEST_MINOR}.",
     )  # fmt: skip
 
 

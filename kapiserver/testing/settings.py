@@ -9,6 +9,7 @@ from typing import Any
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.version import emulated_minor
 from kapiserver.codecs import json
 from kapiserver.codecs.errors import CodecError
 
@@ -56,9 +57,10 @@ def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
         fields |= {"secure_port": None, "insecure_port": fields.get("insecure_port") or 0}
     if friendly.get("insecure", False):
         fields.setdefault("insecure_port", 0)
-    if "feature_gates" in fields and not isinstance(fields["feature_gates"], frozenset):
-        text = _flag_text("feature_gates", fields["feature_gates"])
-        fields["feature_gates"] = parse_feature_gates(text)
+    if not isinstance(fields.get("feature_gates"), frozenset):
+        text = _flag_text("feature_gates", fields.get("feature_gates", ""))
+        release = _typed("emulated_version", fields.get("emulated_version", ""))
+        fields["feature_gates"] = parse_feature_gates(text, minor=emulated_minor(release))
     if "runtime_config" in fields:
         fields["runtime_config"] = _flag_text("runtime_config", fields["runtime_config"])
     defaults: dict[str, Any] = {"cert_dir": folder, "shutdown_timeout": DRAIN_SECONDS}

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import re
 import shutil
 import signal
@@ -23,7 +24,7 @@ from kapiserver.apiserver.serving.tls import ensure_certificates
 from kapiserver.cli import main
 from kapiserver.kube_apiserver import serve_options
 from kapiserver.testing.envtest import executables
-from tests.e2e.cluster import CONFIGMAPS, call, create, open_response
+from tests.e2e.cluster import CONFIGMAPS, call, create, established, open_response
 from tests.e2e.programs import Server
 from tests.storage.etcd_server import Member, free_port
 
@@ -139,22 +140,114 @@ def test_restart_keeps_the_objects(environment: Environment) -> None:
         assert call(server, "GET", f"{CONFIGMAPS}/kept")["data"] == {"by": "e2e"}
 
 
-def test_controllers(environment: Environment) -> None:
-    """Deleted namespaces go away, and new ones stay empty."""
-    namespaces = "/api/v1/namespaces"
+NAMESPACES = "/api/v1/namespaces"
+DEFINITION = {
+    "metadata": {"name": "things.e.io"},
+    "spec": {
+        "group": "e.io", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+        "versions": [{
+            "name": "v1", "served": True, "storage": True,
+            "schema": {"openAPIV3Schema": {"type": "object"}},
+        }],
+    },
+}  # fmt: skip
+
+
+def test_no_controllers(environment: Environment) -> None:
+    """No controller of kube-controller-manager runs: a deleted namespace keeps its finalizer and
+    objects, and a new one is empty. What belongs to kube-apiserver runs: the service `kubernetes`,
+    the system namespaces, and definitions that become established."""
     with _apiserver(environment) as server:
-        call(server, "POST", namespaces, {"metadata": {"name": "empty"}}, status=201)
-        call(server, "POST", namespaces, {"metadata": {"name": "going"}}, status=201)
-        with open_response(server, "GET", f"{namespaces}?watch=1") as stream:
-            call(server, "DELETE", f"{namespaces}/going")
+        call(server, "POST", NAMESPACES, {"metadata": {"name": "empty"}}, status=201)
+        call(server, "POST", NAMESPACES, {"metadata": {"name": "going"}}, status=201)
+        owner = {"apiVersion": "v1", "kind": "Node", "name": "absent", "uid": "absent"}
+        owned = {"metadata": {"name": "owned", "ownerReferences": [owner]}}
+        call(server, "POST", CONFIGMAPS, owned, status=201)
+        call(server, "DELETE", f"{NAMESPACES}/going")
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        call(server, "POST", path, DEFINITION, status=201)
+        established(server, "things.e.io")
+        going = call(server, "GET", f"{NAMESPACES}/going")
+        assert going["spec"]["finalizers"] == ["kubernetes"]
+        assert "conditions" not in going["status"]
+        assert call(server, "GET", f"{CONFIGMAPS}/owned")["metadata"]["ownerReferences"]
+        for resource in ("serviceaccounts", "configmaps"):
+            objects = call(server, "GET", f"{NAMESPACES}/empty/{resource}")
+            assert objects["items"] == []
+        services = f"{NAMESPACES}/default/services"
+        with open_response(server, "GET", f"{services}?watch=1") as stream:
+            assert json.loads(stream.readline())["object"]["metadata"]["name"] == "kubernetes"
+
+
+def test_controllers_by_name(environment: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment variable turns controllers on: a deleted namespace goes away."""
+    monkeypatch.setenv("KAPISERVER_CONTROLLERS", "namespace,garbage-collector-controller")
+    with _apiserver(environment) as server:
+        call(server, "POST", NAMESPACES, {"metadata": {"name": "going"}}, status=201)
+        with open_response(server, "GET", f"{NAMESPACES}?watch=1") as stream:
+            call(server, "DELETE", f"{NAMESPACES}/going")
             while True:
                 event = json.loads(stream.readline())
                 if event["type"] == "DELETED":
                     break
         assert event["object"]["metadata"]["name"] == "going"
-        for resource in ("serviceaccounts", "configmaps"):
-            objects = call(server, "GET", f"{namespaces}/empty/{resource}")
-            assert objects["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "flags", "controllers"),
+    [
+        (None, [], ()),
+        ("", [], ()),
+        ("*", [], ("*",)),
+        ("*, -namespace", [], ("*", "-namespace")),
+        ("namespace", ["--controllers=*"], ("*",)),
+    ],
+)
+def test_controllers(
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str | None,
+    flags: list[str],
+    controllers: tuple[str, ...],
+) -> None:
+    """The variable has the form of `--controllers`, which wins."""
+    if variable is not None:
+        monkeypatch.setenv("KAPISERVER_CONTROLLERS", variable)
+    assert serve_options(flags).controllers == controllers
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "emulated"),
+    [
+        ("", [], []),
+        ("1.33", [], ["1.33"]),
+        ("v1.31.2", [], ["v1.31"]),
+        ("1.36.x", [], ["1.36"]),
+        ("1.33", ["--emulated-version=1.35"], ["1.35"]),
+    ],
+)
+def test_release(
+    monkeypatch: pytest.MonkeyPatch, version: str, flags: list[str], emulated: list[str]
+) -> None:
+    """An environment variable chooses the release to emulate; `--emulated-version` wins."""
+    monkeypatch.setenv("KAPISERVER_VERSION", version)
+    assert serve_options(flags).emulated_version == emulated
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("KAPISERVER_CONTROLLERS", "nobody", '"nobody" is not in the list of known controllers'),
+        ("KAPISERVER_VERSION", "1.30", "emulation version 1.30 is not between [1.31, 1.37]"),
+        ("KAPISERVER_VERSION", "latest", 'could not parse "latest" as version'),
+    ],
+)
+def test_bad_variables(assets: Path, name: str, value: str, message: str) -> None:
+    """A value that cannot be used ends the program with its name and the reason."""
+    process = subprocess.run(
+        [assets / "kube-apiserver"], env=os.environ | {name: value}, capture_output=True, text=True
+    )
+    assert process.returncode == 1
+    assert process.stderr == f"kube-apiserver: {name}: {message}\n"
 
 
 def test_flags_that_kapiserver_does_not_have(environment: Environment) -> None:
@@ -223,6 +316,13 @@ def test_version(assets: Path) -> None:
     for program, text in (("kube-apiserver", "Kubernetes v1."), ("etcd", "etcd of kapiserver")):
         output = subprocess.check_output([assets / program, "--version"], text=True)
         assert output.startswith(text)
+
+
+def test_version_of_a_release(assets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable, kube-apiserver prints the version of that release."""
+    monkeypatch.setenv("KAPISERVER_VERSION", "1.32.4")
+    output = subprocess.check_output([assets / "kube-apiserver", "--version"], text=True)
+    assert output == "Kubernetes v1.32.0+kapiserver\n"
 
 
 def test_print(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys) -> None:

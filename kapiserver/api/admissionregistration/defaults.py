@@ -49,13 +49,11 @@ DEFAULTS: dict[type[Type], DefaultFunction] = {
     ),
     v1.Rule: _default_scope,
     v1.ServiceReference: _missing_defaults(v1.ServiceReference, port=443),
-    v1.ValidatingAdmissionPolicySpec: _missing_defaults(
-        v1.ValidatingAdmissionPolicySpec, failurePolicy="Fail"
-    ),
     v1.ValidatingWebhook: _missing_defaults(v1.ValidatingWebhook, **_WEBHOOK),
     v1alpha1.ParamRef: _missing_defaults(v1alpha1.ParamRef, parameterNotFoundAction="Deny"),
 }
 for _version in (v1, v1alpha1, v1beta1):
-    _match, _policy = _version.MatchResources, _version.MutatingAdmissionPolicySpec
+    _match = _version.MatchResources
     DEFAULTS[_match] = _missing_defaults(_match, **_MATCH_RESOURCES)
-    DEFAULTS[_policy] = _missing_defaults(_policy, failurePolicy="Fail")
+    for _policy in (_version.MutatingAdmissionPolicySpec, _version.ValidatingAdmissionPolicySpec):
+        DEFAULTS[_policy] = _missing_defaults(_policy, failurePolicy="Fail")

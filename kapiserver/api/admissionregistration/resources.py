@@ -19,13 +19,17 @@ def _old_version_deprecations(kind: str) -> tuple[Deprecation, ...]:
     )
 
 
+_VALIDATING_DEPRECATIONS = (
+    Deprecation(version="v1beta1", since=31, removed_in=34),
+    Deprecation(version="v1alpha1", since=29, removed_in=32),
+)
+
 RESOURCES = (
     _admissionregistration(
         name="mutatingadmissionpolicies",
         kind="MutatingAdmissionPolicy",
         namespaced=False,
         versions=("v1", "v1beta1", "v1alpha1"),
-        introduced=(("v1", 36),),
         deprecations=_old_version_deprecations("MutatingAdmissionPolicy"),
         categories=("api-extensions",),
     ),
@@ -34,7 +38,6 @@ RESOURCES = (
         kind="MutatingAdmissionPolicyBinding",
         namespaced=False,
         versions=("v1", "v1beta1", "v1alpha1"),
-        introduced=(("v1", 36),),
         deprecations=_old_version_deprecations("MutatingAdmissionPolicyBinding"),
         categories=("api-extensions",),
     ),
@@ -48,6 +51,7 @@ RESOURCES = (
         name="validatingadmissionpolicies",
         kind="ValidatingAdmissionPolicy",
         namespaced=False,
+        deprecations=_VALIDATING_DEPRECATIONS,
         categories=("api-extensions",),
         subresources=(Subresource(name="status"),),
     ),
@@ -55,6 +59,7 @@ RESOURCES = (
         name="validatingadmissionpolicybindings",
         kind="ValidatingAdmissionPolicyBinding",
         namespaced=False,
+        deprecations=_VALIDATING_DEPRECATIONS,
         categories=("api-extensions",),
     ),
     _admissionregistration(

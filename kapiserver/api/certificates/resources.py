@@ -31,15 +31,16 @@ RESOURCES = (
     _certificates(
         name="clustertrustbundles",
         kind="ClusterTrustBundle",
-        introduced=(("v1", 37),),
-        deprecations=_beta_deprecations("ClusterTrustBundle"),
+        deprecations=(
+            *_beta_deprecations("ClusterTrustBundle"),
+            Deprecation(version="v1alpha1", since=34, removed_in=37),
+        ),
         namespaced=False,
         selectable_fields=("spec.signerName",),
     ),
     _certificates(
         name="podcertificaterequests",
         kind="PodCertificateRequest",
-        introduced=(("v1", 37), ("v1beta1", 35)),
         deprecations=_beta_deprecations("PodCertificateRequest"),
         namespaced=True,
         subresources=(_STATUS,),

@@ -1,12 +1,13 @@
 """Defaulting of the flowcontrol group, and its mandatory objects.
 
-Mirrors pkg/apis/flowcontrol/v1/defaults.go and the mandatory part of its bootstrap.
+Mirrors pkg/apis/flowcontrol/v1/defaults.go, its sibling of v1beta3, and the mandatory part of the
+bootstrap.
 """
 
 from __future__ import annotations
 
 from kapiserver.api.defaulting import DefaultFunction, fill_missing
-from kapiserver.api.flowcontrol import v1
+from kapiserver.api.flowcontrol import v1, v1beta3
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree, Type
 
@@ -89,9 +90,31 @@ def _default_queuing(queuing: Tree) -> None:
     reorder_keys(queuing, v1.QueuingConfiguration)
 
 
+def _default_beta_limited(level: Tree) -> None:
+    fill_missing(level, lendablePercent=0)
+    reorder_keys(level, v1beta3.LimitedPriorityLevelConfiguration)
+
+
+def _default_beta_level(level: Tree) -> None:
+    """Set the shares of a limited level: in v1beta3, 0 means the default unless an annotation says
+    that a newer version has set it."""
+    limited = (level.get("spec") or {}).get("limited")
+    annotations = (level.get("metadata") or {}).get("annotations") or {}
+    if limited is None or limited.get("nominalConcurrencyShares"):
+        return
+    if v1beta3.PRESERVE_ZERO_SHARES not in annotations:
+        limited["nominalConcurrencyShares"] = 30
+        reorder_keys(limited, v1beta3.LimitedPriorityLevelConfiguration)
+
+
 DEFAULTS: dict[type[Type], DefaultFunction] = {
     v1.ExemptPriorityLevelConfiguration: _default_exempt,
     v1.FlowSchemaSpec: _default_schema,
     v1.LimitedPriorityLevelConfiguration: _default_limited,
     v1.QueuingConfiguration: _default_queuing,
+    v1beta3.ExemptPriorityLevelConfiguration: _default_exempt,
+    v1beta3.FlowSchemaSpec: _default_schema,
+    v1beta3.LimitedPriorityLevelConfiguration: _default_beta_limited,
+    v1beta3.PriorityLevelConfiguration: _default_beta_level,
+    v1beta3.QueuingConfiguration: _default_queuing,
 }

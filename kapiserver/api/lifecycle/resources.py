@@ -11,7 +11,6 @@ _lifecycle = partial(
     group="lifecycle.k8s.io",
     versions=("v1alpha1",),
     storage_version="v1alpha1",
-    introduced=(("v1alpha1", 37),),
 )
 _STATUS = Subresource(name="status")
 

@@ -11,7 +11,6 @@ _scheduling = partial(
     group="scheduling.k8s.io",
     versions=("v1beta1", "v1alpha3"),
     storage_version="v1beta1",
-    introduced=(("v1beta1", 37), ("v1alpha3", 37)),
 )
 _STATUS = Subresource(name="status")
 
@@ -22,7 +21,6 @@ RESOURCES = (
         namespaced=True,
         versions=("v1alpha3",),
         storage_version="v1alpha3",
-        introduced=(("v1alpha3", 37),),
         subresources=(_STATUS,),
     ),
     _scheduling(name="podgroups", kind="PodGroup", namespaced=True, subresources=(_STATUS,)),
@@ -32,7 +30,6 @@ RESOURCES = (
         namespaced=False,
         versions=("v1",),
         storage_version="v1",
-        introduced=(),
         short_names=("pc",),
     ),
     _scheduling(name="workloads", kind="Workload", namespaced=True),

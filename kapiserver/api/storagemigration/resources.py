@@ -12,7 +12,6 @@ RESOURCES = (
         namespaced=False,
         versions=("v1", "v1beta1"),
         storage_version="v1beta1",
-        introduced=(("v1", 37), ("v1beta1", 35)),
         deprecations=(
             Deprecation(
                 version="v1beta1",

@@ -36,7 +36,7 @@ _APISERVER = """\
 for argument; do
     case $argument in
     -h|--help) exec cat {help_file};;
-    --version) echo 'Kubernetes {git_version}'; exit;;
+    --version) test "$KAPISERVER_VERSION" || {{ echo 'Kubernetes {git_version}'; exit; }};;
     esac
 done
 exec {python} -P -m kapiserver.kube_apiserver --own-cert-dir={certificates} "$@"

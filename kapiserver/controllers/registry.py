@@ -58,6 +58,12 @@ def _api_services(context: ControllerContext) -> Controller:
     return APIServiceRegistration(context)
 
 
+def _api_service_availability(context: ControllerContext) -> Controller:
+    from kapiserver.controllers.api_service_availability import APIServiceAvailability
+
+    return APIServiceAvailability(context)
+
+
 def _flow_control(context: ControllerContext) -> Controller:
     from kapiserver.controllers.flow_control import FlowControlBootstrap
 
@@ -261,6 +267,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="apiservice-status-remote-available-controller",
+        factory=_api_service_availability,
+        user=APISERVER,
+        manager="kube-apiserver",
         selectable=False,
     ),
     ControllerDescriptor(

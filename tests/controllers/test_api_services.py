@@ -126,6 +126,72 @@ def test_foreign_api_services(api: Api) -> None:
     assert api.get(f"{PATH}/v1.{group}").json["spec"] == created.json["spec"]
 
 
+def test_availability(api: Api) -> None:
+    """The condition Available of an APIService of a service says what is missing on the way to the
+    service; that of a local one does not change."""
+    name = "v1.remote.example.com"
+    spec = {
+        "group": "remote.example.com",
+        "version": "v1",
+        "groupPriorityMinimum": 5,
+        "versionPriority": 5,
+        "service": {"name": "x", "namespace": "default", "port": 8443},
+    }
+    api.post(PATH, {"metadata": {"name": name}, "spec": spec, "status": {}})
+    times = []
+
+    def wait_for(status: str, reason: str, message: str) -> None:
+        def is_done(obj: Any) -> bool:
+            conditions = obj.get("status", {}).get("conditions") or [{}]
+            return bool(conditions[0].get("reason") == reason)
+
+        [condition] = wait_until(api, PATH, name, is_done)["status"]["conditions"]
+        times.append(condition.pop("lastTransitionTime"))
+        assert condition == {
+            "type": "Available", "status": status, "reason": reason, "message": message,
+        }  # fmt: skip
+
+    def wait_unavailable(reason: str, message: str) -> None:
+        wait_for("False", reason, message)
+
+    wait_unavailable("ServiceNotFound", 'service/x in "default" is not present')
+    services, slices = (
+        f"{path}/namespaces/default/{resource}"
+        for path, resource in (
+            ("/api/v1", "services"),
+            ("/apis/discovery.k8s.io/v1", "endpointslices"),
+        )
+    )
+    service = {"metadata": {"name": "x"}, "spec": {"ports": [{"name": "https", "port": 443}]}}
+    api.post(services, service)
+    message = 'service/x in "default" is not listening on port 8443'
+    wait_unavailable("ServicePortError", message)
+    api.patch(f"{services}/x", {"spec": {"ports": [{"name": "https", "port": 8443}]}})
+    wait_unavailable("EndpointsNotFound", 'cannot find endpointslices for service/x in "default"')
+    ports = [{"name": "https", "port": 8443}]
+    labels = {"kubernetes.io/service-name": "x"}
+    endpoint = {"addresses": ["10.0.0.7"], "conditions": {"ready": False}}
+    body = {"addressType": "IPv4", "ports": ports, "endpoints": [endpoint]}
+    created = api.post(slices, {"metadata": {"name": "x-1", "labels": labels}, **body})
+    assert created.status == 201, created.body
+    message = 'endpointslices for service/x in "default" have no addresses with port name "https"'
+    wait_unavailable("MissingEndpoints", message)
+    ready = [{**endpoint, "conditions": {"ready": True}}]
+    api.patch(f"{slices}/x-1", {"endpoints": ready})
+    url = "https://x.default.svc:8443/apis/remote.example.com/v1"
+    message = f"failing or missing response from {url}: this server has no API aggregation"
+    wait_unavailable("FailedDiscoveryCheck", message)
+    api.patch(f"{services}/x", {"spec": {"type": "ExternalName", "externalName": "a.b"}})
+    api.delete(f"{services}/x")
+    wait_unavailable("ServiceNotFound", 'service/x in "default" is not present')
+    assert len(set(times)) == 1  # the status has not changed since the first
+    api.patch(f"{PATH}/{name}", {"spec": {"service": None}})
+    wait_for("True", "Local", "Local APIServices are always available")
+    local = get_api_service(api, "v1.apps")["status"]["conditions"]
+    assert [condition["reason"] for condition in local] == ["Local"]
+    api.delete(f"{PATH}/{name}")
+
+
 def test_start(tmp_path: Any) -> None:
     """At start, APIServices without a definition are deleted, missing ones are created, and the
     others keep their uid."""

@@ -156,7 +156,9 @@ def _kind(types: TypeMaker, version: Version, method: Method) -> type[Kind]:
             "It is not stored.",
             "package": types.package,
             "listed": False,
-            "metadata": field(1, doc="Standard object's metadata."),
+            "metadata": field(
+                1, doc="Standard object's metadata, such as its name, labels and owners."
+            ),
             "spec": field(2, doc="The request."),
             "status": field(3, doc="The response. Set by the server."),
         },

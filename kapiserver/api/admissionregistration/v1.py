@@ -139,7 +139,9 @@ class MutatingAdmissionPolicy(Kind):
     """CEL mutations that the API server applies to objects as they are written. Takes effect
     through a MutatingAdmissionPolicyBinding."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: MutatingAdmissionPolicySpec = field(2, doc="What the policy changes, in which requests.")
 
 
@@ -147,7 +149,9 @@ class MutatingAdmissionPolicyBinding(Kind):
     """Puts a MutatingAdmissionPolicy into effect, with parameters and for the requests that it
     selects."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: MutatingAdmissionPolicyBindingSpec = field(
         2, doc="The policy, its parameters and the requests that it is put into effect for."
     )
@@ -337,7 +341,9 @@ class MutatingWebhook(Type):
 class MutatingWebhookConfiguration(Kind):
     """Webhooks that may change objects as they are written."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     webhooks: list[MutatingWebhook] = field(
         2,
         proto="Webhooks",
@@ -507,7 +513,9 @@ class ValidatingAdmissionPolicy(Kind):
     """CEL validations that the API server applies to requests. Takes effect through a
     ValidatingAdmissionPolicyBinding."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: ValidatingAdmissionPolicySpec = field(2, doc="What the policy checks, in which requests.")
     status: ValidatingAdmissionPolicyStatus = field(
         3, doc="Warnings and conditions that the server and controllers report about the policy."
@@ -518,7 +526,9 @@ class ValidatingAdmissionPolicyBinding(Kind):
     """Puts a ValidatingAdmissionPolicy into effect, with parameters and for the requests that it
     selects."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: ValidatingAdmissionPolicyBindingSpec = field(
         2,
         required=True,
@@ -731,7 +741,9 @@ class ValidatingWebhook(Type):
 class ValidatingWebhookConfiguration(Kind):
     """Webhooks that may reject requests."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     webhooks: list[ValidatingWebhook] = field(
         2,
         proto="Webhooks",

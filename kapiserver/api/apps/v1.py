@@ -11,7 +11,9 @@ from kapiserver.api.types import Kind, Type, field, int32, int64
 class ControllerRevision(Kind):
     """A past template of a stateful set or daemon set, used for rolling back."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     data: RawExtension = field(
         2,
         required=True,
@@ -27,7 +29,9 @@ class ControllerRevision(Kind):
 class DaemonSet(Kind):
     """Runs one pod on each node, or on each node that matches the pod template."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: DaemonSetSpec = field(
         2, required=True, doc="The pod template, and the rollout of its changes."
     )
@@ -165,7 +169,9 @@ class DaemonSetUpdateStrategy(Type):
 class Deployment(Kind):
     """Runs a number of identical pods and rolls out changes of their template."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: DeploymentSpec = field(
         2,
         required=True,

@@ -33,7 +33,9 @@ class Scale(Kind):
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: ScaleSpec = field(2, doc="The desired number of pods.")
     status: ScaleStatus = field(3, doc="The observed number of pods.")
 

@@ -36,7 +36,9 @@ class SelfSubjectReview(Kind):
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     status: SelfSubjectReviewStatus = field(2, doc="The user's identity. Set by the server.")
 
 
@@ -113,7 +115,9 @@ class TokenReview(Kind):
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: TokenReviewSpec = field(
         2, required=True, doc="The token and the audiences to check it for."
     )

@@ -180,7 +180,9 @@ class SelfSubjectRulesReview(Kind):
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: SelfSubjectRulesReviewSpec = field(
         2, doc="The namespace to list the permissions for.", required=True
     )

@@ -145,7 +145,9 @@ class HPAScalingRules(Type):
 class HorizontalPodAutoscaler(Kind):
     """Scales the number of pods of a workload so that metrics stay near their targets."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: HorizontalPodAutoscalerSpec = field(
         2, required=True, doc="The workload to scale, the limits and the metrics."
     )

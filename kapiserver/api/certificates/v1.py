@@ -10,7 +10,9 @@ from kapiserver.api.types import Kind, Type, field, int32
 class CertificateSigningRequest(Kind):
     """A request for an X.509 certificate, which an approver approves and a signer answers."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: CertificateSigningRequestSpec = field(
         2,
         doc="The certificate that is requested. It cannot be changed after creation.",

@@ -10,7 +10,9 @@ from kapiserver.api.types import Kind, Type, field, int32
 class Lease(Kind):
     """A lock that its holder must renew; used for leader election and node heartbeats."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: LeaseSpec = field(2, doc="The holder of the lease and its times.")
 
 

@@ -13,7 +13,9 @@ inherit_types(__name__, v1)
 class LeaseCandidate(Kind):
     """A candidate for a lease that is assigned by coordinated leader election."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: LeaseCandidateSpec = field(
         2, required=True, doc="The lease, and the versions by which the leader is chosen."
     )

@@ -11,7 +11,9 @@ class ImageReview(Kind):
 
     listed = False
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: ImageReviewSpec = field(
         2, doc="The images and the pod they are for. Set by the API server."
     )

@@ -10,7 +10,9 @@ from kapiserver.api.types import Kind, Type, field, int32, int64
 class Eviction(Kind):
     """The eviction of a target, with its requesters and responders."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: EvictionSpec = field(2, required=True, doc="The target of the eviction.")
     status: EvictionStatus = field(
         3, doc="The requesters, the responders and the progress of the eviction."
@@ -37,7 +39,9 @@ class EvictionPodReference(Type):
 class EvictionRequest(Kind):
     """The request of one requester to evict a target."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: EvictionRequestSpec = field(
         2,
         required=True,

@@ -799,7 +799,9 @@ class OwnerReference(Type):
 class PartialObjectMetadata(Kind):
     """An object of any kind, reduced to its metadata."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
 
 
 class PartialObjectMetadataList(Kind):

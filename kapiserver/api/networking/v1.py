@@ -90,7 +90,9 @@ class Ingress(Kind):
     """Rules by which an ingress controller routes HTTP requests from outside of the cluster to
     Services."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: IngressSpec = field(2, doc="Hosts, paths, backends and TLS certificates.")
     status: IngressStatus = field(
         3, doc="Addresses at which the ingress is reached, reported by its controller."
@@ -116,7 +118,9 @@ class IngressClass(Kind):
     """A class of ingresses and the controller that implements it. The annotation
     ingressclass.kubernetes.io/is-default-class marks the default."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: IngressClassSpec = field(2, doc="The controller of the class and its parameters.")
 
 
@@ -297,7 +301,9 @@ class NetworkPolicy(Kind):
     """Which network traffic the selected pods may receive and send. Policies add up; a pod that no
     policy selects is not restricted."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: NetworkPolicySpec = field(2, doc="The selected pods and the allowed traffic.")
 
 
@@ -427,7 +433,9 @@ class ServiceBackendPort(Type):
 class ServiceCIDR(Kind):
     """Ranges of IP addresses from which cluster IPs of Services are taken."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: ServiceCIDRSpec = field(2, doc="The ranges of addresses.")
     status: ServiceCIDRStatus = field(
         3, doc="Conditions that the controller reports about the ranges."

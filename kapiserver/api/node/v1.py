@@ -23,7 +23,9 @@ class Overhead(Type):
 class RuntimeClass(Kind):
     """A container runtime that pods can choose with spec.runtimeClassName."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     handler: str = field(
         2,
         always=True,

@@ -17,7 +17,9 @@ inherit_types(__name__, v1beta1)
 class RuntimeClass(Kind):
     """A container runtime that pods can choose with spec.runtimeClassName."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: RuntimeClassSpec = field(
         2, required=True, doc="The handler, overhead and nodes of the runtime."
     )

@@ -29,7 +29,9 @@ class PodDisruptionBudget(Kind):
     """How many of a group of pods may be down at a time because of evictions. It does not limit
     deletes or failures."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: PodDisruptionBudgetSpec = field(2, doc="The pods and how many of them must stay.")
     status: PodDisruptionBudgetStatus = field(
         3,

@@ -22,7 +22,9 @@ class ClusterRole(Kind):
     """Permissions that a ClusterRoleBinding grants in the whole cluster, or a RoleBinding in one
     namespace."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     rules: list[PolicyRule] = field(
         2,
         always=True,
@@ -39,7 +41,9 @@ class ClusterRole(Kind):
 class ClusterRoleBinding(Kind):
     """Grants the permissions of a ClusterRole in the whole cluster."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     subjects: list[Subject] = field(
         2, doc="Users, groups and service accounts that receive the permissions."
     )
@@ -99,7 +103,9 @@ class PolicyRule(Type):
 class Role(Kind):
     """Permissions in one namespace, which a RoleBinding grants."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     rules: list[PolicyRule] = field(
         2, always=True, doc="The permissions of the role in its namespace."
     )
@@ -108,7 +114,9 @@ class Role(Kind):
 class RoleBinding(Kind):
     """Grants the permissions of a Role or ClusterRole in one namespace."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     subjects: list[Subject] = field(
         2, doc="Users, groups and service accounts that receive the permissions in this namespace."
     )

@@ -727,7 +727,9 @@ class DeviceTaint(Type):
 class DeviceTaintRule(Kind):
     """Adds a taint to all devices that match a selector."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: DeviceTaintRuleSpec = field(
         2, required=True, doc="The taint, and the devices to which it is added."
     )
@@ -1105,7 +1107,9 @@ class ResourcePool(Type):
 class ResourceSlice(Kind):
     """Some of the devices that a driver offers in a pool."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: ResourceSliceSpec = field(
         2,
         required=True,

@@ -125,7 +125,9 @@ class PoolStatus(Type):
 class ResourcePoolStatusRequest(Kind):
     """Asks once for the state of a driver's pools; a controller fills in the status."""
 
-    metadata: ObjectMeta = field(1, required=True, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, required=True, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: ResourcePoolStatusRequestSpec = field(
         2, required=True, doc="The pools to report. It cannot be changed after creation."
     )

@@ -209,7 +209,9 @@ class StorageClass(Kind):
     """A class of storage that volumes are provisioned from. The annotation
     storageclass.kubernetes.io/is-default-class marks the default."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     provisioner: str = field(
         2,
         always=True,
@@ -325,7 +327,9 @@ class VolumeAttachment(Kind):
     """The intent to attach a volume to a node, or to detach it once the object is deleted. The CSI
     driver carries it out."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: VolumeAttachmentSpec = field(
         2, required=True, doc="The volume, the node and the driver. Cannot be updated."
     )
@@ -391,7 +395,9 @@ class VolumeAttributesClass(Kind):
     """A named set of volume attributes, such as performance limits, that can be changed while a
     volume is in use."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     driverName: str = field(
         2,
         always=True,

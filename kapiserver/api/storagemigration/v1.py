@@ -10,7 +10,9 @@ class StorageVersionMigration(Kind):
     """Rewrites all stored objects of a resource in its current storage version. Create one for each
     migration."""
 
-    metadata: ObjectMeta = field(1, doc="Standard object's metadata.")
+    metadata: ObjectMeta = field(
+        1, doc="Standard object's metadata, such as its name, labels and owners."
+    )
     spec: StorageVersionMigrationSpec = field(2, doc="The resource to migrate. Cannot be updated.")
     status: StorageVersionMigrationStatus = field(3, doc="Progress of the migration.")
 

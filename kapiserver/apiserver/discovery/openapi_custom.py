@@ -18,7 +18,7 @@ from kapiserver.apiserver.discovery.openapi_descriptions import TYPE_META
 
 Ref = Callable[[type[Type]], Tree]
 
-_METADATA = "Standard object's metadata."
+_METADATA = "Standard object's metadata, such as its name, labels and owners."
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
 
 

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
-START_SECONDS = 60.0
+START_SECONDS = 30.0
 """Time in which an operator must have run its startup handlers."""
 END_SECONDS = 30.0
-"""Time in which a coroutine must end when it is cancelled, and an operator when it is stopped."""
+"""Time in which a coroutine or an operator must end when it is cancelled."""
+
+_registries_with_login = WeakSet[Any]()
+"""Registries of handlers that log in by KUBECONFIG."""
 
 CoroutineFunction: TypeAlias = Callable[..., Coroutine[Any, Any, object]]
 
@@ -29,30 +34,42 @@ async def running_coroutine(
     function: CoroutineFunction, *arguments: Any, **keywords: Any
 ) -> AsyncIterator[None]:
     """Run a coroutine function until the block ends, and cancel it then. Raises its error at the
-    end of the block, and RuntimeError if it goes on although it was cancelled."""
+    end of the block, RuntimeError if it goes on although it was cancelled, and TypeError if the
+    function returns no coroutine."""
     name = getattr(function, "__name__", "the coroutine")
-    task = asyncio.create_task(_logged(function(*arguments, **keywords), name))
+    coroutine = function(*arguments, **keywords)
+    if not inspect.iscoroutine(coroutine):
+        raise TypeError(f"{name} is not a coroutine function")
+    task = asyncio.create_task(_logged(coroutine, name))
     try:
         yield
     finally:
-        task.cancel()
         await _end(task, name)
 
 
 @asynccontextmanager
 async def running_operator(**arguments: Any) -> AsyncIterator[None]:
     """Run `kopf.operator()` with these arguments until the block ends. The block begins when the
-    operator's startup handlers have run. Raises the errors of the operator at the start or at the
-    end of the block, TimeoutError if the operator is not ready in time, and RuntimeError if it ends
-    neither when it is stopped nor when it is cancelled."""
+    operator's startup handlers have run. The operator logs in by the variable KUBECONFIG, because a
+    registry of a test often has no login handler.
+
+    Raises the errors of the operator at the start or at the end of the block, TimeoutError if the
+    operator is not ready in time, and RuntimeError if it goes on although it was cancelled.
+    """
     kopf = importlib.import_module("kopf")
     ready, stop = asyncio.Event(), asyncio.Event()
+    registry = arguments.setdefault("registry", kopf.get_default_registry())
+    if registry not in _registries_with_login:
+        kopf.on.login(id="kube_operator", registry=registry)(kopf.login_with_kubeconfig)
+        _registries_with_login.add(registry)
     operator = kopf.operator(ready_flag=ready, stop_flag=stop, **arguments)
     task = asyncio.create_task(_logged(operator, "kopf.operator()"))
     try:
         await _wait_until_ready(task, ready)
         yield
     finally:
+        # With the flag alone, kopf waits 5 s for tasks that do not end. Without the flag, it kills
+        # the process when its end takes long.
         stop.set()
         await _end(task, "kopf.operator()")
 
@@ -66,7 +83,10 @@ async def _wait_until_ready(task: asyncio.Task[None], ready: asyncio.Event) -> N
         await task
         raise RuntimeError("kopf.operator() ended at once")
     if not ready.is_set():
-        raise TimeoutError(f"kopf.operator() was not ready within {START_SECONDS:g} s")
+        raise TimeoutError(
+            f"kopf.operator() was not ready within {START_SECONDS:g} s; its log says which startup "
+            "handler fails"
+        )
 
 
 async def _logged(coroutine: Coroutine[Any, Any, object], name: str) -> None:
@@ -80,13 +100,11 @@ async def _logged(coroutine: Coroutine[Any, Any, object], name: str) -> None:
 
 
 async def _end(task: asyncio.Task[None], name: str) -> None:
-    """Return when the task has ended; cancel it if it takes too long. Raises its error, and
-    RuntimeError if it goes on after it was cancelled."""
-    for _ in range(2):
-        await asyncio.wait({task}, timeout=END_SECONDS)
-        if task.done():
-            if not task.cancelled():
-                task.result()
-            return
-        task.cancel()
-    raise RuntimeError(f"{name} did not end within {END_SECONDS:g} s after it was cancelled")
+    """Cancel the task, and return when it has ended. Raises its error, and RuntimeError if it goes
+    on."""
+    task.cancel()
+    await asyncio.wait({task}, timeout=END_SECONDS)
+    if not task.done():
+        raise RuntimeError(f"{name} did not end within {END_SECONDS:g} s after it was cancelled")
+    if not task.cancelled():
+        task.result()

@@ -94,8 +94,8 @@ class Users:
         roles           the names of existing ClusterRoles
         role_namespace  where the rules and roles hold; "" is the whole cluster
 
-        Raises ValueError, StatusError for a rule that the server refuses, and RuntimeError for a
-        server without tokens.
+        Raises ValueError, StatusError for a rule that the server refuses or a role that does not
+        exist, and RuntimeError for a server without tokens.
         """
         rights = Rights(rules=rules, roles=roles, role_namespace=role_namespace)
         return self._server.run(self.add_async(name, groups, rights))
@@ -175,6 +175,8 @@ class Users:
             raise ValueError(_NEEDS_RBAC)
         scope = "" if rights.role_namespace else "cluster"
         refs = [("ClusterRole", name) for name in rights.roles]
+        for _, name in refs:  # the server takes a binding to a role that does not exist
+            await server.internal_client().resource(RBAC, "clusterroles").get(name)
         if rights.rules:
             role = await self._create(
                 self._roles(f"{scope}roles", rights), {"rules": list(rights.rules)}

@@ -64,17 +64,11 @@ class Webhook:
 
     async def call(self, *arguments: Any) -> Any:
         """Call the function, in a thread if it is synchronous, and return its result. Raises what
-        the function raises, which is logged and remembered."""
+        the function raises."""
         self.calls.append(copy_tree(arguments[0]))
-        try:
-            if inspect.iscoroutinefunction(self._function):
-                return await self._function(*arguments)
-            return await asyncio.to_thread(self._function, *arguments)
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:  # pytest.fail is no Exception
-            self.fail(error)
-            raise
+        if inspect.iscoroutinefunction(self._function):
+            return await self._function(*arguments)
+        return await asyncio.to_thread(self._function, *arguments)
 
     def fail(self, error: BaseException) -> None:
         """Log and remember an error."""
@@ -100,12 +94,10 @@ class ValidatingWebhook(Webhook):
             return {"allowed": False, "status": status}
         if isinstance(result, dict) and result.keys() <= _RESPONSE_FIELDS:
             return {"allowed": True, **result}
-        error = TypeError(
+        raise TypeError(
             f"the webhook {self.name} returned {result!r}; return None to admit a request, a text "
             "to deny it, or a dict with fields of the response"
         )
-        self.fail(error)
-        raise error
 
 
 class MutatingWebhook(ValidatingWebhook):
@@ -134,6 +126,7 @@ class ConversionWebhook(Webhook):
         try:
             objects = [await self._convert(obj, version) for obj in request["objects"]]
         except Exception as error:
+            self.fail(error)
             return {"result": {"status": "Failure", "message": str(error)}}
         return {"convertedObjects": objects, "result": {"status": "Success"}}
 
@@ -187,18 +180,15 @@ class WebhookServer:
             return _error(404, f"there is no webhook {request.path}")
         review = json.decode_value(await request.read_body(BODY_LIMIT))
         body = review["request"]
+        answer = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
         try:
-            response = await webhook.respond(body)
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                raise
+            answer["response"] = {**await webhook.respond(body), "uid": body["uid"]}
+            return Response(body=json.encode_value(answer))
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # pytest.fail raises no Exception
+            webhook.fail(error)
             return _error(500, f"{type(error).__name__}: {error}")
-        answer = {
-            "apiVersion": review["apiVersion"],
-            "kind": review["kind"],
-            "response": {**response, "uid": body["uid"]},
-        }
-        return Response(body=json.encode_value(answer))
 
 
 def _refuse(_: Request, error: Exception) -> Response:

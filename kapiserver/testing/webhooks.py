@@ -138,6 +138,7 @@ class Webhooks:
         resources = _items(resource)
         scheme = self._server.running.app.server.scheme
         for text in resources:
+            _check_resource(text)
             self._server.call(functools.partial(check_plural, scheme, text))
         operations = [text.upper() for text in _items(operation)]
         kind = _KINDS[type(webhook)]
@@ -180,6 +181,16 @@ def _name(function: Function) -> str:
     """Return a DNS label from the name of the function."""
     name = getattr(function, "__name__", type(function).__name__)
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-") or "webhook"
+
+
+def _check_resource(text: str) -> None:
+    """Raise ValueError for a star that rules of webhooks do not know: it would match nothing."""
+    resource, _, subresource = text.partition("/")
+    name, _, group = resource.partition(".")
+    if any("*" in part and part != "*" for part in (name, group, subresource)):
+        raise ValueError(
+            f"{text!r} is not a resource; a star stands for a whole name, as in pods/*"
+        )
 
 
 def _rule(text: str, operations: Sequence[str]) -> Tree:

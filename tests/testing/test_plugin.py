@@ -247,7 +247,6 @@ import kopf
 import pytest
 
 REGISTRY = kopf.OperatorRegistry()
-kopf.on.login(registry=REGISTRY)(kopf.login_with_kubeconfig)
 
 
 @kopf.on.create("configmaps", registry=REGISTRY)
@@ -304,6 +303,8 @@ def test_coroutine(kube_background, kube_apiserver, kube_client):
     kube_apiserver.wait_for("cm/b", "create")
     with pytest.raises(TypeError, match="takes a coroutine function, not None"):
         kube_background(None)
+    with pytest.raises(TypeError, match="print is not a coroutine function"):
+        kube_background(print)
 
 
 async def fail():

@@ -165,6 +165,8 @@ def test_bad_rule(kube_session: TestNamespace, kube_user: Add) -> None:
     """The server's error names the rule."""
     with pytest.raises(StatusError, match=r"rules\[0\]\.verbs: Required value"):
         kube_user("alice", rules=[{"apiGroups": [""], "resources": ["pods"]}])
+    with pytest.raises(StatusError, match='"missing" not found'):
+        kube_user("alice", roles=["missing"])
 
 
 def test_limit(

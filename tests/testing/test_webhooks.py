@@ -173,6 +173,18 @@ def test_errors(caplog: pytest.LogCaptureFixture) -> None:
             assert isinstance(hook.errors.pop(), ZeroDivisionError)
 
 
+def test_object_that_is_not_json(kube_apiserver: TestServer, kube_webhook: Webhooks) -> None:
+    """A change that has no JSON is an error of the function, too."""
+
+    def change(request: Any) -> None:
+        request["object"]["metadata"]["labels"] = {1: object()}
+
+    hook = kube_webhook.mutating(change, resource="configmaps")
+    assert HttpClient(kube_apiserver)("POST", MAPS, {"metadata": {"name": "m"}})[0] == 500
+    assert len(hook.errors) == 1
+    hook.errors.clear()
+
+
 def test_conversion_that_fails() -> None:
     """The message of a conversion's error reaches the client. The definition gets its conversion
     back at the end."""
@@ -207,6 +219,8 @@ def test_names_are_checked(kube_webhook: Webhooks) -> None:
     """A name that no request has is an error."""
     with pytest.raises(ValueError, match="write configmaps"):
         kube_webhook.validating(lambda _: None, resource="configmap")
+    with pytest.raises(ValueError, match="a star stands for a whole name"):
+        kube_webhook.mutating(lambda _: None, resource=["pods", "config*"])
 
 
 @pytest.mark.parametrize(

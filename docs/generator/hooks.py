@@ -16,7 +16,7 @@ from docs.generator import fidelity, harness, reference
 from docs.generator.decisions import decision_list
 
 ROOT = Path(__file__).parent.parent.parent
-ROOT_DOCUMENTS = ("ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md")
+ROOT_DOCUMENTS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 """Documents that readers of the repository expect at its root; the site shows them too."""
 TABLES: dict[str, Callable[[], str]] = {
     "admission plugins": reference.admission_plugins,

@@ -43,9 +43,9 @@ class Command:
 
 
 def pages() -> list[Path]:
-    """Return README and the pages of the site."""
+    """Return README, CONTRIBUTING and the pages of the site."""
     docs = sorted((ROOT / "docs").rglob("*.md"))
-    return [ROOT / "README.md", *docs]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *docs]
 
 
 def blocks(page: Path) -> list[Block]:

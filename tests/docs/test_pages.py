@@ -13,11 +13,13 @@ from tests.docs.session import Session, matches
 from tests.e2e.programs import TOOLS
 
 OTHER_TESTS = {
+    "CONTRIBUTING.md": "tests/docs/test_contributing.py",
     "docs/extending.md": "tests/test_extending.py",
     "docs/rpc.md": "tests/rpc/test_tutorial.py",
 }
 """Pages whose blocks a test of their own runs."""
 NOT_RUN = {
+    "CONTRIBUTING.md": 2,
     "README.md": 1,
     "docs/how-to/any-language.md": 4,
     "docs/how-to/authentication.md": 1,

@@ -66,7 +66,8 @@ class Turn:
         assert self._token is not None
         _CURRENT.reset(self._token)
         self.give_up()
-        self._outer = None  # tasks that the write started keep this turn in their context
+        # Tasks that the write started keep this turn in their context, but nothing else.
+        self._outer = self._token = self.latest = None
 
     async def take(self) -> None:
         """Wait until it is this write's turn. Returns at once if it is, or if MAX_WAITING wait."""

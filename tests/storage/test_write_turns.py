@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any
 
 import pytest
@@ -275,6 +275,31 @@ async def test_turns_are_given_up_before_a_request_to_another_program() -> None:
 
 async def _request() -> None:
     give_up_turns()
+
+
+def test_tasks_of_a_write_do_not_keep_its_object() -> None:
+    """A task that outlives the write that started it keeps neither the object nor the context of
+    the request."""
+
+    async def test(harness: StorageHarness) -> None:
+        store = harness.of("configmaps")
+        await store.create(config_map("a"))
+        contexts: list[Context] = []
+
+        async def admit(_new: Tree | None, _old: Tree | None) -> None:
+            contexts.append(copy_context())
+
+        for options in ({}, {"dry_run": True}, {"conditional": True}):
+            await store.update(
+                key("a"), setting("data", to={"k": str(options)}), admit=admit, **options
+            )
+        await store.delete(key("a"), DeleteQuery(), admit=admit)
+        assert len(contexts) == 4
+        for context in contexts:
+            turn = next(value for value in context.values() if isinstance(value, Turn))
+            assert (turn.latest, turn._outer, turn._token, turn._waiting) == (None,) * 4
+
+    run(test)
 
 
 async def test_random_writers_all_end() -> None:

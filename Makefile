@@ -9,7 +9,7 @@ AGAIN := --last-failed --last-failed-no-failures=none
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
-.PHONY: install run test test-all test-clients docs lint fmt bench soak fuzz fuzz-server generate clean
+.PHONY: install run test test-all test-clients test-go-suites docs lint fmt bench soak fuzz fuzz-server generate clean
 
 install: $(VENV)/.installed
 
@@ -24,6 +24,9 @@ test-all: $(VENV)/.tests-installed
 
 test-clients: $(VENV)/.tests-installed
 	$(BIN)/python -m pytest tests/clients $(ARGS)
+
+test-go-suites: $(VENV)/.tests-installed
+	$(BIN)/python -m tests.clients.go_suites $(ARGS)
 
 docs: $(VENV)/.tests-installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS)

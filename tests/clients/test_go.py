@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import controller_runtime
+from tests.clients import go_suites
+from tests.clients.go_projects import CONTROLLER_RUNTIME, PROJECTS
 from tests.clients.toolchains import BUILDS, FETCH, install, run_suite, suite_folder
 from tests.e2e.programs import ROOT, Server
 
@@ -20,7 +21,7 @@ OPERATOR = ROOT / "examples" / "go-operator"
 @pytest.fixture(scope="session")
 def assets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory that `kapiserver envtest` writes."""
-    return controller_runtime.write_assets(tmp_path_factory.mktemp("assets"))
+    return go_suites.write_assets(tmp_path_factory.mktemp("assets"))
 
 
 def test_client_go(suite_environment: dict[str, str]) -> None:
@@ -63,19 +64,28 @@ def source() -> Path:
     if shutil.which("go") is None:
         pytest.skip("go is not installed")
     try:
-        return controller_runtime.fetch_source()
+        return go_suites.fetch_source(CONTROLLER_RUNTIME)
     except subprocess.CalledProcessError:
         pytest.skip("the Go module proxy cannot be reached")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suite", controller_runtime.SUITES)
-def test_controller_runtime(source: Path, assets: Path, suite: str) -> None:
-    """Every spec of the suite passes, but those that need a download."""
-    result = controller_runtime.run(source, assets, suite)
-    if suite not in controller_runtime.REASONS:
-        assert result.failed == 0, result.output
+@pytest.mark.parametrize("package", CONTROLLER_RUNTIME.packages, ids=lambda package: package.name)
+def test_controller_runtime(source: Path, assets: Path, package: go_suites.Package) -> None:
+    """Every spec of the suite passes, but those that need a download. The suites of other projects
+    take too long for a test: `make test-go-suites` runs them."""
+    result = go_suites.run(CONTROLLER_RUNTIME, source, assets, package)
+    assert result.failed == package.failed, result.output
     assert result.passed > 0, result.output
+
+
+@pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.name)
+def test_page(project: go_suites.Project) -> None:
+    """The page of Go suites has the table of each project, and a cause of each failure."""
+    page = (ROOT / "docs" / "go-suites.md").read_text()
+    rows = map(go_suites.row, project.packages)
+    assert "\n".join([*go_suites.header(project), *rows]) in page
+    assert not [package.name for package in project.packages if package.failed and not package.why]
 
 
 def test_results() -> None:
@@ -84,8 +94,9 @@ def test_results() -> None:
         "=== RUN   TestSource\nRunning Suite: Source\nRan 3 of 4 Specs in 1.000 seconds\n"
         "FAIL! -- 2 Passed | 1 Failed | 1 Pending | 0 Skipped\n  [FAIL] a b\n--- FAIL: TestSource\n"
         "=== RUN   TestOther\n--- FAIL: TestOther (0.1s)\n    --- PASS: TestOther/one (0.0s)\n"
-        "    --- FAIL: TestOther/two (0.0s)\n--- PASS: TestThird (0.0s)\n--- SKIP: TestFourth\n"
+        "    --- FAIL: TestOther/two/three/four (0.0s)\n--- PASS: TestThird (0.0s)\n"
+        "--- SKIP: TestFourth\n"
     )
-    result = controller_runtime.parse(output)
-    assert (result.specs, result.passed, result.failed, result.skipped) == (8, 4, 2, 2)
-    assert result.failures == ("a b", "TestOther/two")
+    result = go_suites.parse(output)
+    assert (result.passed, result.failed, result.skipped) == (4, 2, 2)
+    assert result.failures == ("a b", "TestOther/two/three/four")

@@ -36,8 +36,10 @@ func TestMain(m *testing.M) {
 }
 
 // runTests starts kube-apiserver and etcd of KUBEBUILDER_ASSETS and the operator, and runs the tests.
+// The variable turns on controllers in kapiserver; envtest's own kube-apiserver ignores it.
 func runTests(m *testing.M) int {
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true)))
+	check(os.Setenv("KAPISERVER_CONTROLLERS", "garbage-collector-controller,namespace-controller"))
 	environment := &envtest.Environment{
 		CRDDirectoryPaths:     []string{"config/crd"},
 		ErrorIfCRDPathMissing: true,

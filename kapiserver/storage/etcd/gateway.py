@@ -1,17 +1,18 @@
 """The transport over etcd's JSON gateway, based on etcd3-py.
 
-etcd3-py builds URLs, headers and the session of streams. This module overrides it to add TLS
-verification, several endpoints, errors, and the connections of calls (`gateway_http.py`). It does
-not use etcd3-py's models, which cost more than the call. This is the only module that imports
-etcd3, and it is imported only for `--etcd-transport=gateway`. Knows no key and no revision.
+etcd3-py builds URLs and the session, which is aiohttp's client. This module adds TLS verification,
+several endpoints, errors and time-outs. It does not use etcd3-py's models, which cost more than the
+call. This is the only module that imports etcd3, and it is imported only for
+`--etcd-transport=gateway`, because aiohttp takes long to import. Knows no key and no revision.
 """
 
 from __future__ import annotations
 
+import asyncio
+import io
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -20,27 +21,38 @@ from etcd3.aio_client import AioClient
 
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.etcd import transport
-from kapiserver.storage.etcd.gateway_http import ConnectionPool, HTTPResponse
 from kapiserver.storage.etcd.gateway_json import GatewayCodec
 from kapiserver.storage.etcd.transport import (
     CONNECT_SECONDS,
     DEFAULT_PORT,
     MAX_MESSAGE_BYTES,
+    RequestNotSent,
     ResponseLost,
     refusal,
 )
 
+MAX_CONNECTIONS = 128
+"""Connections to one endpoint; further requests wait for a free one."""
+WHOLE_BYTES = 1 << 20
+"""Larger requests are written piece by piece, because TLS encrypts at once what it is given."""
+
 
 class _Gateway(AioClient):  # type: ignore[misc] # etcd3-py has no types
-    """etcd3-py's client of one endpoint, with our own connections for calls, and without the
-    blocking request of /version in its constructor."""
+    """etcd3-py's client of one endpoint, without the blocking request of /version in its
+    constructor."""
+
+    session: aiohttp.ClientSession
 
     def __init__(self, endpoint: str, tls: ssl.SSLContext | None) -> None:
         self._endpoint = endpoint
         self._tls = tls
-        self._pool = ConnectionPool(endpoint, tls)
         url = urlsplit(endpoint)
-        super().__init__(host=url.hostname, port=url.port or DEFAULT_PORT, protocol=url.scheme)
+        super().__init__(
+            host=url.hostname,
+            port=url.port or DEFAULT_PORT,
+            protocol=url.scheme,
+            pool_size=MAX_CONNECTIONS,
+        )
 
     def _retrieve_version(self) -> None:
         pass
@@ -55,25 +67,21 @@ class _Gateway(AioClient):  # type: ignore[misc] # etcd3-py has no types
     def baseurl(self) -> str:
         return self._endpoint
 
-    async def close(self) -> None:
-        self._pool.close()
-        await super().close()
-
-    async def post(self, method: str, message: bytes, token: str) -> HTTPResponse:
-        """Send one call. Raises RequestNotSent, ResponseLost."""
-        headers = b"Authorization: %b\r\n" % token.encode() if token else b""
-        path = self._url(method).removeprefix(self._endpoint)
-        return await self._pool.post(path, headers, message, seconds=transport.CALL_SECONDS)
-
-    def stream(self, method: str, message: bytes, token: str) -> Any:
-        """Open a stream; returns the context manager of aiohttp's response."""
-        # A member without a leader then ends the stream instead of going silent.
-        headers = {"Grpc-Metadata-hasleader": "true"}
-        if token:
-            headers["Authorization"] = token
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+    def send(
+        self, method: str, message: bytes, headers: dict[str, str], timeout: aiohttp.ClientTimeout
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Return the context manager of the response, which sends the request. aiohttp does not
+        repeat a POST whose connection is lost: the gateway may have written already. Raises
+        RequestNotSent after `close`."""
+        if self.session.closed:
+            raise RequestNotSent("the connection is closed")
         return self.session.post(
-            self._url(method), data=message, headers=headers, timeout=limits, ssl=self._tls or True
+            self._url(method),
+            data=io.BytesIO(message) if len(message) > WHOLE_BYTES else message,
+            headers={"Accept-Encoding": "identity", **headers},
+            timeout=timeout,
+            allow_redirects=False,
+            ssl=self._tls or True,
         )
 
 
@@ -88,25 +96,32 @@ class GatewayTransport:
 
     async def call(self, endpoint: str, method: str, message: bytes, token: str) -> bytes:
         """Send a request and return the response; see `Transport`."""
-        response = await self._gateway(endpoint).post(method, message, token)
+        seconds = transport.CALL_SECONDS
+        limits = aiohttp.ClientTimeout(total=None, connect=seconds, sock_read=seconds)
+        headers = {"Authorization": token} if token else {}
+        with _gateway_errors():
+            async with self._gateway(endpoint).send(method, message, headers, limits) as response:
+                async with asyncio.timeout(seconds):
+                    body = await _whole_body(response)
         if response.status != 200:
-            raise _refusal(response.status, response.body)
-        return response.body
+            raise _refusal(response.status, body)
+        return body
 
     @asynccontextmanager
     async def stream(
         self, endpoint: str, method: str, message: bytes, token: str
     ) -> AsyncGenerator[GatewayMessageStream]:
         """Open a stream with one request; see `Transport`."""
-        try:
-            async with self._gateway(endpoint).stream(method, message, token) as response:
+        # A member without a leader then ends the stream instead of going silent.
+        headers = {"Grpc-Metadata-hasleader": "true"}
+        if token:
+            headers["Authorization"] = token
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        with _gateway_errors():
+            async with self._gateway(endpoint).send(method, message, headers, limits) as response:
                 if response.status != 200:
-                    raise _refusal(response.status, await response.read())
+                    raise _refusal(response.status, await _whole_body(response))
                 yield GatewayMessageStream(response)
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise ResponseLost(str(error) or type(error).__name__) from error
-        except RuntimeError as error:  # aiohttp raises it for a closed session
-            raise ResponseLost("the connection is closed") from error
 
     async def close(self) -> None:
         """Close all connections, also those that a call opens meanwhile. Idempotent."""
@@ -119,6 +134,37 @@ class GatewayTransport:
         if gateway is None:
             gateway = self._gateways[endpoint] = _Gateway(endpoint, self._tls)
         return gateway
+
+
+@contextmanager
+def _gateway_errors() -> Iterator[None]:
+    """Raise RequestNotSent for an error before the request was sent, and ResponseLost for one
+    after."""
+    try:
+        yield
+    except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
+        raise RequestNotSent(str(error)) from error
+    except (TimeoutError, aiohttp.ClientError, OSError) as error:
+        raise ResponseLost(str(error) or type(error).__name__) from error
+
+
+async def _whole_body(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body of a response. Raises ResponseLost if it is too long, or cut off."""
+    pieces, size = [], 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > MAX_MESSAGE_BYTES:
+            raise ResponseLost("the answer is too long")
+    body = b"".join(pieces)
+    headers = response.headers
+    if "Content-Length" not in headers and "Transfer-Encoding" not in headers:
+        # The end of the connection ends the body, which may therefore be cut off.
+        try:
+            orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise ResponseLost("the answer is incomplete") from error
+    return body
 
 
 class GatewayMessageStream:

@@ -38,15 +38,17 @@ from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.endpoints.decode import StrictErrors
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.health import Unhealthy
-from kapiserver.apiserver.request_info import parse_request_info
-from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
-from kapiserver.apiserver.serving.workers import WorkerFailed
-from kapiserver.apiserver.webhooks.http_client import WebhookFailed
-from kapiserver.apiserver.webhooks.http_connection import (
+from kapiserver.apiserver.http_client.errors import (
+    AddressNotAllowed,
+    ConnectTimeout,
     Disconnected,
     ResponseTooLarge,
     UnknownHost,
 )
+from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
+from kapiserver.apiserver.serving.workers import WorkerFailed
+from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
 from kapiserver.controllers.csr_approving import NotAuthorized
 from kapiserver.rpc.errors import OutOfRange
@@ -74,18 +76,20 @@ STARTUP_ERRORS = {
 }  # fmt: skip
 """Errors that end the start of a server."""
 CAUGHT = {
+    AddressNotAllowed,  # the reverse proxy raises BadRequest
     BadReview,  # the caller of the webhook raises CallFailed
     BadToken,  # the store raises BadQuery
     CallFailed,  # the request fails as the failurePolicy of the webhook says
     CelSyntaxError,  # validation of the CRD reports it
     CompileError,  # likewise
+    ConnectTimeout,  # the reverse proxy raises ServiceUnavailable
     ConditionFailed,  # the authorizer answers as its failurePolicy says
     ConfigurationError,  # the policy denies the request as its failurePolicy says
     ConversionError,  # calls of RPC groups raise OutOfRange instead
     CostExceeded,  # validation rules of custom resources report a FieldError
     DecisionRequired,  # the expression is evaluated again with the decision of the authorizer
     DecryptionError,  # the object codec raises Undecryptable instead
-    Disconnected,  # the caller of the webhook raises WebhookFailed
+    Disconnected,  # the client of webhooks raises WebhookFailed, the proxy ServiceUnavailable
     DropConnection,  # the listener aborts the connection
     EtcdError,  # the etcd store raises an error of the KV contract instead
     EventTooLarge,  # the backend of audit drops and counts the event
@@ -112,7 +116,7 @@ CAUGHT = {
     StatusError,  # the internal client raises it for an error Status
     StrictErrors,  # decoding raises BadObject instead
     TagError,  # ends `make generate`
-    UnknownHost,  # the caller of the webhook raises WebhookFailed
+    UnknownHost,  # the client of webhooks raises WebhookFailed, the proxy BadRequest
     InvalidCredentials,  # the union of authenticators raises Unauthorized
     Unhealthy,  # a health check reports it
     ValidationTakesLong,  # storage/offload.py does the work in a thread

@@ -6,6 +6,7 @@ Knows no HTTP library and no socket.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Protocol
 
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
@@ -51,10 +52,12 @@ class RequestBody:
         "_expects_continue",
         "_failure",
         "_is_discarded",
+        "_is_streamed",
         "_length",
         "_limit",
         "_pieces",
         "_source",
+        "_unread",
         "_waiter",
         "is_complete",
         "received",
@@ -69,6 +72,8 @@ class RequestBody:
         self._limit: int | None = None
         self._failure = ""
         self._is_discarded = False
+        self._is_streamed = False
+        self._unread = 0
         self._waiter: asyncio.Future[None] | None = None
         self.received = 0
         self.is_complete = False
@@ -92,6 +97,25 @@ class RequestBody:
             raise BodyTooLarge(limit)
         return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, in place of `read`; while the caller does not ask for more,
+        the connection reads UNREAD_BYTES at most. Raises BadRequest for a malformed or incomplete
+        body."""
+        self._is_streamed = True
+        if self._expects_continue:
+            self._source.send_continue()
+        while True:
+            pieces, self._pieces, self._unread = self._pieces, [], 0
+            self._source.resume_reading()  # also after a whole body: the client may go
+            if pieces:
+                yield b"".join(pieces)
+            elif self._failure:
+                raise BadRequest(self._failure)
+            elif self.is_complete:
+                return
+            else:
+                await self._wait()
+
     async def discard(self) -> None:
         """Drop the rest of the body; return when it has arrived."""
         self._is_discarded = True
@@ -106,9 +130,12 @@ class RequestBody:
         if self._is_discarded:
             return
         self._pieces.append(piece)
+        self._unread += len(piece)
         if self._limit is None:
-            if self.received > UNREAD_BYTES:
+            if self._unread > UNREAD_BYTES:
                 self._source.pause_reading()
+            if self._is_streamed:
+                self._wake()
         elif self.received > self._limit:
             self._wake()
 
@@ -128,11 +155,14 @@ class RequestBody:
         return bool(self._failure)
 
     async def _wait(self) -> None:
-        self._waiter = asyncio.get_running_loop().create_future()
+        waiter = self._waiter = asyncio.get_running_loop().create_future()
         try:
-            await self._waiter
+            await waiter
         finally:
-            self._waiter = None
+            if (
+                self._waiter is waiter
+            ):  # a task that streamed the body may end after `discard` began
+                self._waiter = None
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

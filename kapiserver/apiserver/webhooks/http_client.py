@@ -6,7 +6,6 @@ Knows no review and no kubeconfig. Mirrors k8s.io/client-go/rest.
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
 import posixpath
 import ssl
@@ -15,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from kapiserver.apiserver.http_client.errors import (
+    Dialled,
+    Disconnected,
+    ResponseTooLarge,
+    error_text,
+)
 from kapiserver.apiserver.time_limit import TimeLimit
 from kapiserver.apiserver.webhooks.http_connection import (
     ConnectionPool,
-    Disconnected,
     Origin,
     RawResponse,
-    ResponseTooLarge,
-    UnknownHost,
     request_bytes,
     split_url,
 )
@@ -31,7 +33,7 @@ from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
 from kapiserver.storage.write_turns import give_up_turns
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.webhooks.proxy_session import ProxySession
+    from kapiserver.apiserver.http_client.session import StreamingClient
 
 TIMEOUT = 30.0
 """Seconds until a call of a webhook fails."""
@@ -92,7 +94,7 @@ class HttpClient:
 
     def __init__(self) -> None:
         self._pool = ConnectionPool()
-        self._proxies: ProxySession | None = None
+        self._proxies: StreamingClient | None = None
         self._time_limits: dict[float, TimeLimit] = {}
         """By their seconds."""
 
@@ -153,20 +155,35 @@ class HttpClient:
         self, address: Address, context: ssl.SSLContext, call: Call
     ) -> RawResponse:
         # Loads aiohttp.
-        from kapiserver.apiserver.webhooks.proxy_session import ProxiedRequest, ProxySession
+        from kapiserver.apiserver.http_client.session import (
+            HttpRequest,
+            StreamingClient,
+            TimeLimits,
+        )
 
         if self._proxies is None:
-            self._proxies = ProxySession()
-        request = ProxiedRequest(
+            # The time limit of the call counts, and no other.
+            self._proxies = StreamingClient(limits=TimeLimits(connect=None))
+        request = HttpRequest(
             method=call.method,
             url=address.url,
-            headers=call.headers,
+            headers=tuple(call.headers.items()),
             body=call.body,
             proxy=address.proxy,
             context=context,
-            server_name=address.name or None,
+            server_name=address.name,
         )
-        return await self._proxies.send(request, call.max_bytes)
+        response = await self._proxies.send(request)
+        try:
+            data = bytearray()
+            async for piece in response.pieces():
+                data += piece
+                if len(data) > call.max_bytes:
+                    raise ResponseTooLarge(f"the response is larger than {call.max_bytes} bytes")
+        finally:
+            response.close()
+        headers = {name.lower(): value for name, value in response.headers}
+        return RawResponse(response.status, headers, data)
 
 
 def _failure(address: Address, call: Call, text: str, *, transient: bool = False) -> WebhookFailed:
@@ -234,33 +251,10 @@ def clean_url(url: str) -> str:
     return f"{scheme}://{host}{posixpath.normpath('/' + path.lstrip('/'))}"
 
 
-def _join_host_port(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-_VERIFY_ERRORS = {
-    10: "x509: certificate has expired or is not yet valid",
-    18: "x509: certificate signed by unknown authority",
-    19: "x509: certificate signed by unknown authority",
-    20: "x509: certificate signed by unknown authority",
-    21: "x509: certificate signed by unknown authority",
-}
-"""Go's messages by OpenSSL's verification error code."""
-
-
 def _error_text(address: Address, error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        text = _VERIFY_ERRORS.get(error.verify_code, error)
-        return f"tls: failed to verify certificate: {text}"
-    if isinstance(error, UnknownHost):
-        return f"dial tcp: lookup {split_url(address.url).host}: no such host"
-    if isinstance(error, OSError) and error.errno == errno.ECONNREFUSED:
-        url = split_url(address.proxy or address.url)
-        host, port = address.dial or (url.host, url.port)
-        return f"dial tcp {_join_host_port(host, port)}: connect: connection refused"
-    if isinstance(error, Disconnected):
-        return "EOF"
-    return str(error) or type(error).__name__
+    url = split_url(address.proxy or address.url)
+    dialled = Dialled(*(address.dial or (url.host, url.port)))
+    return error_text(error, dialled, name=split_url(address.url).host)
 
 
 _STATUS_TEXTS: Mapping[int, str] = {

@@ -7,36 +7,26 @@ no proxy and no deadline: the caller cancels. Mirrors http.Transport of Go's net
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, cast
 from urllib.parse import quote, urlsplit
 
 import httptools
 from msgspec import Struct
 
-MAX_LOOKUPS = 16
-"""Names that one client looks up at the same time."""
+from kapiserver.apiserver.http_client.addresses import Resolver
+from kapiserver.apiserver.http_client.errors import (
+    Disconnected,
+    ResponseTooLarge,
+    UnknownHost,
+)
+
 MAX_IDLE = 8
 """Idle connections to one address that stay open."""
 MAX_HEADER_BYTES = 64 << 10
 _SAFE = "%/:=&?~#+!$,;'@()*[]"
-
-
-class Disconnected(ConnectionError):
-    """The server closed the connection before its response was complete."""
-
-
-class ResponseTooLarge(ValueError):
-    """The response has more bytes than the caller takes."""
-
-
-class UnknownHost(OSError):
-    """The name of the host cannot be resolved."""
 
 
 class Origin(NamedTuple):
@@ -217,7 +207,7 @@ class ConnectionPool:
 
     def __init__(self) -> None:
         self._idle: dict[Origin, list[Connection]] = {}
-        self._lookups: ThreadPoolExecutor | None = None
+        self._resolver = Resolver()
 
     async def exchange(self, origin: Origin, request: bytes, max_bytes: int) -> RawResponse:
         """Send a request on an idle or new connection and return the response. Raises UnknownHost,
@@ -237,9 +227,7 @@ class ConnectionPool:
             for connection in connections:
                 connection.close()
         self._idle.clear()
-        if self._lookups is not None:
-            self._lookups.shutdown(wait=False, cancel_futures=True)
-            self._lookups = None
+        self._resolver.close()
 
     def _take(self, origin: Origin) -> Connection | None:
         idle = self._idle.get(origin, [])
@@ -253,7 +241,7 @@ class ConnectionPool:
     async def _connect(self, origin: Origin) -> Connection:
         loop = asyncio.get_running_loop()
         failure: OSError = UnknownHost(origin.host)
-        for host in await self._addresses(origin.host):
+        for host in await self._resolver.addresses(origin.host):
             server_hostname = None if origin.context is None else origin.name or origin.host
             try:
                 _, connection = await loop.create_connection(
@@ -270,20 +258,3 @@ class ConnectionPool:
             else:
                 return connection
         raise failure
-
-    async def _addresses(self, host: str) -> list[str]:
-        """Return the IP addresses of a host. Names are looked up in threads of their own, so that a
-        slow lookup delays no other work of the server's threads."""
-        for family in (socket.AF_INET, socket.AF_INET6):
-            with contextlib.suppress(OSError):
-                socket.inet_pton(family, host)
-                return [host]
-        if self._lookups is None:
-            self._lookups = ThreadPoolExecutor(MAX_LOOKUPS, thread_name_prefix="lookup")
-        look_up = functools.partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
-        loop = asyncio.get_running_loop()
-        try:
-            addresses = await loop.run_in_executor(self._lookups, look_up)
-        except (socket.gaierror, UnicodeError):
-            raise UnknownHost(host) from None
-        return list(dict.fromkeys(str(address[4][0]) for address in addresses))

@@ -1,0 +1,84 @@
+"""The guarded client of pods and kubelets, made when a request first needs it, and TLS contexts.
+
+Mirrors CreateProxyTransport of kube-apiserver, and MakeTransport of pkg/kubelet/client.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from typing import TYPE_CHECKING
+
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.http_client.addresses import is_global_unicast
+from kapiserver.storage.offload import Offloader
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.http_client.session import StreamingClient
+
+
+class Upstreams:
+    """How the server reaches what runs in the cluster: one client, closed with the server."""
+
+    def __init__(self, config: Config, offloader: Offloader) -> None:
+        """Raises ValueError for an unusable file."""
+        self._config = config
+        self._offloader = offloader
+        self._client: StreamingClient | None = None
+        if config.kubelet_certificate_authority or config.kubelet_client_certificate:
+            _ = self.kubelet
+
+    @functools.cached_property
+    def insecure(self) -> ssl.SSLContext:
+        """The TLS context for pods and services, whose certificates name no address."""
+        return _insecure_context()
+
+    @functools.cached_property
+    def kubelet(self) -> ssl.SSLContext:
+        """The TLS context for kubelets, which are verified if there is a CA for them."""
+        context = _insecure_context()
+        config = self._config
+        certificate, key = config.kubelet_client_certificate, config.kubelet_client_key
+        authority = config.kubelet_certificate_authority
+        if authority is not None:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.check_hostname = True
+            try:
+                context.load_verify_locations(authority)
+            except OSError as error:  # ssl.SSLError is one; neither names the file
+                raise ValueError(f"cannot use {authority} as CA of kubelets: {error}") from error
+        if certificate is not None:
+            if key is None:
+                raise ValueError("--kubelet-client-certificate needs --kubelet-client-key")
+            try:
+                context.load_cert_chain(certificate, key)
+            except OSError as error:
+                raise ValueError(f"cannot use {certificate} with key {key}: {error}") from error
+        return context
+
+    async def client(self) -> StreamingClient:
+        """Return the client."""
+        if self._client is None:
+            make_client = await self._offloader.run(0, _load_client)
+            # Another request may have made it meanwhile.
+            self._client = self._client or make_client(guard=is_global_unicast, keep_alive=False)
+        return self._client
+
+    async def close(self) -> None:
+        """Close all connections. Idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+def _load_client() -> type[StreamingClient]:
+    from kapiserver.apiserver.http_client.session import StreamingClient  # loads aiohttp
+
+    return StreamingClient
+
+
+def _insecure_context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -46,6 +46,7 @@ from kapiserver.apiserver.health import (
     SERVICE_HOOK,
     server_health,
 )
+from kapiserver.apiserver.http_client.upstreams import Upstreams
 from kapiserver.apiserver.memory_limit import MemoryLimit, max_memory
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
@@ -335,6 +336,7 @@ def _reload_files(app: App, context: ReloadingContext | None = None) -> None:
 async def _drain(app: App, http: HttpServer) -> None:
     app.server.health.drain()
     await http.drain(app.server.config.shutdown_timeout)
+    await app.server.upstreams.close()
     app.server.stores.stop()
 
 
@@ -359,8 +361,7 @@ async def build_app(
     check_signing_files(config)
     scheme = make_scheme(config, [added.group for added in call_groups])
     codecs = CodecFactory(scheme, _media_types(config))
-    account_tokens = _service_account_tokens(config, clock)
-    encryption = _encryption(config, clock)
+    account_tokens, encryption = _service_account_tokens(config, clock), _encryption(config, clock)
     metrics = Metrics()
     fsync = not config.unsafe_no_fsync
     kv = kv or await open_store(config.storage, clock=clock, etcd=config.etcd, fsync=fsync)
@@ -392,6 +393,7 @@ async def build_app(
         stores=stores,
         clock=clock,
         custom_resources=custom_resources,
+        upstreams=Upstreams(config, stores.offloader),
         new_client=_new_client,
         health=server_health(kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,

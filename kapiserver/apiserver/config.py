@@ -16,6 +16,9 @@ from kapiserver.storage.etcd.config import EtcdConfig, EtcdTransport
 BODY_LIMIT = 3 * 1024 * 1024
 """The maximum size of a request body; kube-apiserver's MaxRequestBodyBytes."""
 
+KUBELET_ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP")
+"""The types of a node's addresses, in the order in which kube-apiserver prefers them."""
+
 
 class Config(Struct, frozen=True, kw_only=True):
     """The settings of one server; the defaults suit a test.
@@ -102,6 +105,10 @@ class Config(Struct, frozen=True, kw_only=True):
     emulated_version: str = ""
     service_cluster_ip_range: str = "10.0.0.0/24"
     service_node_port_range: str = "30000-32767"
+    kubelet_preferred_address_types: tuple[str, ...] = KUBELET_ADDRESS_TYPES
+    kubelet_certificate_authority: Path | None = None
+    kubelet_client_certificate: Path | None = None
+    kubelet_client_key: Path | None = None
     service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
     service_account_key_file: tuple[Path, ...] = ()
     service_account_signing_key_file: Path | None = None

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
     from kapiserver.apiserver.faults import Faults
     from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
+    from kapiserver.apiserver.http_client.upstreams import Upstreams
     from kapiserver.codecs.codec_factory import CodecFactory
     from kapiserver.storage.store_registry import StoreRegistry
 
@@ -48,6 +49,7 @@ class Server(Struct, frozen=True, kw_only=True):
     stores: StoreRegistry
     clock: Clock
     custom_resources: CustomResources
+    upstreams: Upstreams
     new_client: Callable[[Server, User, str, bool], Client]
     """Makes internal clients; call `client` instead."""
     health: Health = field(default_factory=Health)

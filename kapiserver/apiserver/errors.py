@@ -13,6 +13,7 @@
     |-- MisdirectedRequest  421: the Host is not this server's
     |-- TooManyRequests     429 with Retry-After
     |-- InternalError       500 with a message for the client
+    |-- UnclassifiedError   500 with a message for the client and no reason
     |-- ServiceUnavailable  503: not ready, or shutting down
     `-- RequestTimeout      504
 
@@ -146,8 +147,14 @@ class InternalError(ServerError):
         super().__init__(f"Internal error occurred: {message}")
 
 
+class UnclassifiedError(ServerError):
+    """An error for which kube-apiserver has no reason either, such as a backend that does not
+    upgrade a connection."""
+
+
 class ServiceUnavailable(ServerError):
-    """The server is not ready yet, or is shutting down."""
+    """The server is not ready yet, or is shutting down, or cannot reach what it passes a request on
+    to."""
 
 
 class RequestTimeout(ServerError):
@@ -315,6 +322,7 @@ TABLE: dict[type[Exception], ToStatus] = {
     MisdirectedRequest: _with_message(421, ""),  # Kubernetes has no reason for this code
     TooManyRequests: _too_many,
     InternalError: _internal,
+    UnclassifiedError: _with_message(500, ""),
     ServiceUnavailable: _with_message(503, "ServiceUnavailable"),
     RequestTimeout: _with_empty_details(504, "Timeout"),
     # api

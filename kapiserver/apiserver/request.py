@@ -10,7 +10,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, unquote_plus
@@ -76,6 +76,16 @@ def _ignore() -> None:
     pass
 
 
+def _ignore_callback(callback: Callable[[], object]) -> None:
+    pass
+
+
+async def _no_pieces() -> AsyncIterator[bytes]:
+    pieces: tuple[bytes, ...] = ()
+    for piece in pieces:
+        yield piece
+
+
 def _no_stream() -> WatchSink:
     raise RuntimeError("this request was not read from a connection: it takes no stream")
 
@@ -90,7 +100,9 @@ class Request(Struct, kw_only=True, eq=False):
     certificate the client's TLS certificate, or None
     uri         path and query as the client sent them
     open_sink   opens a stream to the client, for handlers that return a StreamResponse
+    stream_body yields the body as it arrives, in place of `read_body`, without a maximum size
     has_gone    whether the client has closed the connection
+    on_gone     sets what to call when the client closes the connection during this request
     on_authenticated    called when the client has shown valid credentials
 
     Set by filters, routes and handlers; outer filters read it when the response exists, or in a
@@ -123,7 +135,9 @@ class Request(Struct, kw_only=True, eq=False):
     uri: str = ""
     certificate: Certificate | None = None
     open_sink: Callable[[], WatchSink] = _no_stream
+    stream_body: Callable[[], AsyncIterator[bytes]] = _no_pieces
     has_gone: Callable[[], bool] = lambda: False
+    on_gone: Callable[[Callable[[], object]], None] = _ignore_callback
     on_authenticated: Callable[[], None] = _ignore
     user: User = ANONYMOUS
     impersonator: User | None = None

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct, field
 
+from kapiserver.apiserver.byte_stream import ByteStream
 from kapiserver.storage.query import WatchSink
 
 Headers: TypeAlias = list[tuple[str, str]]
+
+
+class UpgradedPeer(ByteStream, Protocol):
+    """The other end of an upgraded connection."""
+
+    def close(self) -> None:
+        """Close the connection when what was written is sent. Idempotent."""
+
+    def abort(self) -> None:
+        """Close the connection at once. Idempotent."""
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -19,6 +30,8 @@ class Response(Struct, frozen=True, kw_only=True):
                 has received most of the previous one
     length      total bytes of the slices, for Content-Length; None if unknown (sent chunked)
     headers     all but Content-Type and Content-Length; filters append to it
+    media_type  for Content-Type; "" leaves it out
+    is_passed_on    whether the body is another server's: it is neither compressed nor recorded
     """
 
     status: int = 200
@@ -26,6 +39,7 @@ class Response(Struct, frozen=True, kw_only=True):
     body: bytes | AsyncIterator[bytes] = b""
     length: int | None = None
     headers: Headers = field(default_factory=list)
+    is_passed_on: bool = False
 
 
 async def _at_once() -> None:
@@ -54,7 +68,19 @@ class StreamResponse(Struct, frozen=True, kw_only=True):
     headers: Headers = field(default_factory=list)
 
 
-AnyResponse: TypeAlias = Response | StreamResponse
+class UpgradeResponse(Struct, frozen=True, kw_only=True):
+    """A response with status 101, after which the connection speaks another protocol with `peer`.
+    It ends when either side closes.
+
+    headers     all of them, Connection and Upgrade included
+    """
+
+    peer: UpgradedPeer
+    headers: Headers = field(default_factory=list)
+    status: int = 101
+
+
+AnyResponse: TypeAlias = Response | StreamResponse | UpgradeResponse
 
 
 def text_response(body: str, *, status: int = 200) -> Response:

@@ -21,6 +21,9 @@ from kapiserver.apiserver.target_resolver import resolve_target
 PathHandler: TypeAlias = Callable[[Server, Request], Awaitable[AnyResponse]]
 """Handles a non-resource request."""
 
+PROXY_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
+"""The methods of requests that are passed on; OPTIONS has no verb."""
+
 
 def route(server: Server) -> Handler:
     """Return the handler that the filters wrap."""
@@ -34,11 +37,15 @@ def route(server: Server) -> Handler:
             target = await resolve_target(server, info)
         except UnknownGroup:
             return page_not_found()
+        if target.subresource == "proxy":
+            if request.method not in PROXY_METHODS:
+                raise MethodNotAllowed
         # Authorization treats HEAD as get and each method of a /watch/ path as watch, but
         # kube-apiserver has no routes for them.
-        if request.method == "HEAD" or (info.verb == "watch" and request.method != "GET"):
+        elif request.method == "HEAD" or (info.verb == "watch" and request.method != "GET"):
             raise MethodNotAllowed
-        target.check_verb(info.verb)
+        else:
+            target.check_verb(info.verb)
         request.target = target
         request.warnings.add(target.deprecation)
         load = unstored.get((info.version.group, info.resource))

@@ -15,6 +15,7 @@ from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
 from kapiserver.flags.authorization import add_authorization_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
+from kapiserver.flags.kubelets import add_kubelet_flags
 from kapiserver.flags.rpc import add_rpc_flags
 from kapiserver.flags.values import (
     DEFAULTS,
@@ -34,6 +35,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_serving(parser.add_argument_group("serving"))
     add_certificate_flags(parser.add_argument_group("certificates"))
     _add_features(parser.add_argument_group("APIs and features"))
+    add_kubelet_flags(parser.add_argument_group("kubelets"))
     add_signing_flags(parser.add_argument_group("signing of certificates"))
     add_authentication_flags(parser.add_argument_group("authentication"))
     add_authorization_flags(parser.add_argument_group("authorization"))

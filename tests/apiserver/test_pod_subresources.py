@@ -1,14 +1,10 @@
-"""Binding, eviction, resize, log and proxy subresources of pods, nodes and services."""
+"""Binding, eviction, resize, log and streams of pods."""
 
-import asyncio
 import copy
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import APISERVER
-from kapiserver.apiserver.config import Config
-from kapiserver.app import serve
-from tests.apiserver.conftest import Api, Server
+from tests.apiserver.conftest import Server
 
 BINDING = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
 EVICTION = {"metadata": {"name": "p"}}
@@ -216,7 +212,6 @@ def test_connections_of_pending_pod(api, path):
     for below in ("exec?command=ls", "attach", "portforward"):
         response = api.post(f"{path}/{below}", None)
         assert (response.status, response.message) == (400, "pod p does not have a host assigned")
-    assert api.get(f"{path}/proxy/a/b").message == "address not allowed"
     response = api.get(f"{path}/log?container=x")
     assert (response.status, response.message) == (400, "container x is not valid for pod p")
 
@@ -230,17 +225,10 @@ def test_connections_of_running_pod(api, running, core):
     for response in (
         api.get(f"{running}/log"),
         api.post(f"{running}/exec", None),
-        api.get("/api/v1/nodes/n/proxy/metrics"),
     ):
         assert response.status == 503
         assert "no kubelet is attached" in response.message
     api.delete("/api/v1/nodes/n")
-    spec = {"ports": [{"name": "http", "port": 80}]}
-    api.post(f"{core}/services", {"metadata": {"name": "s"}, "spec": spec})
-    response = api.get(f"{core}/services/s:http/proxy/")
-    assert response.message == 'no endpoints available for service "s:http"'
-    response = api.put(f"{core}/services/s:other/proxy/x", {})
-    assert response.message == 'no service port "other" found for service "s"'
 
 
 @pytest.mark.parametrize("subresource", ["attach", "exec", "portforward"])
@@ -263,30 +251,6 @@ def test_streams_need_the_verb_create(make_server, subresource):
     rule["verbs"].append("create")
     assert api.put(f"{roles}/roles/streams", role).status == 200
     assert api.get(path, headers=headers).status == 404
-
-
-def test_proxy_to_the_server():
-    """A proxy request to the Service `kubernetes` is a 503, whose message says that the server does
-    not proxy to itself."""
-
-    async def run() -> None:
-        async with serve(Config(secure_port=0, insecure_port=0)) as running:
-            client = running.app.server.client(APISERVER)
-            endpoints = client.resource("v1", "endpoints", namespace="default")
-            async with asyncio.timeout(60):
-                async for event in endpoints.watch(fieldSelector="metadata.name=kubernetes"):
-                    if event.object.get("subsets"):
-                        break
-            api = Api(int(running.insecure_url.rpartition(":")[2]))
-            path = "/api/v1/namespaces/default/services/https:kubernetes:https/proxy/version"
-            response = await asyncio.to_thread(api.get, path)
-            assert response.status == 503
-            assert response.message == (
-                "error trying to reach service kubernetes: it is this API server, which does not "
-                "proxy to itself; send the request to it directly"
-            )
-
-    asyncio.run(run())
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ DIFFERENCES = (
         _no_aggregation,
     ),
     Difference(
-        "`logs`, `exec`, `attach`, `port-forward` and `proxy` reach the kubelet of the pod's node.",
+        "`logs`, `exec`, `attach` and `port-forward` reach the kubelet of the pod's node.",
         "They are answered with an error that says that no kubelet is attached.",
         _no_kubelet,
     ),

@@ -47,6 +47,7 @@ from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.durations import parse_duration
+from kapiserver.apiserver.proxy.links import Links
 from kapiserver.apiserver.request import parse_query, unquote_path
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.codecs import negotiation
@@ -63,6 +64,7 @@ _CONTINUE = ContinueTokenCodec(bytes(32))
 _TOKENS = ServiceAccountTokens(Config(), SystemClock())
 _SELF = {"self": cel.CelType("object", fields={"text": cel.STRING, "any": cel.DYN})}
 _VALUE = {"items": [{"name": "a", "size": 1}, {"name": "b", "size": 2.5}], "a": {"a": {"b": "x"}}}
+_LINKS = Links(prefix="/p/proxy", server_host="10.0.0.1:80", request_host="localhost")
 _EVALUATION_LIMIT = 10_000
 
 
@@ -324,6 +326,12 @@ LEAVES: dict[str, Leaf] = {
     "webhook URL": Leaf(
         parse=lambda text: list(webhooks.validate_client_config({"url": text}, Path("p"))),
         seeds=_URLS,
+    ),
+    "link in a proxied page": Leaf(parse=_LINKS.rewrite, seeds=_URLS, errors=(ValueError,)),
+    "proxied page": Leaf(
+        parse=lambda text: _LINKS.rewrite_page(text.encode("utf-8", "surrogateescape"), ""),
+        seeds=("<a href='/x?a&amp;b'>", "<script><!--</script>", "<!-- -->", "<a b=\"", "</a>",
+               "<br/>", "<!a>", "<plaintext>", "<a &#x41; =/ c='&copy=1'>"),
     ),
     "webhook path": Leaf(
         parse=lambda text: list(

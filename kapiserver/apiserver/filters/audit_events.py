@@ -16,7 +16,12 @@ from kapiserver.apiserver.audit.policy import Level
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import InternalError, Unauthorized, status_of
 from kapiserver.apiserver.request import Reader, Request
-from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse
+from kapiserver.apiserver.response import (
+    AnyResponse,
+    Response,
+    StreamResponse,
+    UpgradeResponse,
+)
 from kapiserver.codecs.json import encode_value
 
 _JSON = "application/json"
@@ -94,6 +99,10 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
         if isinstance(response, StreamResponse):
             await events.write("ResponseStarted", audit.clock.now(), code=response.status)
             return replace(response, before_end=lambda: events.complete(response.status))
+        if request.info.is_long_running:
+            await events.write("ResponseStarted", audit.clock.now(), code=response.status)
+        if isinstance(response, UpgradeResponse):
+            return response
         return await _record_response(response, record, events)
 
     return handle
@@ -156,7 +165,7 @@ def _recording_reader(request: Request, record: RequestRecord) -> Reader:
 
 async def _record_response(response: Response, record: RequestRecord, events: _Events) -> Response:
     """Record the end of a response, and its body at level RequestResponse. Return the response."""
-    has_body = record.decision.level >= Level.REQUEST_RESPONSE
+    has_body = record.decision.level >= Level.REQUEST_RESPONSE and not response.is_passed_on
     if isinstance(response.body, bytes):
         if has_body:
             record.response_body = RecordedBody(response.media_type, response.body)

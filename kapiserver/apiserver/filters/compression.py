@@ -34,7 +34,9 @@ def compress_responses(server: Server, next_handler: Handler) -> Handler:
 
     async def handle(request: Request) -> AnyResponse:
         response = await next_handler(request)
-        if not isinstance(response, Response) or _is_small(response.body):
+        if not isinstance(response, Response) or response.is_passed_on:
+            return response
+        if _is_small(response.body):
             return response
         if accepts_gzip(request) and is_remote(request.remote):
             return await compress(response)

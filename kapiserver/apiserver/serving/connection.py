@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
     remote          the client's address
     stream          the stream that the running request has opened
     is_writing_paused   whether the client has much of the responses still to read
+    on_lost         called when the connection is lost; None if nothing waits for that
     has_gone        reports whether the client has closed the connection; it holds no reference to
                     the connection, because tasks and timers that a request starts keep it for long
     """
@@ -105,6 +106,7 @@ class Connection(asyncio.Protocol):
         "body",
         "has_gone",
         "is_writing_paused",
+        "on_lost",
         "remote",
         "stream",
         "transport",
@@ -121,6 +123,7 @@ class Connection(asyncio.Protocol):
         self.body: RequestBody = EMPTY_BODY
         """The body of the request that a handler processes now."""
         self.has_gone = functools.partial(_has_gone, weakref.ref(self))
+        self.on_lost: Callable[[], object] | None = None
         self.is_writing_paused = False
         self._writable = asyncio.Event()
         self._requests: deque[RequestHead] = deque()
@@ -216,6 +219,8 @@ class Connection(asyncio.Protocol):
             self.body.fail("unexpected EOF")
         if self.stream is not None:
             self.stream.close()
+        if self.on_lost is not None:
+            self.on_lost()
         self.resume_writing()
         self.on_authenticated()
         self._owner.incomplete_headers.set(self, 0)
@@ -252,6 +257,13 @@ class Connection(asyncio.Protocol):
             self.abort_later(HEADER_SECONDS)
         if self._unhandled_bytes > SMALL_HEADER_BYTES:
             self._limit_headers()
+
+    def call_when_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` when the connection is lost during the running request, or now if it is
+        lost already."""
+        self.on_lost = callback
+        if self.transport is None:
+            callback()
 
     # Reading.
 
@@ -407,6 +419,7 @@ def request_from(head: RequestHead, connection: Connection, user: User) -> Reque
         headers=head.headers,
         info=parse_request_info(head.method, path, query),
         read_body=head.body.read,
+        stream_body=head.body.pieces,
         remote=connection.remote,
         uri=head.target,
         certificate=connection.certificate,

@@ -18,12 +18,13 @@ from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import BadRequest, ServerError
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Outcome, Request
-from kapiserver.apiserver.response import Response, StreamResponse
+from kapiserver.apiserver.response import Response, StreamResponse, UpgradeResponse
 from kapiserver.apiserver.serving.connection import Connection, request_from
 from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.request_parser import RequestHead
 from kapiserver.apiserver.serving.response_writer import write_response, write_stream
 from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.upgrade import write_upgrade
 from kapiserver.apiserver.serving.websocket import WebSocketSink, is_handshake
 
 CLOSE_SECONDS = 1.0
@@ -114,6 +115,7 @@ class Listener:
         """Respond to a request; return whether the connection stays open."""
         request = request_from(head, connection, self._user)
         request.open_sink = functools.partial(self._open_sink, connection, head)
+        request.on_gone = connection.call_when_lost
         outcome = Outcome(status=0, bytes_sent=0, finished=False)
         self._in_flight += 1
         try:
@@ -125,6 +127,8 @@ class Listener:
                 outcome, keep_alive = await write_stream(
                     connection, head, response, keep_alive=keep_alive
                 )
+            elif isinstance(response, UpgradeResponse):
+                outcome, keep_alive = await write_upgrade(connection, response), False
             else:
                 outcome, keep_alive = await write_response(
                     connection, head, response, keep_alive=keep_alive
@@ -134,6 +138,7 @@ class Listener:
             return False
         finally:
             self._in_flight -= 1
+            connection.on_lost = None
             if not self._in_flight and self.draining:
                 self._all_finished.set()
             if connection.stream is not None:

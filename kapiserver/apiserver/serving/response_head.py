@@ -27,13 +27,21 @@ REASONS = {status.value: status.phrase for status in HTTPStatus} | {
 def response_head(status: int, media_type: str, headers: Headers, framing: str) -> bytes:
     """Return the head of a response.
 
+    media_type  "" leaves out Content-Type
     framing     the complete lines of Content-Length, Transfer-Encoding and Connection
     """
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    content_type = f"Content-Type: {media_type}\r\n" if media_type else ""
     return (
         f"HTTP/1.1 {status} {REASONS.get(status, 'Unknown')}\r\n{lines}"
-        f"Content-Type: {media_type}\r\n{_date(int(time.time()))}{framing}\r\n"
-    ).encode()
+        f"{content_type}{_date(int(time.time()))}{framing}\r\n"
+    ).encode("utf-8", "surrogateescape")
+
+
+def switching_head(headers: Headers) -> bytes:
+    """Return the head of a response that changes the protocol of its connection."""
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    return f"HTTP/1.1 101 Switching Protocols\r\n{lines}\r\n".encode("utf-8", "surrogateescape")
 
 
 @functools.lru_cache(maxsize=2)

@@ -80,16 +80,17 @@ async def _write_large(
         length, slices = len(response.body), _single_slice(response.body)
     else:
         slices = response.body
-    is_chunked = length is None and head.is_http_1_1
+    omits_body = _omits_body(head, response)
+    is_chunked = length is None and head.is_http_1_1 and not omits_body
     if is_chunked:
         framing = "Transfer-Encoding: chunked\r\n"
     elif length is not None:
         framing = f"Content-Length: {length}\r\n"
     else:
-        framing, keep_alive = "", False
+        framing, keep_alive = "", keep_alive and omits_body
     _write(connection, _head(response, framing + ("" if keep_alive else CLOSE_HEADER)))
     bytes_sent = 0
-    if not _omits_body(head, response):
+    if not omits_body:
         bytes_sent = await _write_slices(connection, slices, chunk if is_chunked else _unframed)
         if is_chunked:
             _write(connection, LAST_CHUNK)

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 
 from kapiserver.apiserver.response import Headers
+from kapiserver.apiserver.serving.response_head import switching_head
 from kapiserver.apiserver.serving.stream_sink import StreamSink
 
 MAX_PONG_BACKLOG = 64 << 10
@@ -88,11 +89,9 @@ class WebSocketSink(StreamSink):
         """Return the head of the response that ends the handshake."""
         if self._protocol:  # browsers close a connection whose response does not name it
             headers = [*headers, ("Sec-WebSocket-Protocol", self._protocol)]
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        return (
-            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Accept: {accept_key(self._key)}\r\n{lines}\r\n"
-        ).encode()
+        handshake = [("Upgrade", "websocket"), ("Connection", "Upgrade")]
+        handshake.append(("Sec-WebSocket-Accept", accept_key(self._key)))
+        return switching_head([*handshake, *headers])
 
     def write(self, frames: bytes) -> None:
         """Write one or more whole events."""

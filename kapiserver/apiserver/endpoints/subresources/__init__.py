@@ -31,19 +31,19 @@ def _load_log() -> VerbHandler:
 
 
 def _load_node_proxy() -> VerbHandler:
-    from kapiserver.apiserver.endpoints.subresources.connections import node_proxy
+    from kapiserver.apiserver.endpoints.subresources.proxy import node_proxy
 
     return node_proxy
 
 
 def _load_pod_proxy() -> VerbHandler:
-    from kapiserver.apiserver.endpoints.subresources.connections import pod_proxy
+    from kapiserver.apiserver.endpoints.subresources.proxy import pod_proxy
 
     return pod_proxy
 
 
 def _load_service_proxy() -> VerbHandler:
-    from kapiserver.apiserver.endpoints.subresources.connections import service_proxy
+    from kapiserver.apiserver.endpoints.subresources.proxy import service_proxy
 
     return service_proxy
 

@@ -1,4 +1,4 @@
-"""Logs, exec, attach, port forwarding and proxies: requests that a kubelet or a pod would serve.
+"""Logs, exec, attach and port forwarding: requests that a kubelet would serve.
 
 No kubelet is attached to this server. Each request ends with a Status: the error of kube-apiserver
 if there is nothing to connect to, else that there is no kubelet. Mirrors pkg/registry/core/pod.
@@ -6,7 +6,6 @@ if there is nothing to connect to, else that there is no kubelet. Mirrors pkg/re
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -23,9 +22,6 @@ from kapiserver.apiserver.response import AnyResponse, text_response
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameter_codec import ParameterCodec
 from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.errors import NotFound
-
-_OWN_SERVICE = ObjectKey("default", "kubernetes")
 
 
 async def log(server: Server, request: Request, target: Target) -> AnyResponse:
@@ -42,12 +38,17 @@ async def log(server: Server, request: Request, target: Target) -> AnyResponse:
     raise await _no_kubelet(server, node)
 
 
-async def _admit_connection(server: Server, request: Request, target: Target) -> Tree:
-    """Run admission of CONNECT for the options in the query and return them. Raises the error of a
-    plugin that rejects the request."""
+async def admit_connection(server: Server, request: Request, target: Target) -> Tree:
+    """Run admission of CONNECT for the options in the query, and the path below the subresource
+    `proxy`, and return them. Raises BadRequest, and the error of a plugin that rejects the
+    request."""
+    if "dryRun" in request.query:
+        raise BadRequest("dryRun is not supported")
     options = ParameterCodec(server.scheme).decode(request.query, target.kind.kind, CORE)
-    if request.info.trailing:
-        options["path"] = request.info.trailing
+    if target.subresource == "proxy":
+        options.pop("path", None)
+        if path := _path_below(request):
+            options["path"] = path
     admit = admission(server, request.caller(), target, {}, connect=True)
     validate = await admit(options, None)
     if validate is not None:
@@ -69,7 +70,7 @@ async def _check_may_create(server: Server, request: Request) -> None:
 
 async def stream(server: Server, request: Request, target: Target) -> AnyResponse:
     """Handle attach, exec and portforward."""
-    options = await _admit_connection(server, request, target)
+    options = await admit_connection(server, request, target)
     await _check_may_create(server, request)
     pod = await _pod(target)
     if request.info.subresource != "portforward":
@@ -80,49 +81,6 @@ async def stream(server: Server, request: Request, target: Target) -> AnyRespons
     raise await _no_kubelet(server, node)
 
 
-async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Connect to a port of a pod."""
-    await _admit_connection(server, request, target)
-    name = _split_name(request.info.name)[0]
-    pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
-    address = value_at(pod, "status", "podIP") or ""
-    _check_address(address)
-    raise _unreachable(f"pod {name} at {address}")
-
-
-async def service_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Connect to a pod of a service."""
-    await _admit_connection(server, request, target)
-    name, port = _split_name(request.info.name)
-    key = ObjectKey(target.key.namespace, name)
-    service = (await target.store.get(key)).tree()
-    ports = value_at(service, "spec", "ports") or ()
-    if port and all(
-        port not in (service_port.get("name"), str(service_port.get("port")))
-        for service_port in ports
-    ):
-        raise ServiceUnavailable(f'no service port "{port}" found for service "{name}"')
-    try:
-        endpoints = (await server.stores.by_name(CORE, "endpoints").get(key)).tree()
-        subsets = endpoints.get("subsets") or ()
-    except NotFound:
-        subsets = ()
-    if not any(service_port.get("addresses") for service_port in subsets):
-        raise ServiceUnavailable(f'no endpoints available for service "{request.info.name}"')
-    if key == _OWN_SERVICE:
-        raise ServiceUnavailable(
-            f"error trying to reach service {name}: it is this API server, which does not proxy to "
-            "itself; send the request to it directly"
-        )
-    raise _unreachable(f"service {name}")
-
-
-async def node_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
-    """Connect to the kubelet of a node."""
-    await _admit_connection(server, request, target)
-    raise await _no_kubelet(server, _split_name(request.info.name)[0])
-
-
 async def _pod(target: Target) -> Tree:
     return (await target.store.get(target.key)).tree()
 
@@ -131,30 +89,16 @@ async def _no_kubelet(server: Server, node: str) -> ServiceUnavailable:
     """Return the error for a request to the kubelet of a node. Raises NotFound if there is no such
     node."""
     await server.stores.by_name(CORE, "nodes").get(ObjectKey("", node))
-    return _unreachable(f"the kubelet of node {node}")
-
-
-def _unreachable(address: str) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"error trying to reach {address}: no kubelet is attached to this server, nothing runs here"
+        f"error trying to reach the kubelet of node {node}: no kubelet is attached to this server, "
+        "nothing runs here"
     )
 
 
-def _check_address(text: str) -> None:
-    try:
-        ip = ipaddress.ip_address(text)
-    except ValueError:
-        raise BadRequest("address not allowed") from None
-    if ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified:
-        raise BadRequest("address not allowed")
-
-
-def _split_name(name: str) -> tuple[str, str]:
-    """Return name and port of `[scheme:]name[:port]`."""
-    parts = name.split(":")
-    if len(parts) == 3:
-        return parts[1], parts[2]
-    return parts[0], parts[1] if len(parts) == 2 else ""
+def _path_below(request: Request) -> str:
+    """Return the path below the subresource, with the slash at its end."""
+    path = "".join(f"/{segment}" for segment in request.info.trailing)
+    return path + "/" if request.path.endswith("/") else path
 
 
 def _log_rules(options: Tree) -> Iterator[FieldError]:

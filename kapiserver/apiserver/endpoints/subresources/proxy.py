@@ -1,0 +1,205 @@
+"""The subresource `proxy` of pods, services and nodes: which address a request is passed on to.
+
+A name in the path may have a scheme and a port: `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Only the
+address of a pod is connected to, never one that a user has merely written into an EndpointSlice.
+Mirrors ResourceLocation of pkg/registry/core/pod, service/storage and node.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kapiserver.api.accessors import value_at
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.selectors import Requirement, Selection
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.endpoints.subresources.connections import admit_connection
+from kapiserver.apiserver.errors import BadRequest, ServiceUnavailable, UnclassifiedError
+from kapiserver.apiserver.http_client.addresses import check_address, is_global_unicast
+from kapiserver.apiserver.http_client.errors import AddressNotAllowed
+from kapiserver.apiserver.proxy.links import join_path
+from kapiserver.apiserver.proxy.reverse_proxy import Location, forward
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.target import Target
+from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.errors import NotFound
+from kapiserver.storage.query import ListQuery
+
+KUBELET_PORT = 10250
+"""The port of kubelets whose nodes report none."""
+
+_HOST = re.compile(r"[A-Za-z0-9._:-]+")
+_SCHEMES = ("", "http", "https")
+_SERVICE_NAME = "kubernetes.io/service-name"
+_SLICES = GroupVersion("discovery.k8s.io", "v1")
+
+
+class _Name(NamedTuple):
+    """The parts of a name in the path; scheme and port may be empty."""
+
+    scheme: str
+    name: str
+    port: str
+
+
+async def pod_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
+    """Pass a request on to a port of a pod, by default the first that a container names."""
+    options = await admit_connection(server, request, target)
+    scheme, name, port = _parsed_name(request, "pod")
+    pod = (await target.store.get(ObjectKey(target.key.namespace, name))).tree()
+    addresses = _pod_addresses(pod)
+    try:
+        address = check_address(addresses[0] if addresses else "", is_global_unicast)
+    except AddressNotAllowed as error:
+        raise BadRequest(str(error)) from None
+    location = Location(
+        scheme=scheme or "http",
+        host=address,
+        port=port or _first_port(pod),
+        path=_path(options),
+        context=server.upstreams.insecure,
+    )
+    return await forward(server, request, location)
+
+
+async def service_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
+    """Pass a request on to a ready pod of a service, by default to its port without a name."""
+    options = await admit_connection(server, request, target)
+    scheme, name, port = _parsed_name(request, "service")
+    key = ObjectKey(target.key.namespace, name)
+    if port.isascii() and port.isdigit():
+        service = (await target.store.get(key)).tree()
+        port = _port_name(service, name, int(port))
+    host, number = await _random_endpoint(server, key, port)
+    location = Location(
+        scheme=scheme or "http",
+        host=host,
+        port=str(number),
+        path=_path(options),
+        context=server.upstreams.insecure,
+    )
+    return await forward(server, request, location)
+
+
+async def node_proxy(server: Server, request: Request, target: Target) -> AnyResponse:
+    """Pass a request on to the kubelet of a node, or to another port of the node."""
+    options = await admit_connection(server, request, target)
+    scheme, name, port = _parsed_name(request, "node")
+    node = (await target.store.get(ObjectKey("", name))).tree()
+    host = _node_address(node, server.config.kubelet_preferred_address_types)
+    reported = value_at(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") or 0
+    kubelet_port = str(reported if reported > 0 else KUBELET_PORT)
+    is_kubelet = port in ("", kubelet_port)
+    location = Location(
+        scheme="https" if is_kubelet else scheme or "http",
+        host=host,
+        port=port or kubelet_port,
+        path=_path(options),
+        context=server.upstreams.kubelet if is_kubelet else server.upstreams.insecure,
+    )
+    return await forward(server, request, location)
+
+
+def _parsed_name(request: Request, kind: str) -> _Name:
+    """Return the parts of the name in the path. Raises BadRequest."""
+    text = request.info.name
+    parts = text.split(":")
+    if len(parts) < 3:
+        parts = ["", *parts, ""][:3]
+    if len(parts) > 3 or not parts[1] or parts[0] not in _SCHEMES:
+        raise BadRequest(f'invalid {kind} request "{text}"')
+    return _Name(*parts)
+
+
+def _path(options: Tree) -> str:
+    path: str = options.get("path") or ""
+    return join_path("", path) if path else ""
+
+
+def _pod_addresses(pod: Tree) -> Sequence[str]:
+    """Return the addresses of a pod, the first one first."""
+    status = pod.get("status") or {}
+    others = [each.get("ip") or "" for each in status.get("podIPs") or ()]
+    return list(dict.fromkeys(each for each in (status.get("podIP"), *others) if each))
+
+
+def _first_port(pod: Tree) -> str:
+    for container in value_at(pod, "spec", "containers") or ():
+        if ports := container.get("ports"):
+            return str(ports[0].get("containerPort") or "")
+    return ""
+
+
+def _port_name(service: Tree, name: str, number: int) -> str:
+    """Return the name of a service's port with that number. Raises ServiceUnavailable."""
+    for port in value_at(service, "spec", "ports") or ():
+        if port.get("port") == number:
+            return port.get("name") or ""
+    raise ServiceUnavailable(f'no service port {number} found for service "{name}"')
+
+
+async def _random_endpoint(server: Server, key: ObjectKey, port_name: str) -> tuple[str, int]:
+    """Return address and port of a random endpoint that is ready, of the primary family if
+    possible. Raises ServiceUnavailable if there is none."""
+    slices = await _slices(server, key)
+    random.shuffle(slices)
+    primary = server.config.service_cluster_ip_range.split(",")[0]
+    family = "IPv6" if ":" in primary else "IPv4"
+    slices.sort(key=lambda each: each.get("addressType") != family)
+    for endpoint_slice in slices:
+        endpoints = list(endpoint_slice.get("endpoints") or ())
+        random.shuffle(endpoints)
+        for port in endpoint_slice.get("ports") or ():
+            if (port.get("name") or "") != port_name or port.get("port") is None:
+                continue
+            for endpoint in endpoints:
+                if await _is_ready_pod(server, key.namespace, endpoint):
+                    return endpoint["addresses"][0], port["port"]
+    raise ServiceUnavailable(f'no endpoints available for service "{key.name}"')
+
+
+async def _slices(server: Server, key: ObjectKey) -> list[Tree]:
+    """Return the EndpointSlices of a service, from the watch cache."""
+    store = server.stores.by_name(_SLICES, "endpointslices")
+    of_service = Selection(labels=(Requirement(_SERVICE_NAME, "=", (key.name,)),))
+    query = ListQuery(namespace=key.namespace, selection=of_service, resource_version="0")
+    entries = (await store.list(query)).entries
+    return [await server.stores.offloader.tree(entry) for entry in entries]
+
+
+async def _is_ready_pod(server: Server, namespace: str, endpoint: Tree) -> bool:
+    """Report whether an endpoint is ready, and its address that of the pod which it refers to."""
+    if value_at(endpoint, "conditions", "ready") is False:
+        return False
+    reference = endpoint.get("targetRef") or {}
+    if reference.get("namespace") != namespace:
+        return False
+    pods = server.stores.by_name(CORE, "pods")
+    try:
+        pod = (await pods.get(ObjectKey(namespace, reference.get("name") or ""))).tree()
+    except NotFound:
+        return False
+    return endpoint["addresses"][0] in _pod_addresses(pod)
+
+
+def _node_address(node: Tree, types: Iterable[str]) -> str:
+    """Return the address to reach a node at. Raises UnclassifiedError."""
+    addresses = value_at(node, "status", "addresses") or ()
+    for type_ in types:
+        for address in addresses:
+            if address.get("type") == type_:
+                return _checked_host(address.get("address") or "")
+    known = " ".join(f"{{{each.get('type')} {each.get('address')}}}" for each in addresses)
+    raise UnclassifiedError(f"no preferred addresses found; known addresses: [{known}]")
+
+
+def _checked_host(host: str) -> str:
+    """Return a host that has only the characters of names and addresses. Raises BadRequest."""
+    if not _HOST.fullmatch(host):
+        raise BadRequest(f"lookup {host}: no such host")
+    return host

@@ -1,0 +1,257 @@
+"""Passes a request on to another server, and its response or its connection back to the client.
+
+Both bodies are streams: neither is held as a whole, but for a page of HTML whose links are
+rewritten. When the client goes, so does the connection to the other server. Mirrors
+UpgradeAwareHandler of pkg/util/proxy of k8s.io/apimachinery.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.errors import (
+    BadRequest,
+    InternalError,
+    ServiceUnavailable,
+    UnclassifiedError,
+)
+from kapiserver.apiserver.http_client.errors import (
+    AddressNotAllowed,
+    Dialled,
+    Disconnected,
+    UnknownHost,
+    error_text,
+)
+from kapiserver.apiserver.proxy.headers import (
+    asks_to_upgrade,
+    forwarded_headers,
+    header,
+    returned_headers,
+)
+from kapiserver.apiserver.proxy.links import MAX_HTML_BYTES, Links, join_path, quoted_path
+from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.response import AnyResponse, Headers, Response, UpgradeResponse
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.http_client.session import HttpRequest, HttpResponse
+
+_NO_CACHE = ("Cache-Control", "no-cache, private")
+_PORTS = {"http": 80, "https": 443}
+_MAX_PORT = 65535
+
+
+class Location(Struct, frozen=True, kw_only=True):
+    """Where a request is passed on to.
+
+    host    IP address or name
+    port    as in the request; "" means that of the scheme
+    path    unquoted; begins with a slash unless it is empty
+    context for TLS
+    """
+
+    scheme: str
+    host: str
+    port: str
+    path: str
+    context: ssl.SSLContext
+
+    @property
+    def netloc(self) -> str:
+        """Host and port as in a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.port else host
+
+    @property
+    def dialled(self) -> Dialled:
+        """Host and port to connect to. Raises ServiceUnavailable if the port is no number."""
+        port = self.port or str(_PORTS[self.scheme])
+        if not (port.isascii() and port.isdigit()):
+            raise ServiceUnavailable(f"{_FAILED}: dial tcp: lookup tcp/{port}: unknown port")
+        if len(port) > len(str(_MAX_PORT)) or int(port) > _MAX_PORT:
+            raise ServiceUnavailable(f"{_FAILED}: dial tcp: address {port}: invalid port")
+        return Dialled(self.host, int(port))
+
+
+_FAILED = "error trying to reach service"
+
+
+async def forward(server: Server, request: Request, location: Location) -> AnyResponse:
+    """Pass a request on and return the response. Raises BadRequest, ServiceUnavailable,
+    UnclassifiedError, InternalError."""
+    task = asyncio.current_task()
+    assert task is not None
+    request.on_gone(task.cancel)
+    if asks_to_upgrade(request.headers):
+        return await _upgrade(server, request, location)
+    path = location.path
+    if request.path.endswith("/") and not path.endswith("/"):
+        path += "/"
+    if not path and request.method in ("GET", "HEAD"):
+        # So that relative links of the page lead through the proxy.
+        return _redirect(f"{quoted_path(request.path)}/{_query(request)}")
+    prefix = _prefix(request.path, location.path)
+    headers = forwarded_headers(request, server.config, upgrade=False)
+    headers.append(("X-Forwarded-Uri", join_path(prefix, quoted_path(path))))
+    try:
+        response = await _send(server, request, location, headers, path + _query(request))
+    except (OSError, ValueError) as error:
+        text = error_text(error, location.dialled)
+        raise ServiceUnavailable(f"{_FAILED}: {text}") from None
+    links = Links(prefix=prefix, server_host=location.netloc, request_host=request.header("Host"))
+    return await _returned(server, request, response, links)
+
+
+def _redirect(location: str) -> Response:
+    return Response(status=301, media_type="", headers=[("Location", location)])
+
+
+def _query(request: Request) -> str:
+    query = request.uri.partition("?")[2]
+    return f"?{query}" if query else ""
+
+
+def _prefix(path: str, suffix: str) -> str:
+    """Return the path of the proxy: that of a request without what is passed on."""
+    if path.endswith("/") and not suffix.endswith("/"):
+        suffix += "/"
+    return path.removesuffix(suffix)
+
+
+async def _send(
+    server: Server, request: Request, location: Location, headers: Headers, target: str
+) -> HttpResponse:
+    """Send the request, and close the response when the request completes. Raises BadRequest for an
+    address that is not allowed, OSError, ValueError."""
+    client = await server.upstreams.client()
+    path, mark, query = target.partition("?")
+    outgoing = _http_request(request, location, headers, (quoted_path(path) or "/") + mark + query)
+    try:
+        response = await client.send(outgoing)
+    except AddressNotAllowed as error:
+        raise BadRequest(str(error)) from None
+    except UnknownHost:
+        raise BadRequest(f"lookup {location.host}: no such host") from None
+    request.on_complete(lambda _: response.close())
+    return response
+
+
+def _http_request(
+    request: Request, location: Location, headers: Headers, target: str
+) -> HttpRequest:
+    from kapiserver.apiserver.http_client.session import HttpRequest  # `_send` has loaded it
+
+    dialled = location.dialled
+    length = request.header("Content-Length")
+    has_body = length not in ("", "0") or "Transfer-Encoding" in request.headers
+    return HttpRequest(
+        method=request.method,
+        url=f"{location.scheme}://{dialled}{target}",
+        headers=headers,
+        body=request.stream_body() if has_body else None,
+        context=location.context if location.scheme == "https" else None,
+    )
+
+
+async def _upgrade(server: Server, request: Request, location: Location) -> AnyResponse:
+    """Pass on a request that changes the protocol of its connection. As in kube-apiserver, its
+    query is not passed on."""
+    headers = forwarded_headers(request, server.config, upgrade=True)
+    try:
+        response = await _send(server, request, location, headers, location.path)
+    except (OSError, ValueError) as error:
+        text = error_text(error, location.dialled)
+        if not isinstance(error, Disconnected | ValueError):
+            text = f"error dialing backend: {text}"
+        raise UnclassifiedError(text) from None
+    if response.status == 101:
+        request.on_gone(_nothing)  # what the client sent last still goes to the other server
+        return UpgradeResponse(headers=list(response.headers), peer=response.upgraded())
+    if response.status < 400:
+        raise UnclassifiedError(f"invalid upgrade response: status code {response.status}")
+    return _streamed(response, returned_headers(response.headers))
+
+
+def _nothing() -> None:
+    pass
+
+
+async def _returned(
+    server: Server, request: Request, response: HttpResponse, links: Links
+) -> Response:
+    """Return the response for the client. Raises InternalError for a malformed Location."""
+    headers = returned_headers(response.headers)
+    if header(headers, "Cache-Control"):
+        headers.insert(0, _NO_CACHE)  # kube-apiserver sends both
+    target = header(headers, "Location")
+    if target:
+        headers = _with_location(headers, links, target)
+    elif _is_html(response) and request.method != "HEAD":
+        return await _rewritten_page(server, response, headers, links)
+    return _streamed(response, headers)
+
+
+def _with_location(headers: Headers, links: Links, target: str) -> Headers:
+    try:
+        rewritten = links.rewrite(target)
+    except ValueError as error:
+        text = f'error trying to parse Location header: parse "{target}": {error}'
+        raise InternalError(text) from None
+    others = [(name, value) for name, value in headers if name.lower() != "location"]
+    return [*others, ("Location", rewritten)]
+
+
+def _is_html(response: HttpResponse) -> bool:
+    content_type = header(response.headers, "Content-Type")
+    return content_type.partition(";")[0].strip() == "text/html"
+
+
+def _streamed(response: HttpResponse, headers: Headers) -> Response:
+    length = header(response.headers, "Content-Length")
+    return Response(
+        status=response.status,
+        media_type=header(response.headers, "Content-Type"),
+        body=response.pieces(),
+        length=int(length) if length.isascii() and length.isdigit() else None,
+        headers=headers,
+        is_passed_on=True,
+    )
+
+
+async def _rewritten_page(
+    server: Server, response: HttpResponse, headers: Headers, links: Links
+) -> Response:
+    """Return a page with its links rewritten; a large one is passed on as it is."""
+    pieces, size = [], 0
+    rest = response.pieces()
+    try:
+        async for piece in rest:
+            pieces.append(piece)
+            size += len(piece)
+            if size > MAX_HTML_BYTES:
+                return replace(_streamed(response, headers), body=_chained(pieces, rest))
+    except OSError as error:
+        raise UnclassifiedError(str(error) or "unexpected EOF") from None
+    page = b"".join(pieces)
+    encoding = header(headers, "Content-Encoding")
+    rewritten = await server.stores.offloader.run_in_thread(links.rewrite_page, page, encoding)
+    return Response(
+        status=response.status,
+        media_type=header(response.headers, "Content-Type"),
+        body=page if rewritten is None else rewritten,
+        headers=headers,
+        is_passed_on=True,
+    )
+
+
+async def _chained(first: list[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in first:
+        yield piece
+    async for piece in rest:
+        yield piece

@@ -92,10 +92,10 @@ def _path_rule(tree: Tree) -> Mapping[str, Sequence[str]]:
 
 
 def _not_found(roles: Sequence[RoleKey]) -> str:
-    return join_errors(_not_found_error(role) for role in roles)
+    return join_errors(not_found_error(role) for role in roles)
 
 
-def _not_found_error(role: RoleKey) -> str:
+def not_found_error(role: RoleKey) -> str:
     """Return kube-apiserver's message for a binding whose role does not exist."""
     resource = _RESOURCES.get(role.kind)
     if resource is None:

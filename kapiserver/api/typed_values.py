@@ -193,7 +193,7 @@ def _checked_fields(node: Node, value: Value) -> Fields | None:
     """Like `_fields` for a valid value; raises SchemaMismatch without a message for others."""
     if node.__class__ is ScalarNode:
         if value is not None and _scalar_error(node, value):
-            raise _MISFIT
+            raise _misfit()
         return END
     node = deduce(node, value)
     if isinstance(node, MapNode) and isinstance(value, dict):
@@ -205,7 +205,7 @@ def _checked_fields(node: Node, value: Value) -> Fields | None:
         return _fields(node, value)
     if isinstance(node, ScalarNode):
         return _checked_fields(node, value)
-    raise _MISFIT
+    raise _misfit()
 
 
 def _checked_map_fields(node: MapNode, value: dict[str, Value]) -> Fields | None:
@@ -215,7 +215,7 @@ def _checked_map_fields(node: MapNode, value: dict[str, Value]) -> Fields | None
         declared = fields.get(name)
         child = declared or node.element
         if child is None:
-            raise _MISFIT
+            raise _misfit()
         inner = _checked_fields(child, nested)
         if nested is None or nested == {} or declared is None:
             inner = _as_member(inner)
@@ -232,12 +232,15 @@ def _checked_list_fields(node: ListNode, value: list[Value]) -> Fields | None:
     result: Fields = {}
     for step, item in steps(node, value):
         if step in result:
-            raise _MISFIT
+            raise _misfit()
         result[step] = _as_member(_checked_fields(node.item, item))
     return result or None
 
 
-_MISFIT: Final = SchemaMismatch("a value does not fit its schema")
+def _misfit() -> SchemaMismatch:
+    """Return a new error each time: a shared one would keep the frames of all places that raised
+    it, and with them every value that did not fit."""
+    return SchemaMismatch("a value does not fit its schema")
 
 
 def fields_of(node: Node, value: Value) -> Fields:

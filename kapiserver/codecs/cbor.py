@@ -72,9 +72,7 @@ class CBORSerializer:
             document = _to_json_value(_with_surrogates(item))
             kind = complete_kind(kind_of_document(document), defaults)
             if self._scheme.object_info(kind).is_typed:
-                error = WrongValue(_invalid_text_message(document))
-                error.kind = kind
-                raise error from None
+                raise _invalid_text_error(document, kind) from None
         decoded = decode_object(self._scheme, document, defaults=defaults, source=data)
         if not self._scheme.object_info(decoded.kind).is_typed:
             return decoded  # the keys of custom objects have no order
@@ -155,6 +153,12 @@ def _sort_keys(value: Value) -> Value:
     return value
 
 
+def _invalid_text_error(document: Value, kind: GroupVersionKind) -> WrongValue:
+    error = WrongValue(_invalid_text_message(document))
+    error.kind = kind
+    return error
+
+
 def _invalid_text_message(document: Value) -> str:
     """Return the error message for the first text of a document that is not UTF-8."""
     stack: list[tuple[str, Value]] = [("", document)]
@@ -225,10 +229,13 @@ def _join_encoded(value: Value, encode: Callable[[Value, Callable[[bytes], None]
 
 
 def _decode_error(error: BaseException) -> Malformed | WrongValue:
+    """Return the error of the function that decodes a tag, or one with cbor2's message. It is a new
+    error: one that is raised again while cbor2's error is handled gets that error as its context,
+    which has it as its cause, and the cycle keeps the body."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Malformed | WrongValue):
-            return cause
+            return type(cause)(*cause.args)
         cause = cause.__cause__
     return Malformed(f"cbor: {error}")
 

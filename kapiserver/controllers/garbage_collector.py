@@ -410,7 +410,8 @@ class GarbageCollector:
                 if error.reason == "Conflict":
                     continue
                 if error.reason != "NotFound":
-                    _check_is_refusal(error)
+                    if not _is_refusal(error):
+                        raise
                     _log.info("%s was not changed: %s", observed.path, error)
                 return
 
@@ -430,10 +431,9 @@ class GarbageCollector:
                     raise
 
 
-def _check_is_refusal(error: StatusError) -> None:
-    """Raise the error again unless it would be the same the next time."""
-    if error.code >= 500 or error.code == 429:
-        raise error
+def _is_refusal(error: StatusError) -> bool:
+    """Whether the error would be the same the next time."""
+    return error.code < 500 and error.code != 429
 
 
 class _ClusterScopedDependent(Exception):

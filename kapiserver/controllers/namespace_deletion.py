@@ -101,7 +101,7 @@ class NamespaceController:
             uid=uid_of(namespace),
         )
         if remaining.errors:
-            raise remaining.errors[0]  # the queue tries again later
+            raise remaining.errors.pop(0)  # the queue tries again later
 
     async def _delete_content(self, name: str) -> RemainingContent:
         """Delete the content of the namespace. Return what remains."""

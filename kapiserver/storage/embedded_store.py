@@ -164,7 +164,7 @@ class EmbeddedStore(KV):
 
     async def writable(self) -> None:
         if self._damage is not None:
-            raise self._damage
+            raise self._damage.with_traceback(None)  # without the frames of earlier writes
         if self._write_error:
             await self._submit(Database.probe_write)
 
@@ -233,7 +233,7 @@ class EmbeddedStore(KV):
 
     async def _write(self, write: Write) -> Revision:
         if self._damage is not None:
-            raise self._damage
+            raise self._damage.with_traceback(None)  # without the frames of earlier writes
         event: KVEvent = await self._submit(write)
         return event.revision
 
@@ -333,12 +333,16 @@ class EmbeddedStore(KV):
             expiries = await self._submit(
                 lambda database: database.expired_writes(now, EXPIRY_STEP)
             )
-            for outcome in await asyncio.gather(
-                *map(self._submit, expiries), return_exceptions=True
-            ):
+            outcomes = await asyncio.gather(*map(self._submit, expiries), return_exceptions=True)
+            errors = [
+                outcome
+                for outcome in outcomes
                 # Conflict: the key was written again meanwhile.
-                if isinstance(outcome, BaseException) and not isinstance(outcome, Conflict):
-                    raise outcome
+                if isinstance(outcome, BaseException) and not isinstance(outcome, Conflict)
+            ]
+            del outcomes  # an error that this frame kept would be in a cycle with it
+            if errors:
+                raise errors.pop(0)
             at = await self._submit(Database.next_expiry)
         except StorageError as error:
             _log.info("deleting expired keys failed: %s", error)

@@ -208,7 +208,10 @@ class ResourceReader:
         """
         start = await self._start_watch(query)
         if start.expired is not None:
-            raise start.expired
+            try:
+                raise start.expired
+            finally:
+                del start  # the error refers to this frame: that would be a cycle
         stream = stream_events(self._cache, start, query.selection, max_seconds)
         async with aclosing(stream) as events:
             async for event in events:

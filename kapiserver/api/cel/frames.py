@@ -37,13 +37,14 @@ def as_bool(value: Any) -> bool:
 def decide(frame: Frame, runs: Iterable[Run], *, decisive: bool) -> bool:
     """Return `decisive` if one of the runs has that value, even if others fail, and otherwise its
     opposite. Raises the first EvaluationError if none has it."""
-    first_error: EvaluationError | None = None
+    errors: list[EvaluationError] = []
     for run in runs:
         try:
             if as_bool(run(frame)) is decisive:
                 return decisive
         except EVALUATION_ERRORS as error:
-            first_error = first_error or failure(error)
-    if first_error is not None:
-        raise first_error
+            if not errors:
+                errors.append(failure(error))
+    if errors:
+        raise errors.pop()  # an error that this frame kept would be in a cycle with it
     return not decisive

@@ -117,7 +117,9 @@ class Variables(dict[str, Any]):
         super().__init__()
         self._expressions = expressions
         self._values = values
-        self._errors: dict[str, Exception] = {}
+        self._messages: dict[str, str] = {}
+        """Of the errors. A kept error that is raised again would be in a cycle with its frames,
+        which refer to the objects of the request."""
         self.limit = 0
         """The maximum cost of the evaluation of one variable."""
         self.cost = 0
@@ -133,13 +135,13 @@ class Variables(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         from kapiserver.api.cel.values import EvaluationError
 
-        if name not in self._errors:
+        if name not in self._messages:
             try:
                 self[name] = value = self._evaluate(name)
                 return value
             except EvaluationError as error:
-                self._errors[name] = error.with_traceback(None)
-        raise self._errors[name]
+                self._messages[name] = str(error)
+        raise EvaluationError(self._messages[name])
 
     def _evaluate(self, name: str) -> Any:
         """Return the value of a variable. Raises EvaluationError, CostExceeded."""

@@ -36,16 +36,16 @@ def impersonate(server: Server, next_handler: Handler) -> Handler:
 async def _first_authorized(server: Server, ways: Iterable[Attempt]) -> Attempt:
     """Return the first attempt that the authorizer allows. Raises the Forbidden of the first one
     that it does not."""
-    first_error: Forbidden | None = None
+    errors: list[Forbidden] = []
     for attempt in ways:
         try:
             await _authorize(server, attempt)
         except Forbidden as error:
-            first_error = first_error or error
+            if not errors:
+                errors.append(error)
         else:
             return attempt
-    assert first_error is not None
-    raise first_error
+    raise errors.pop()  # an error that this frame kept would be in a cycle with it
 
 
 async def _authorize(server: Server, attempt: Attempt) -> None:

@@ -240,7 +240,7 @@ class ConnectionPool:
 
     async def _connect(self, origin: Origin) -> Connection:
         loop = asyncio.get_running_loop()
-        failure: OSError = UnknownHost(origin.host)
+        failures: list[OSError] = [UnknownHost(origin.host)]
         for host in await self._resolver.addresses(origin.host):
             server_hostname = None if origin.context is None else origin.name or origin.host
             try:
@@ -254,7 +254,7 @@ class ConnectionPool:
             except ssl.SSLError:
                 raise
             except OSError as error:
-                failure = error
+                failures = [error]
             else:
                 return connection
-        raise failure
+        raise failures.pop()  # an error that this frame kept would be in a cycle with it

@@ -116,7 +116,7 @@ class GrpcMessageStream(_ResponseStream):
     async def __anext__(self) -> bytes:
         while not self._messages:
             if self._error is not None:
-                raise self._error
+                raise self._take_error()
             if self._finished:
                 raise StopAsyncIteration
             self._waiter = asyncio.get_running_loop().create_future()
@@ -127,6 +127,13 @@ class GrpcMessageStream(_ResponseStream):
             self.paused = False
             self._connection.acknowledge(self)
         return message
+
+    def _take_error(self) -> Exception:
+        """Return the error and forget it: the frame of `__anext__`, which raises it, refers to this
+        stream. Iteration ends after that."""
+        assert self._error is not None
+        error, self._error = self._error, None
+        return error
 
     def close(self) -> None:
         """End the stream; iteration raises ResponseLost. Idempotent."""

@@ -62,9 +62,10 @@ async def _dispatch(
             *(_call(server, call, index, objects) for index, call in enumerate(calls)),
             return_exceptions=True,
         )
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+        errors = [result for result in results if isinstance(result, BaseException)]
+        del results  # an error that this frame kept would be in a cycle with it
+        if errors:
+            raise errors.pop(0)
 
 
 async def _call(server: Server, call: WebhookCall, index: int, objects: VersionedObjects) -> None:

@@ -53,7 +53,7 @@ from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
 from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
-from kapiserver.apiserver.serving.process_memory import collect_and_trim
+from kapiserver.apiserver.serving.process_memory import COLLECTOR, free_in_thread
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
@@ -385,7 +385,7 @@ async def build_app(
     authentication = Authentication(*parts, lambda: _apiserver_client(server))
     plugins = _admission_plugins(admission_plugins, config, clock, metrics)
     unauthenticated = UnauthenticatedConnections()
-    free_memory = (stores.free_memory, unauthenticated.close_half, collect_and_trim)
+    free_memory = (stores.free_memory, unauthenticated.close_half, free_in_thread)
     server = Server(
         config=config,
         scheme=scheme,
@@ -403,7 +403,7 @@ async def build_app(
         authorizer=authorizer,
         rbac=rbac,
         flow_classifier=FlowClassifier(stores),
-        memory_limit=MemoryLimit(max_memory(config), clock, free_memory),
+        memory_limit=MemoryLimit(max_memory(config), clock, free_memory, COLLECTOR.memory),
         calls={added.group.name: added.handle for added in call_groups},
         faults=faults,
         plugin_chain=plugins.chain,

@@ -15,60 +15,74 @@ from kapiserver.apiserver.serving import process_memory
 class Thing:
     pass
 
-now = [0.0]
+now, memory = [0.0], [0]
+walked = []
 
 async def main():
-    process_memory.COLLECTOR = process_memory.Collector(lambda: now[0])
-    process_memory.COLLECTOR.on_limit_exceeded()  # not enabled
+    collector = process_memory.COLLECTOR = process_memory.Collector(
+        lambda: now[0], lambda: memory[0]
+    )
+    collector.collect_if_exceeded()  # not enabled
+    assert collector.memory() == 0
     process_memory.manage_memory()
     frozen = gc.get_freeze_count()
     things = [Thing() for _ in range(1000)]
     gc.collect(0)
+    assert gc.get_freeze_count() < frozen + 1000
+    gc.collect(1)
     assert gc.get_count()[2] == 0
     assert gc.get_freeze_count() > frozen + 1000
     thing = things.pop()
     reference = weakref.ref(thing)
     del thing
     assert reference() is None
-    references = []
-    def leave_ring():
+    rings = []
+    def make_ring():
         ring = Thing()
         ring.self = ring
-        references.append(weakref.ref(ring))
-        gc.collect(0)
+        rings.append(weakref.ref(ring))
+        return ring
     def is_collected():
-        return references[-1]() is None
+        return rings[-1]() is None
 
-    leave_ring()
+    ring = make_ring()
+    gc.collect(0)
+    del ring
+    gc.collect(1)
+    assert is_collected()
+
+    ring = make_ring()
+    gc.collect(1)
+    del ring
     gc.collect()
     assert not is_collected()
+    collector.collect_if_exceeded()
+    assert is_collected()
 
-    collector = process_memory.COLLECTOR
-    grown = process_memory.Usage(-process_memory.MORE_BYTES)
-    for checks in (1, 2, 3, 3):
-        grown = collector.collect_if_grown(grown)
-        assert grown.grown_checks == checks
-    assert not is_collected()
-    process_memory.MIN_GARBAGE = 1000
-    for _ in range(1000):
-        ring = Thing()
-        ring.self = ring
+    ring = make_ring()
+    gc.collect(1)
     del ring
-    gc.collect(0)
-    same = collector.collect_if_grown(collector.usage())
-    assert (same.grown_checks, same.garbage >= 1000) == (0, True)
+    now[0] += process_memory.EXCEEDED_SECONDS - 1
+    collector.collect_if_exceeded()
     assert not is_collected()
-    last = collector.collect_if_grown(grown)
-    assert (last.grown_checks, last.garbage) == (0, 0)
+    now[0] += 1
+    collector.collect_if_exceeded()
     assert is_collected()
     assert gc.get_freeze_count() > 1000
 
-    leave_ring()
-    now[0] += process_memory.EXCEEDED_SECONDS - 1
-    collector.on_limit_exceeded()
+    make_ring()
+    memory[0] += process_memory.MORE_BYTES - 1
+    collector.memory()
     assert not is_collected()
-    now[0] += 1
-    collector.on_limit_exceeded()
+    memory[0] += 1
+    collector.memory()
+    assert is_collected()
+    make_ring()
+    memory[0] -= process_memory.MORE_BYTES
+    collector.memory()
+    assert not is_collected()
+    memory[0] += process_memory.MORE_BYTES
+    collector.memory()
     assert is_collected()
 
 asyncio.run(main())
@@ -76,10 +90,46 @@ asyncio.run(main())
 
 
 def test_survivors_are_frozen() -> None:
-    """Survivors of a collection are not collected again; reference counting still frees them.
-    Cycles among them are freed when short collections found cycles and memory has grown, and when
-    the process exceeds its limit of memory."""
+    """What survives two collections is not collected again; reference counting still frees it.
+    Cycles of new objects are collected when there are many, or when the process takes more memory;
+    cycles of frozen ones when the process exceeds its limit of memory."""
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
+
+
+CYCLES = """
+import asyncio, gc, threading, time
+from kapiserver.apiserver.serving import process_memory
+
+class Thing:
+    pass
+
+seconds, started = [], []
+
+def measure(phase, info):
+    if threading.current_thread() is threading.main_thread():
+        if phase == "start":
+            started.append(len(gc.get_objects(0)) + len(gc.get_objects(1)) + len(gc.get_objects(2)))
+
+async def main():
+    things = [[Thing()] for _ in range(300_000)]  # what caches hold
+    process_memory.manage_memory()
+    gc.callbacks.insert(0, measure)
+    for _ in range(300_000):
+        ring = Thing()
+        ring.self = ring
+    process_memory.free_in_thread()
+    await asyncio.sleep(0)
+    assert len(started) > 20
+    assert max(started) < 3 * process_memory.MAX_NEW_OBJECTS, max(started)
+
+asyncio.run(main())
+"""
+
+
+def test_no_large_collection_on_the_loop() -> None:
+    """However many objects in cycles pile up, a collection on the thread of the event loop walks a
+    bounded number of objects, even when the process exceeds its limit of memory."""
+    subprocess.run([sys.executable, "-c", CYCLES], check=True)
 
 
 FREED = """

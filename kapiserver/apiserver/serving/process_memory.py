@@ -2,13 +2,18 @@
 
 A full collection of the interpreter walks every live object: it blocks the event loop for a tenth
 of a second with a cache of ten thousand objects, and for almost a second while a client sends very
-large objects. `gc.freeze` therefore exempts the objects that survive a collection from all later
+large objects. `gc.freeze` therefore exempts the objects that survive two collections from all later
 ones, so that a collection walks about 20,000 objects, which takes 5 to 15 ms. Reference counting
 still frees exempt objects. Only reference cycles among them wait for a collection of everything.
+The second collection is for cycles of requests that were in progress during the first.
 
-Requests leave no reference cycles (`tests/apiserver/test_cycles.py`), so a collection of everything
-would free nothing. It takes place only when short collections show that something does leave cycles
-and the process has taken more memory for some minutes, or when the process exceeds --max-memory.
+A few objects in a cycle can hold megabytes, so new objects are also collected when the process
+takes much more memory than after the last collection.
+
+Requests leave no reference cycles (`tests/apiserver/test_cycles.py`, `test_refused_bodies.py`), so
+a collection of everything would free nothing. It takes place only when the process exceeds
+--max-memory and refuses requests, in a thread. It holds the interpreter's lock, so everything waits
+for it.
 
 glibc keeps freed memory between blocks in use: after a thousand watches had ended, a server with
 95 MiB of live data took 239 MiB. `malloc_trim` returns whole free pages. Each thread would get a
@@ -24,95 +29,75 @@ import functools
 import gc
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kapiserver.apiserver.memory_limit import process_memory
 
-CHECK_SECONDS = 60.0
-"""The time between two checks whether to collect everything. A check compares the memory of the
-process with the least memory at the checks since the last collection of everything."""
-MORE_BYTES = 256 << 20
-"""A check finds growth if the process takes at least this much more memory."""
-GROWN_CHECKS = 3
-"""How many checks in a row must find growth before everything is collected. Requests in progress,
-such as one that creates a Deployment of 40,000 containers, take as much memory for a moment and
-leave no garbage."""
-MIN_GARBAGE = 100_000
-"""How many objects in cycles short collections must have found before everything is collected.
-Modules and compiled types leave some thousand when they are first used."""
+CHECK_SECONDS = 1.0
+"""The time between two checks of the memory while no requests arrive, which check it, too."""
+MORE_BYTES = 64 << 20
+"""New objects are collected when the process takes so much more memory than after the last
+collection."""
 EXCEEDED_SECONDS = 300.0
 """The shortest time between two collections because the process exceeds its limit of memory."""
 TRIM_SECONDS = 15.0
 """The time between two calls of malloc_trim, in a thread. A call takes 1 ms if there is nothing to
 return, and 20 ms for 150 MiB."""
-MAX_NEW_OBJECTS = 20_000
-"""How many new objects start a short collection. With the interpreter's default of 700, collections
-took a tenth of the time of writes: with sixty requests in flight nearly all new objects are alive.
-"""
+MAX_NEW_OBJECTS = 10_000
+"""How many new objects start a short collection, which walks the survivors of the one before, too.
+With the interpreter's default of 700, collections took a tenth of the time of writes: with sixty
+requests in flight nearly all new objects are alive."""
+_ONCE_SURVIVED = 1
+"""The generation of the objects that have survived one collection."""
 
 _M_ARENA_MAX = -8
 """The parameter of `mallopt` in malloc.h: the greatest number of heaps."""
 
 
-class Usage(NamedTuple):
-    """How many bytes of memory the process takes, how many objects short collections have found in
-    cycles since the last collection of everything, and how many checks in a row have found growth.
-    """
-
-    memory: int
-    garbage: int = 0
-    grown_checks: int = 0
-
-
 class Collector:
     """Runs the garbage collector of a process whose survivors are frozen."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, measure: Callable[[], int] = process_memory
+    ) -> None:
         self._now = now
-        self._garbage = 0
+        self._measure = measure
+        self._least_memory = 0
+        """The least memory at the measurements since the last collection."""
         self._collected_at = float("-inf")
         self.is_enabled = False
 
     def enable(self) -> None:
-        """Enable collections. Freeze the live objects now, and the survivors of each collection."""
+        """Enable collections. Freeze the live objects now, and the survivors of two collections."""
         self.is_enabled = True
         gc.freeze()
-        gc.set_threshold(MAX_NEW_OBJECTS)
+        # Every second collection is one of the objects that survived the first.
+        gc.set_threshold(MAX_NEW_OBJECTS, 0)
         gc.callbacks.append(self._freeze_survivors)
         gc.enable()
+        self._least_memory = self._measure()
 
     def _freeze_survivors(self, phase: str, info: dict[str, int]) -> None:
-        if phase == "stop":
+        if phase == "stop" and info["generation"] >= _ONCE_SURVIVED:
             gc.freeze()
-            self._garbage += info["collected"] + info["uncollectable"]
 
-    def usage(self) -> Usage:
-        """Return the present usage."""
-        return Usage(process_memory(), self._garbage)
+    def memory(self) -> int:
+        """Return the bytes of memory that the process takes. Collect new objects first if these are
+        MORE_BYTES more than after the last collection."""
+        memory = self._measure()
+        if self.is_enabled and memory >= self._least_memory + MORE_BYTES:
+            gc.collect(_ONCE_SURVIVED)
+            memory = self._least_memory = self._measure()
+        self._least_memory = min(self._least_memory, memory)
+        return memory
 
-    def collect_if_grown(self, last: Usage) -> Usage:
-        """Collect everything if GROWN_CHECKS checks in a row, this one included, found growth, and
-        short collections found garbage. Return the usage that the next call compares with."""
-        present = self.usage()
-        least = min(last.memory, present.memory)
-        has_grown = present.memory >= least + MORE_BYTES
-        grown_checks = last.grown_checks + 1 if has_grown else 0
-        if grown_checks < GROWN_CHECKS or present.garbage < MIN_GARBAGE:
-            return Usage(least, present.garbage, min(grown_checks, GROWN_CHECKS))
-        self._collect_everything()
-        return self.usage()  # the next trim, in a thread, returns the freed memory to the system
-
-    def on_limit_exceeded(self) -> None:
-        """Collect everything, unless the last time was less than EXCEEDED_SECONDS ago. For a server
-        that refuses requests because it has no memory left."""
+    def collect_if_exceeded(self) -> None:
+        """Collect everything, unless the last time was less than EXCEEDED_SECONDS ago. For a thread
+        of a server that refuses requests because it has no memory left."""
         if self.is_enabled and self._now() >= self._collected_at + EXCEEDED_SECONDS:
-            self._collect_everything()
-
-    def _collect_everything(self) -> None:
-        self._collected_at = self._now()
-        gc.unfreeze()
-        gc.collect()  # then the callback freezes again
-        self._garbage = 0
+            self._collected_at = self._now()
+            gc.unfreeze()
+            gc.collect()  # then the callback freezes again
 
 
 COLLECTOR = Collector()
@@ -130,13 +115,13 @@ def manage_memory() -> None:
     """Enable the collector and start freezing and trimming on the running event loop."""
     COLLECTOR.enable()
     loop = asyncio.get_running_loop()
-    loop.call_later(CHECK_SECONDS, _check_repeatedly, COLLECTOR.usage())
+    loop.call_later(CHECK_SECONDS, _check_repeatedly)
     loop.call_later(TRIM_SECONDS, _trim_repeatedly)
 
 
-def _check_repeatedly(last: Usage) -> None:
-    last = COLLECTOR.collect_if_grown(last)
-    asyncio.get_running_loop().call_later(CHECK_SECONDS, _check_repeatedly, last)
+def _check_repeatedly() -> None:
+    COLLECTOR.memory()
+    asyncio.get_running_loop().call_later(CHECK_SECONDS, _check_repeatedly)
 
 
 def _trim_repeatedly() -> None:
@@ -144,10 +129,14 @@ def _trim_repeatedly() -> None:
     asyncio.get_running_loop().call_later(TRIM_SECONDS, _trim_repeatedly)
 
 
-def collect_and_trim() -> None:
-    """Free memory in a server that refuses requests because it exceeds its limit of memory."""
-    COLLECTOR.on_limit_exceeded()
-    trim_in_thread()
+def free_in_thread() -> None:
+    """Free memory soon, in a server that refuses requests because it exceeds its limit."""
+    asyncio.get_running_loop().run_in_executor(None, _collect_and_trim)
+
+
+def _collect_and_trim() -> None:
+    COLLECTOR.collect_if_exceeded()
+    trim()
 
 
 def trim_in_thread() -> None:

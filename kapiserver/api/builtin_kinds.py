@@ -110,6 +110,10 @@ class BuiltinKind(BuiltinObjects):
     def compile(self) -> None:
         """Do nothing: the parts of built-in kinds are compiled on first use."""
 
+    def default_cost(self, _data: bytes, /) -> int:
+        """Return 0: the estimated cost of a value covers its defaults."""
+        return 0
+
     @property
     def hub(self) -> GroupVersion:
         """The version in which the objects are handled: that of the request if they are never

@@ -231,7 +231,15 @@ class CustomVersion:
 
         structural.has_rules(self.structural)
         structural.has_embedded_resources(self.structural)
+        self.default_cost(b"")
         self.is_compiled = True
+
+    @functools.cached_property
+    def default_cost(self) -> Callable[[bytes], int]:
+        """Returns the number of values that defaults may add to an encoded object or patch."""
+        from kapiserver.api.apiextensions import schema_defaults
+
+        return schema_defaults.size(self.structural).cost
 
     @functools.cached_property
     def spec(self) -> Tree:

@@ -65,6 +65,9 @@ class KindInfo(ObjectInfo, Protocol):
     def compile(self) -> None:
         """Compile the parts that every request needs. May take long; can run in a thread."""
 
+    def default_cost(self, data: bytes, /) -> int:
+        """Return the number of values that defaults may add to an encoded object or patch."""
+
     @property
     def is_terminating(self) -> bool:
         """Whether the CustomResourceDefinition is being deleted, so that creates are refused."""

@@ -61,6 +61,12 @@ def unknown_fields(operations: Sequence[Tree]) -> list[str]:
     ]
 
 
+def copies(operations: Sequence[Tree]) -> bool:
+    """Whether operations copy values, so that the result may be much larger than the target and the
+    patch."""
+    return any(operation.get("op") == "copy" for operation in operations)
+
+
 def apply(target: Value, operations: Sequence[Tree]) -> Value:
     """Return the target after all operations; the arguments do not change. Raises PatchFailed,
     and PatchTestFailed if a `test` finds another value."""

@@ -40,8 +40,8 @@ def cost_of(data: bytes) -> int:
     return LARGE + len(data) // BYTES_PER_VALUE if data else 0
 
 
-def has_many_values(value: Value) -> bool:
-    """Report whether a tree has LARGE or more values. Stops counting there."""
+def cost_of_tree(value: Value) -> int:
+    """Return the number of values in a tree. Stops counting at LARGE."""
     count, unseen = 0, [value]
     for item in unseen:  # the loop appends to it
         kind = type(item)
@@ -54,5 +54,5 @@ def has_many_values(value: Value) -> bool:
         elif kind is str:
             count += len(item) // TEXT_BYTES_PER_VALUE
         if count >= LARGE:
-            return True
-    return False
+            break
+    return count

@@ -47,6 +47,10 @@ class Selectable(NamedTuple):
 class EntryCodec(Protocol):
     """Derives the values of entries, and accounts for their memory."""
 
+    @property
+    def large_bytes(self) -> int:
+        """The size from which on stored values are decoded and encoded in a thread."""
+
     def key(self, path: str) -> ObjectKey:
         """Return the namespace and name in a key of the store."""
 
@@ -150,7 +154,7 @@ class Entry:
     @property
     def is_large(self) -> bool:
         """Whether the object is decoded and encoded in a thread (`storage/offload.py`)."""
-        return len(self.value) >= LARGE_OBJECT_BYTES
+        return len(self.value) >= self.codec.large_bytes
 
     @property
     def labels(self) -> Mapping[str, str]:

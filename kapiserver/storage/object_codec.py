@@ -20,6 +20,7 @@ from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Kind, Tree
 from kapiserver.codecs.cbor import SELF_DESCRIBED_TAG
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.empty_lists import empty_list_finder
 from kapiserver.codecs.errors import CodecError, UnknownKind
 from kapiserver.codecs.json import (
@@ -47,6 +48,7 @@ from kapiserver.codecs.tree_decoder import is_strictly_typed
 from kapiserver.storage.encoding_cache import TREE_COST, EncodingCache
 from kapiserver.storage.encryption import ENCRYPTED_PREFIX, IDENTITY, DecryptionError, Transformer
 from kapiserver.storage.entry import (
+    LARGE_OBJECT_BYTES,
     Encoding,
     Entry,
     ListItemSplice,
@@ -146,6 +148,12 @@ class ObjectCodec:
         """Return the namespace and name in a key of the store."""
         namespace, _, name = path[len(self.prefix) :].rpartition("/")
         return ObjectKey(namespace, name)
+
+    @functools.cached_property
+    def large_bytes(self) -> int:
+        """The size of the stored values that are decoded in a thread. If the schema has very many
+        defaults, which are set when a value is decoded, it is that of all values."""
+        return 0 if self.kind_info.default_cost(b"{}") >= LARGE else LARGE_OBJECT_BYTES
 
     # Stored values.
 

@@ -23,6 +23,7 @@ from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
+from kapiserver.codecs.cost import cost_of_tree
 from kapiserver.storage import lifecycle
 from kapiserver.storage.entry import Entry, ObjectKey, stamp_resource_version
 from kapiserver.storage.errors import (
@@ -122,6 +123,7 @@ class ResourceStore(ResourceReader):
         elif namespace is not None:
             lifecycle.ensure_namespace(obj, namespace)
         validate = await self._admit_new(obj, admit)
+        cost = max(cost, cost_of_tree(obj))
         meta = obj["metadata"]
         generate_name = "" if meta.get("name") else meta.get("generateName") or ""
         if not generate_name:
@@ -301,6 +303,7 @@ class ResourceStore(ResourceReader):
                 f"the name of the object ({name_of(obj)}) does not match the name on the URL "
                 f"({key.name})"
             )
+        cost = max(cost, cost_of_tree(obj))
         return await self._create(obj, validate, dry_run, cost)
 
     async def _update(
@@ -320,6 +323,7 @@ class ResourceStore(ResourceReader):
         self._offloader.free_later(cost, new)
         lifecycle.check_resource_version(new, old, self.resource, strategy)
         validate = await admit(new, old) if admit is not None else None
+        cost = max(cost, cost_of_tree(new))
         if self._reserve is None or subresource:
             return await self._update_admitted(entry, old, new, strategy, validate, dry_run, cost)
         async with self._reserve(new, old, dry_run):

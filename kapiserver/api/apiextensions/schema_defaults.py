@@ -59,6 +59,54 @@ def _drop_nulls(value: Tree, node: Structural) -> None:
             value[name] = copy_value(child.default)
 
 
+_MAPS = bytes(range(0xA0, 0xC0)) + b"\xf6"
+"""The first bytes of maps, and null, in CBOR."""
+
+
+class DefaultSize(Struct, frozen=True):
+    """How many values the defaults of a schema have.
+
+    of_object   those that each object gets once
+    of_item     those that each item of a list or map may get, at any depth
+    """
+
+    of_object: int
+    of_item: int
+
+    def cost(self, data: bytes) -> int:
+        """Return the number of values that an object or a patch may get. Each of its maps and nulls
+        may be an item."""
+        if not self.of_item:
+            return self.of_object
+        if data[:1] in (b"{", b"["):
+            items = data.count(b"{") + data.count(b"null")
+        else:
+            items = len(data) - len(data.translate(None, _MAPS))
+        return self.of_object + items * self.of_item
+
+
+def size(node: Structural) -> DefaultSize:
+    """Return the size of the defaults of an object with that schema."""
+    children = [size(child) for child in node.properties.values()]
+    of_object = sum(child.of_object for child in children)
+    of_object += sum(count_values(child.default) for child in node.properties.values())
+    items = [item for item in (node.items, node.values) if item is not None]
+    sizes = [size(item) for item in items]
+    of_item = sum(child.of_item for child in children + sizes)
+    of_item += sum(item.of_object for item in sizes)
+    of_item += sum(count_values(item.default) for item in items)
+    return DefaultSize(of_object, of_item)
+
+
+def count_values(value: Value) -> int:
+    """Return the number of values in a default; 0 for None."""
+    if isinstance(value, dict):
+        return 1 + sum(map(count_values, value.values()))
+    if isinstance(value, list):
+        return 1 + sum(map(count_values, value))
+    return int(value is not None)
+
+
 class _Plan(Struct, frozen=True):
     """The fields that have defaults, and the fields whose values may have some.
 

@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, InternalError
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.cost import LARGE, has_many_values
+from kapiserver.codecs.cost import cost_of_tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import encode_value
 from kapiserver.codecs.object_decoder import decode_object, kind_of_document
@@ -55,8 +55,8 @@ class VersionedObjects:
             return b"null"
         data = self._json.get(id(tree))
         if data is None:
-            cost = LARGE if has_many_values(tree) else 0
-            data = await self._server.stores.offloader.run(cost, encode_value, tree)
+            run = self._server.stores.offloader.run
+            data = await run(cost_of_tree(tree), encode_value, tree)
             self._json[id(tree)] = data
         return data
 
@@ -70,20 +70,21 @@ class VersionedObjects:
             versioned = versions[version] = await self._convert(obj, version)
         return versioned
 
-    async def replace(self, changed: Value, kind: GroupVersionKind, cost: int) -> bool:
+    async def replace(self, changed: Value, kind: GroupVersionKind) -> bool:
         """Replace the object by a changed version of it, which is decoded, pruned, defaulted and
-        converted; the admitted object changes in place. Takes over `changed`. `cost` is that of
-        processing it (`codecs/cost.py`). Return whether the object differs. Raises InternalError if
-        it is not an object of that kind."""
+        converted; the admitted object changes in place. Takes over `changed`. Return whether the
+        object differs. Raises InternalError if it is not an object of that kind."""
         target, admitted = self._target, self._admitted
         assert admitted is not None
         before = self._new_versions.get(kind.group_version)
-        run = self._server.stores.offloader.run
-        tree, is_different = await run(cost, self._decode, changed, kind, before)
+        offloader = self._server.stores.offloader
+        cost = cost_of_tree(changed)
+        tree, is_different = await offloader.run(cost, self._decode, changed, kind, before)
+        offloader.free_later(cost, tree)
         if target.view is not None:
             hub = target.view.write(admitted, await self._convert(tree, target.version))
-        elif self._keeps_fields:
-            hub = self._server.scheme.convert(tree, self._hub)  # without unknown fields
+        elif self._keeps_fields:  # without unknown fields
+            hub = await offloader.run(cost, self._server.scheme.convert, tree, self._hub)
         else:
             hub = await self._convert(tree, self._hub)
         self.new = tree if target.view is not None else admitted
@@ -145,6 +146,7 @@ class VersionedObjects:
             if definition is not None:
                 (converted,) = await self._server.stores.converter(definition, [obj], version)
                 return converted
-            return self._server.scheme.convert(obj, version)
+            run = self._server.stores.offloader.run
+            return await run(cost_of_tree(obj), self._server.scheme.convert, obj, version)
         except (ConversionFailed, ConversionRefused, NotRegistered, BadRequest) as error:
             raise InternalError(str(error)) from None

@@ -37,7 +37,7 @@ from kapiserver.apiserver.admission.policies.source import Binding, Policy
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import InternalError
 from kapiserver.apiserver.metrics import MutatingPolicyLabels
-from kapiserver.codecs.cost import LARGE, has_many_values
+from kapiserver.codecs.cost import cost_of_tree
 
 _PLUGIN = "MutatingAdmissionPolicy"
 _FAILURES = (ExpressionFailed, OutOfBudget, MutationFailed, InternalError)
@@ -161,7 +161,7 @@ class _Write:
         self, invocation: _Invocation, evaluator: MutatingEvaluator, mutation: Mutation
     ) -> bool:
         """Apply one mutation and return whether the object changed."""
-        started, error = time.perf_counter(), None
+        started, outcome = time.perf_counter(), error_type(None)
         try:
             obj = await self._objects.object(invocation.variant.kind)
             if obj is None:
@@ -171,23 +171,21 @@ class _Write:
             value = await mutation.evaluate(composed)
             return await self._apply(invocation, mutation, obj, value)
         except _FAILURES as failure:
-            error = failure
+            outcome = error_type(failure)
             self._fail(invocation, failure)
             return False
         finally:
-            labels = MutatingPolicyLabels(
-                invocation.policy.name, invocation.binding.name, error_type(error)
-            )
+            labels = MutatingPolicyLabels(invocation.policy.name, invocation.binding.name, outcome)
             seconds = time.perf_counter() - started
             self._server.metrics.mutating_policy_seconds.observe(labels, seconds)
 
     async def _apply(
         self, invocation: _Invocation, mutation: Mutation, obj: Tree, value: object
     ) -> bool:
-        kind, cost = invocation.variant.kind, LARGE if has_many_values(obj) else 0
+        kind, cost = invocation.variant.kind, cost_of_tree(obj) + cost_of_tree(value)
         run = self._server.stores.offloader.run
         changed = await run(cost, mutation.apply, self._server.scheme, obj, kind, value)
-        return await self._objects.replace(changed, kind, cost)
+        return await self._objects.replace(changed, kind)
 
     def _fail(self, invocation: _Invocation, error: Exception) -> None:
         if not invocation.policy.ignores_failures:

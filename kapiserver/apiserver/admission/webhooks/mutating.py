@@ -29,7 +29,7 @@ from kapiserver.apiserver.admission.webhooks.plugin import WebhookPlugin
 from kapiserver.apiserver.admission.webhooks.reviews import ReviewResponse
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import InternalError
-from kapiserver.codecs.cost import LARGE, cost_of, has_many_values
+from kapiserver.codecs.cost import LARGE, cost_of, cost_of_tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value, encode_value
 
@@ -99,7 +99,8 @@ class _Mutation:
 
     async def _apply(self, response: ReviewResponse) -> None:
         webhook = self._call.webhook
-        operations = self._operations(response.patch)
+        run = self._server.stores.offloader.run
+        operations = await run(cost_of(response.patch), self._operations, response.patch)
         if not operations:
             return
         obj = await self._objects.object(self._call.variant.kind)
@@ -111,13 +112,14 @@ class _Mutation:
         if response.patch_type != "JSONPatch":
             kind = quote(response.patch_type)
             raise CallFailed(webhook.name, f"unsupported patch type {kind}")
-        run = self._server.stores.offloader.run
-        cost = LARGE if has_many_values(obj) else cost_of(response.patch)
+        cost = cost_of(response.patch) + cost_of_tree(obj)
+        if patch_json.copies(operations):
+            cost += LARGE
         try:
             patched = await run(cost, patch_json.apply, obj, operations)
         except PatchFailed as error:
             raise InternalError(str(error)) from None
-        self._is_changed = await self._objects.replace(patched, self._call.variant.kind, cost)
+        self._is_changed = await self._objects.replace(patched, self._call.variant.kind)
         self._annotate_patch(operations)
 
     def _operations(self, patch: bytes) -> Sequence[Tree]:

@@ -21,7 +21,7 @@ from kapiserver.apiserver.endpoints.options import apply_rules, read_options
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
-from kapiserver.codecs.cost import cost_of
+from kapiserver.codecs.cost import LARGE, cost_of
 from kapiserver.codecs.errors import UnsupportedMediaType
 
 
@@ -36,10 +36,12 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
-    cost, validation = cost_of(data), field_validation(options)
-    offloader = server.stores.offloader
+    cost = cost_of(data) + target.kind_info.default_cost(data)
+    offloader, validation = server.stores.offloader, field_validation(options)
     content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
     offloader.free_later(cost, content)
+    if content.type.copies(content.content):
+        cost += LARGE
     result = await patch_object(server, target, request.caller(), options, content, cost=cost)
     return await entry_response(server, request, response_format, target, result.entry)
 
@@ -49,8 +51,8 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     response_format = negotiate_response(server, request, target)
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
-    cost, validation = cost_of(data), field_validation(options)
-    offloader = server.stores.offloader
+    cost = cost_of(data) + target.kind_info.default_cost(data)
+    offloader, validation = server.stores.offloader, field_validation(options)
     config = await offloader.run(
         cost, read_configuration, media, data, validation, request.warnings
     )

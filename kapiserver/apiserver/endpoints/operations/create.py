@@ -31,7 +31,7 @@ async def create_object(
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 
-    cost = body.cost
+    cost = body.cost + target.kind_info.default_cost(body.data)
     offloader = server.stores.offloader
     obj = await offloader.run(cost, new_object)
     offloader.free_later(cost, obj)

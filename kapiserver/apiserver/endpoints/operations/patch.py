@@ -74,6 +74,7 @@ class PatchType(Struct, frozen=True):
     strict      the prefix of those errors
     undecodable the prefix of the error message for a body that cannot be decoded
     strategic   whether it is a strategic merge patch
+    copies      whether a patch copies values, so that its bytes do not show its cost
     """
 
     read: Callable[[Value], Any]
@@ -84,6 +85,7 @@ class PatchType(Struct, frozen=True):
     undecodable: str = "error decoding patch: "
     decode: Callable[[bytes], Document] = _document
     strategic: bool = False
+    copies: Callable[[Any], bool] = lambda _: False
 
 
 def _result(_patch: Any, result: Value) -> str:
@@ -107,6 +109,7 @@ PATCH_TYPES: dict[str, PatchType] = {
         apply=lambda obj, patch, _: patch_json.apply(obj, patch),
         shows=_result,
         unknown=patch_json.unknown_fields,
+        copies=patch_json.copies,
         strict="json patch ",
     ),
     "application/merge-patch+json": PatchType(

@@ -34,7 +34,7 @@ async def update_object(
         check_name(target, obj)
         return obj
 
-    cost = body.cost
+    cost = body.cost + target.kind_info.default_cost(body.data)
     offloader = server.stores.offloader
     first = await offloader.run(cost, new_object)
     caller.record_reference(first)

@@ -8,6 +8,7 @@ net/http.
 
 from __future__ import annotations
 
+import copy
 import io
 import socket
 import ssl
@@ -224,7 +225,8 @@ def _as_own_errors() -> Iterator[None]:
     try:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
-        raise error.certificate_error from None
+        # A copy: the other would get aiohttp's error as its context, which refers to it.
+        raise copy.copy(error.certificate_error) from None
     except aiohttp.ClientConnectorError as error:
         raise _connect_error(error) from None
     except aiohttp.ConnectionTimeoutError as error:

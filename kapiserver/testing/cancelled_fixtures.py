@@ -40,7 +40,10 @@ def finish_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
             fixture.finish(item._request)  # type: ignore[attr-defined]
         except BaseException as error:
             message += f"\nThe end of the fixture {fixture.argname} raised {error!r}."
-    item.session._setupstate.teardown_exact(nextitem)
+    try:
+        item.session._setupstate.teardown_exact(nextitem)
+    except Exception as error:
+        message += f"\nThe end of a fixture of several tests raised {error!r}."
     raise pytest.fail.Exception(message, pytrace=False) from None
 
 

@@ -319,8 +319,8 @@ def kube_operator(
 def kube_background(
     kubeconfig: Path,  # noqa: ARG001 - the coroutine may use it
 ) -> Iterator[Callable[..., None]]:
-    """A function that runs a coroutine function in a thread and an event loop of its own until the
-    test ends, and cancels it then: `kube_background(controller.run, argument)`."""
+    """A function that runs a coroutine function in a thread and an asyncio event loop of its own
+    until the test ends, and cancels it then: `kube_background(controller.run, argument)`."""
     from kapiserver.testing.background import running_coroutine
 
     with ExitStack() as stack:

@@ -75,7 +75,8 @@ class Users:
 
     def __exit__(self, *_: object) -> None:
         self._clients.close()
-        self._server.run(self._remove())
+        if not isinstance(self._server, TestServer) or self._server.is_running:
+            self._server.run(self._remove())
 
     def add(
         self,

@@ -58,11 +58,11 @@ class Webhook:
         self.calls: deque[Tree] = deque(maxlen=MAX_CALLS)
         self.errors: list[BaseException] = []
 
-    async def respond(self, request: Tree) -> Tree:
+    async def _respond(self, request: Tree) -> Tree:
         """Return the response to the request of a review. Raises what the function raises."""
         raise NotImplementedError
 
-    async def call(self, *arguments: Any) -> Any:
+    async def _call(self, *arguments: Any) -> Any:
         """Call the function, in a thread if it is synchronous, and return its result. Raises what
         the function raises."""
         self.calls.append(copy_tree(arguments[0]))
@@ -70,7 +70,7 @@ class Webhook:
             return await self._function(*arguments)
         return await asyncio.to_thread(self._function, *arguments)
 
-    def fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Log and remember an error."""
         _log.error("the webhook %s failed", self.name, exc_info=error)
         if len(self.errors) < MAX_CALLS:
@@ -80,9 +80,9 @@ class Webhook:
 class ValidatingWebhook(Webhook):
     """Admits or denies requests."""
 
-    async def respond(self, request: Tree) -> Tree:
+    async def _respond(self, request: Tree) -> Tree:
         """Return the response of an admission review."""
-        return self._response(await self.call(request))
+        return self._response(await self._call(request))
 
     def _response(self, result: Any) -> Tree:
         """Return the response for the result of a function: None and True admit the request, a text
@@ -103,10 +103,10 @@ class ValidatingWebhook(Webhook):
 class MutatingWebhook(ValidatingWebhook):
     """Changes the objects of requests."""
 
-    async def respond(self, request: Tree) -> Tree:
+    async def _respond(self, request: Tree) -> Tree:
         """Return the response of an admission review, with a patch of what the function changed."""
         before = copy_tree(request.get("object"))
-        result = await self.call(request)
+        result = await self._call(request)
         if isinstance(result, dict) and "metadata" in result:
             request["object"], result = result, None
         response = self._response(result)
@@ -120,18 +120,18 @@ class MutatingWebhook(ValidatingWebhook):
 class ConversionWebhook(Webhook):
     """Converts custom objects to another version."""
 
-    async def respond(self, request: Tree) -> Tree:
+    async def _respond(self, request: Tree) -> Tree:
         """Return the response of a conversion review. An error of the function is its message."""
         version = request["desiredAPIVersion"]
         try:
             objects = [await self._convert(obj, version) for obj in request["objects"]]
         except Exception as error:
-            self.fail(error)
+            self._fail(error)
             return {"result": {"status": "Failure", "message": str(error)}}
         return {"convertedObjects": objects, "result": {"status": "Success"}}
 
     async def _convert(self, obj: Tree, version: str) -> Tree:
-        result = await self.call(obj, version)
+        result = await self._call(obj, version)
         return {**(obj if result is None else result), "apiVersion": version}
 
 
@@ -182,12 +182,12 @@ class WebhookServer:
         body = review["request"]
         answer = {"apiVersion": review["apiVersion"], "kind": review["kind"]}
         try:
-            answer["response"] = {**await webhook.respond(body), "uid": body["uid"]}
+            answer["response"] = {**await webhook._respond(body), "uid": body["uid"]}
             return Response(body=json.encode_value(answer))
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # pytest.fail raises no Exception
-            webhook.fail(error)
+            webhook._fail(error)
             return _error(500, f"{type(error).__name__}: {error}")
 
 

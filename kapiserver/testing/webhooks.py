@@ -52,7 +52,8 @@ class Webhooks:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         try:
-            self._cleanups.close()
+            if self._server.is_running:
+                self._cleanups.close()
         finally:
             self._thread.stop()
         errors = [each for webhook in self._https.webhooks for each in webhook.errors]

@@ -215,6 +215,15 @@ def test_without_tls(kube_apiserver: TestServer, kube_webhook: Webhooks) -> None
     assert HttpClient(kube_apiserver)("POST", MAPS, {"metadata": {"name": "m"}})[0] == 403
 
 
+def test_server_that_the_test_stops(
+    kube_apiserver: TestServer, kube_webhook: Webhooks, kube_user: Callable[..., Any]
+) -> None:
+    """Webhooks and users end without an error when their server has ended."""
+    kube_webhook.validating(lambda _: None, resource="configmaps")
+    kube_user("alice", roles=["view"])
+    kube_apiserver.stop()
+
+
 def test_names_are_checked(kube_webhook: Webhooks) -> None:
     """A name that no request has is an error."""
     with pytest.raises(ValueError, match="write configmaps"):

@@ -36,6 +36,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import CallGroup, Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.faults import Faults
+from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.filters.recovery import error_response
 from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
@@ -52,7 +53,7 @@ from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
-from kapiserver.apiserver.serving.kubeconfig import write_kubeconfig
+from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_kubeconfig
 from kapiserver.apiserver.serving.process_memory import COLLECTOR, free_in_thread
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
@@ -69,13 +70,12 @@ from kapiserver.storage.clock import Clock, SystemClock
 from kapiserver.storage.compaction import Compactor
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv import KV
-from kapiserver.storage.metered_store import MeteredStore
+from kapiserver.storage.metered_store import MeteredStore, Observe
 from kapiserver.storage.object_reader import IdentifierSource
 from kapiserver.storage.offload import Offloader
 from kapiserver.storage.store_registry import Converter, StoreHooks, StoreRegistry
 
 if TYPE_CHECKING:
-    from kapiserver.apiserver.admission.configuration import PluginConfiguration
     from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.storage.encryption_config import EncryptionFile
 
@@ -94,8 +94,7 @@ class App(Struct, frozen=True):
     authentication: Authentication
     unauthenticated: UnauthenticatedConnections
     plugins: AdmissionPlugins
-    encryption: EncryptionFile | None = None
-    """The configuration file of encryption at rest; None without encryption."""
+    file_watch: FileWatch
 
 
 class RunningServer(Struct, frozen=True, kw_only=True):
@@ -190,7 +189,7 @@ async def serve(
         )
         stack.push_async_callback(app.kv.close)
         stack.push_async_callback(app.plugins.close)
-        _start_storage_tasks(app, stack)
+        _start_tasks(app, stack)
         http = _http_server(app)
         stack.push_async_callback(_drain, app, http)
         insecure_port = 0
@@ -225,6 +224,9 @@ async def _listen(
     kubeconfig = config.kubeconfig_out or folder / "kubeconfig" if url else None
     if kubeconfig is not None:
         write_kubeconfig(kubeconfig, url=url, credentials=certificates)
+        if config.tls_cert_file is not None:
+            follow = functools.partial(follow_certificate, kubeconfig, url, certificates)
+            app.file_watch.add_files([config.tls_cert_file], follow)
     return RunningServer(
         app=app,
         url=url,
@@ -246,7 +248,7 @@ def _http_server(app: App) -> HttpServer:
     return HttpServer(app.handle, on_error, app.unauthenticated, reuse_port=reuse_port)
 
 
-def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
+def _start_tasks(app: App, stack: AsyncExitStack) -> None:
     server = app.server
     config = server.config
     compactor = Compactor(
@@ -254,12 +256,11 @@ def _start_storage_tasks(app: App, stack: AsyncExitStack) -> None:
     )
     compactor.start()
     stack.callback(compactor.stop)
+    app.file_watch.start()
+    stack.callback(app.file_watch.stop)
     if server.audit is not None:
         server.audit.start()
         stack.push_async_callback(server.audit.stop)
-    if app.encryption is not None:
-        app.encryption.start()
-        stack.callback(app.encryption.stop)
 
 
 async def _start_loops(
@@ -321,16 +322,24 @@ async def _stop_together(loops: Sequence[_ControlLoop]) -> None:
     await asyncio.gather(*(loop.stop() for loop in loops))
 
 
-def _reload_files(app: App, context: ReloadingContext | None = None) -> None:
-    """Read certificates, the files of authenticators and authorizers and, with automatic reload,
-    the encryption configuration again. An unusable file is logged and changes nothing."""
+def _reload_files(app: App, context: ReloadingContext | None) -> None:
+    """Read certificates and watched files again. An unusable one is logged and changes nothing."""
     if context is not None:
         context.reload()
-    if app.encryption is not None:
-        app.encryption.check()
-    app.authentication.reload()
-    if isinstance(app.server.authorizer, Authorization):
-        app.server.authorizer.reload()
+    app.file_watch.read_all()
+
+
+def _file_watch(
+    authentication: Authentication, authorizer: Authorizer, encryption: EncryptionFile | None
+) -> FileWatch:
+    """Return what reads the files again that change while the server runs."""
+    watch = FileWatch(SystemClock())  # files change in real time, whatever the server's clock
+    watch.add_files(authentication.files, authentication.reload)
+    if isinstance(authorizer, Authorization):
+        watch.add_files(authorizer.files, authorizer.reload)
+    if encryption is not None:
+        watch.add_files(encryption.files, encryption.reload)
+    return watch
 
 
 async def _drain(app: App, http: HttpServer) -> None:
@@ -361,11 +370,10 @@ async def build_app(
     check_signing_files(config)
     scheme = make_scheme(config, [added.group for added in call_groups])
     codecs = CodecFactory(scheme, _media_types(config))
-    account_tokens, encryption = _service_account_tokens(config, clock), _encryption(config, clock)
+    account_tokens = _service_account_tokens(config, clock)
     metrics = Metrics()
-    fsync = not config.unsafe_no_fsync
-    kv = kv or await open_store(config.storage, clock=clock, etcd=config.etcd, fsync=fsync)
-    kv = MeteredStore(kv, metrics.storage_observer(scheme.resource_at), root=config.key_root)
+    encryption = _encryption(config, clock, metrics)
+    kv = await _metered_store(config, clock, metrics.storage_observer(scheme.resource_at), kv)
     stores = StoreRegistry(
         kv,
         scheme,
@@ -378,12 +386,13 @@ async def build_app(
         hooks=functools.partial(_store_hooks, config, codecs),
         offloader=offloader,
     )
-    authorizer = authorizer or Authorization(config, stores, clock)
+    authorizer = authorizer or Authorization(config, stores, clock, metrics.authorization_reloads)
     custom_resources = CustomResources(scheme, stores, metrics.retain_versions)
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
     parts = (config, stores, clock, account_tokens, metrics.authentication)
     authentication = Authentication(*parts, lambda: _apiserver_client(server))
-    plugins = _admission_plugins(admission_plugins, config, clock, metrics)
+    file_watch = _file_watch(authentication, authorizer, encryption)
+    plugins = AdmissionPlugins(admission_plugins, config, clock, metrics, file_watch)
     unauthenticated = UnauthenticatedConnections()
     free_memory = (stores.free_memory, unauthenticated.close_half, free_in_thread)
     server = Server(
@@ -409,7 +418,13 @@ async def build_app(
         plugin_chain=plugins.chain,
     )
     handle = compose(server, filters)
-    return App(server, kv, handle, authentication, unauthenticated, plugins, encryption)
+    return App(server, kv, handle, authentication, unauthenticated, plugins, file_watch)
+
+
+async def _metered_store(config: Config, clock: Clock, observe: Observe, kv: KV | None) -> KV:
+    fsync = not config.unsafe_no_fsync
+    kv = kv or await open_store(config.storage, clock=clock, etcd=config.etcd, fsync=fsync)
+    return MeteredStore(kv, observe, root=config.key_root)
 
 
 def _audit(config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics) -> AuditLog | None:
@@ -470,21 +485,14 @@ def _converter(stores: StoreRegistry) -> Converter:
     return convert
 
 
-def _admission_plugins(
-    plugins: Sequence[Plugin], config: Config, clock: Clock, metrics: Metrics
-) -> AdmissionPlugins:
-    configurations: Mapping[str, PluginConfiguration] = {}
-    if config.admission_control_config_file is not None:
-        from kapiserver.apiserver.admission.configuration import read_admission_configuration
-
-        configurations = read_admission_configuration(config.admission_control_config_file)
-    return AdmissionPlugins(plugins, config, clock, metrics, configurations)
-
-
-def _encryption(config: Config, clock: Clock) -> EncryptionFile | None:
+def _encryption(config: Config, clock: Clock, metrics: Metrics) -> EncryptionFile | None:
     if config.encryption_provider_config is None:
         return None
     from kapiserver.storage.encryption_config import EncryptionFile  # loads a YAML parser
 
-    reload = config.encryption_provider_config_automatic_reload
-    return EncryptionFile(config.encryption_provider_config, clock, reload=reload)
+    return EncryptionFile(
+        config.encryption_provider_config,
+        clock,
+        is_reloaded=config.encryption_provider_config_automatic_reload,
+        reloads=metrics.encryption_reloads,
+    )

@@ -90,6 +90,11 @@ class Histogram(Generic[Labels]):
         observations.total += value
 
 
+def content_hash(*contents: bytes) -> str:
+    """Return the hash of one or several files, as kube-apiserver's metrics show it."""
+    return f"sha256:{hashlib.sha256(b''.join(contents)).hexdigest()}"
+
+
 class Reloads:
     """The reloads of one configuration of the server.
 
@@ -105,14 +110,10 @@ class Reloads:
         self.times: Gauge[str] = Gauge()
         self.hash = ""
 
-    def use(self, data: bytes) -> None:
-        """Report the content of the configuration in force."""
-        self.hash = f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-    def succeed(self, now: float, data: bytes) -> None:
-        """Count a reload, with the content that is in force from now on."""
+    def succeed(self, now: float, content_hash: str) -> None:
+        """Count a reload, with the hash of the content that is in force from now on."""
         self._count("success", now)
-        self.use(data)
+        self.hash = content_hash
 
     def fail(self, now: float) -> None:
         """Count a reload that changed nothing because of an error."""

@@ -196,7 +196,7 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--encryption-provider-config-automatic-reload", type=boolean, nargs="?", const=True,
         default=False, metavar="BOOL",
-        help="Read --encryption-provider-config, which it needs, again every minute and use "
+        help="Read --encryption-provider-config, which it needs, again when it changes and use "
         "what changed. Default: false.",
     )  # fmt: skip
 

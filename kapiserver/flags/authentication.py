@@ -27,7 +27,7 @@ def _add_users(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--token-auth-file", type=Path, metavar="FILE",
         help='CSV file of static bearer tokens, a line each: token,user,uid,"group1,group2". '
-        "The groups may be left out. It is read again every minute. Default: no static tokens.",
+        "The groups may be left out. It is read again when it changes. Default: no static tokens.",
     )  # fmt: skip
     group.add_argument(
         "--anonymous-auth", type=boolean, default=True, metavar="BOOL",

@@ -21,7 +21,7 @@ def add_authorization_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--authorization-config", type=Path, metavar="FILE",
         help="File with an AuthorizationConfiguration: the authorizers in order, with several "
-        "webhooks and their match conditions. Read again every minute. Excludes "
+        "webhooks and their match conditions. Read again when it changes. Excludes "
         "--authorization-mode and --authorization-webhook-config-file. Default: no file.",
     )  # fmt: skip
     group.add_argument(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path as FilePath
@@ -24,7 +23,8 @@ from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field, int32
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.yaml import YAMLSerializer
-from kapiserver.storage.clock import Clock, Timer
+from kapiserver.metrics import Reloads, content_hash
+from kapiserver.storage.clock import Clock
 from kapiserver.storage.encryption import (
     AESCBC,
     AESGCM,
@@ -39,8 +39,6 @@ from kapiserver.storage.encryption import (
     TransformerOverrides,
 )
 
-RELOAD_SECONDS = 60.0
-"""Interval of checks for a changed file, as with kube-apiserver."""
 MAX_FILE_BYTES = 1 << 20
 """Size limit of the file in bytes."""
 
@@ -322,48 +320,45 @@ def _secret_error(text: str, sizes: tuple[int, ...]) -> str:
 
 
 class EncryptionFile:
-    """A configuration file: read by the constructor and, with `reload`, checked every minute from
-    `start` to `stop`. An invalid new version is logged and ignored."""
+    """A configuration file: read by the constructor and, with `is_reloaded`, by `reload`.
 
-    def __init__(self, path: FilePath, clock: Clock, *, reload: bool = False) -> None:
+    files       those that `reload` reads
+    encryption  the rules in force
+    """
+
+    def __init__(
+        self,
+        path: FilePath,
+        clock: Clock,
+        *,
+        is_reloaded: bool = False,
+        reloads: Reloads | None = None,
+    ) -> None:
         """Read the file. Raises InvalidEncryptionConfig."""
         self._path = path
+        self.files = [path] if is_reloaded else []
         self._clock = clock
-        self._reload = reload
-        self._timer: Timer | None = None
-        data = _read_file(path)
+        self._reloads = reloads or Reloads()
+        self._data_read = _read_file(path)
         self.encryption = EncryptionRules(
-            parse_encryption_config(data, str(path)), replaceable=reload
+            parse_encryption_config(self._data_read, str(path)), replaceable=is_reloaded
         )
-        self._digest_read = _digest(data)
+        if is_reloaded:
+            self._reloads.hash = content_hash(self._data_read)
 
-    def start(self) -> None:
-        """Start the checks. Call on the event loop."""
-        if self._reload:
-            self._timer = self._clock.call_later(RELOAD_SECONDS, self._check_again)
-
-    def stop(self) -> None:
-        """Stop the checks. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _check_again(self) -> None:
-        self.check()
-        self.start()
-
-    def check(self) -> None:
-        """With `reload`, read the file and apply changes. Logs an invalid file."""
-        if not self._reload:
+    def reload(self) -> None:
+        """Read the file and apply changes. An invalid one is logged and changes nothing."""
+        if not self.files:
             return
         try:
             data = _read_file(self._path)
-            if _digest(data) != self._digest_read:
-                self.encryption.replace(parse_encryption_config(data, str(self._path)))
-                self._digest_read = _digest(data)
-                _log.info("reloaded %s", self._path)
+            if data == self._data_read:
+                return
+            self.encryption.replace(parse_encryption_config(data, str(self._path)))
         except InvalidEncryptionConfig as error:
             _log.error("error processing encryption config file %s: %s", self._path, error)
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).digest()
+            self._reloads.fail(self._clock.now())
+            return
+        self._data_read = data
+        _log.info("reloaded %s", self._path)
+        self._reloads.succeed(self._clock.now(), content_hash(data))

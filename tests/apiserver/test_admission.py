@@ -10,6 +10,7 @@ import pytest
 from kapiserver.apiserver.admission.plugin import Hooks, Plugin
 from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, enabled_plugins
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import Metrics
 from tests.clock import ManualClock
 
@@ -366,7 +367,9 @@ def test_load_while_closing():
         Plugin(name="First", load=lambda _: Hooks(close=close), resources=("configmaps",)),
         Plugin(name="Second", load=lambda _: Hooks(), resources=("secrets",)),
     )
-    plugins = AdmissionPlugins(records, Config(), ManualClock(), Metrics(), {})
+    plugins = AdmissionPlugins(
+        records, Config(), ManualClock(), Metrics(), FileWatch(ManualClock())
+    )
     plugins.chain("configmaps", "CREATE")
     asyncio.run(plugins.close())
     assert closed == ["first"]

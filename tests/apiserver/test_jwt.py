@@ -452,28 +452,6 @@ def test_anonymous_paths(tmp_path: Path) -> None:
     run(tmp_path, configuration(anonymous=anonymous), check)
 
 
-def test_reload(issuer: Issuer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A changed file is used within a minute; an invalid one is logged and changes nothing."""
-
-    async def check(login: Login) -> None:
-        await login.refused(issuer.token())
-        assert await login.status("/version") == 200
-        login.file.write_text(configuration(issuer.authenticator(), anonymous={"enabled": False}))
-        login.clock.advance(60)
-        await login.user(issuer.token())
-        assert await login.status("/version") == 401
-        login.file.write_text("{")
-        login.clock.advance(60)
-        await login.user(issuer.token())
-        assert "the changed authentication configuration is not used" in caplog.text
-        login.file.write_text(configuration())
-        login.app.authentication.reload()
-        await login.refused(issuer.token())
-        assert await login.status("/version") == 200
-
-    run(tmp_path, configuration(), check)
-
-
 def test_flags(issuer: Issuer, tmp_path: Path) -> None:
     """The --oidc-* flags configure one issuer; names have the issuer's URL before them unless the
     prefix is -."""

@@ -9,10 +9,12 @@ import pytest
 
 from kapiserver.api.resource_client import StatusError
 from kapiserver.apiserver.admission.configuration import BadAdmissionConfiguration
-from kapiserver.apiserver.admission.static_manifests import RELOAD_SECONDS, BadManifest
+from kapiserver.apiserver.admission.static_manifests import BadManifest
 from kapiserver.apiserver.admission.static_manifests import StaticManifests as Manifests
 from kapiserver.apiserver.feature_gates import parse_feature_gates
+from kapiserver.apiserver.file_watch import CHECK_SECONDS, FileWatch
 from kapiserver.apiserver.metrics import Metrics
+from kapiserver.metrics import content_hash
 from tests.apiserver.pluginkit import JANE, run, write_configuration
 from tests.clock import ManualClock
 
@@ -194,12 +196,17 @@ BAD = [
 ]
 
 
+def _parts() -> tuple[ManualClock, Metrics, FileWatch]:
+    clock = ManualClock()
+    return clock, Metrics(), FileWatch(clock)
+
+
 @pytest.mark.parametrize(("objects", "expected"), BAD, ids=range(len(BAD)))
 def test_bad_manifests(manifests, objects, expected):
     """An error names the file and the reason."""
     write(manifests, *objects)
     with pytest.raises(BadManifest) as caught:
-        Manifests(manifests, PLUGIN, KINDS, ManualClock(), Metrics())
+        Manifests(manifests, PLUGIN, KINDS, *_parts())
     assert expected in str(caught.value)
     if "references" not in expected:
         assert str(caught.value).startswith(f"error loading {manifests}/a.yaml: ")
@@ -209,7 +216,7 @@ def test_bad_webhook(manifests):
     """A static webhook has a URL, because services may not be known yet."""
     write(manifests, hook(service={"name": "s", "namespace": "n"}))
     with pytest.raises(BadManifest, match=r"webhooks\[0\].clientConfig.service: Forbidden"):
-        Manifests(manifests, "ValidatingAdmissionWebhook", HOOK_KINDS, ManualClock(), Metrics())
+        Manifests(manifests, "ValidatingAdmissionWebhook", HOOK_KINDS, *_parts())
 
 
 def test_bad_manifests_end_the_start(tmp_path, manifests):
@@ -229,32 +236,34 @@ def test_large_files(manifests):
     """A file has at most a mebibyte."""
     (manifests / "a.yaml").write_text("#" * (1 << 20) + "\n")
     with pytest.raises(BadManifest, match=r"a\.yaml: the file is larger than 1048576 bytes"):
-        Manifests(manifests, PLUGIN, KINDS, ManualClock(), Metrics())
+        Manifests(manifests, PLUGIN, KINDS, *_parts())
 
 
 def test_repeated_fields(manifests):
     """A file with a repeated field is invalid."""
     (manifests / "a.yaml").write_text(json.dumps(policy())[:-1] + ', "kind": "A"}')
     with pytest.raises(BadManifest, match=r"strict decoding error: .*already set"):
-        Manifests(manifests, PLUGIN, KINDS, ManualClock(), Metrics())
+        Manifests(manifests, PLUGIN, KINDS, *_parts())
 
 
 def test_reload(manifests, caplog):
     """Changed files are used; invalid ones are logged, and the previous objects stay."""
     write(manifests, policy())
-    clock = ManualClock()
-    metrics = Metrics()
-    static = Manifests(manifests, PLUGIN, KINDS, clock, metrics)
+    clock, metrics, watch = _parts()
+    watch.start()
+    static = Manifests(manifests, PLUGIN, KINDS, clock, metrics, watch)
 
     async def test():
         changed = asyncio.Event()
         static.start(changed.set)
         write(manifests, policy(), policy("q.static.k8s.io"))
-        clock.advance(RELOAD_SECONDS)
+        clock.advance(CHECK_SECONDS)
         await changed.wait()
         names = [each["metadata"]["name"] for each in static.objects[KINDS[PLUGIN]]]
         assert names == ["p.static.k8s.io", "q.static.k8s.io"]
         before = static.objects
+        reloads = metrics.manifest_reloads[PLUGIN]
+        assert reloads.hash == content_hash((manifests / "a.yaml").read_bytes(), b"\0")
         write(manifests, policy("r"))
         await static.reload()
         assert static.objects is before
@@ -266,7 +275,7 @@ def test_reload(manifests, caplog):
         await static.reload()
         assert "failed to read manifest directory" in caplog.text
         static.stop()
-        reloads = metrics.manifest_reloads[PLUGIN]
+        assert reloads.hash == ""
         assert reloads.counts.values == {"success": 3, "failure": 2}
         assert reloads.times.values["failure"] == clock.now()
 

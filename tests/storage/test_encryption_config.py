@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kapiserver.metrics import Reloads, content_hash
 from kapiserver.storage.encryption import IDENTITY, EncryptionRules, GroupResource
 from kapiserver.storage.encryption_config import (
     EncryptionFile,
@@ -183,12 +184,12 @@ def test_resources_without_a_rule() -> None:
 
 
 def test_reload(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """With automatic reload a changed file takes effect within a minute; an invalid one is logged
-    and ignored."""
-    file, clock = tmp_path / "config.yaml", ManualClock()
+    """With automatic reload a changed file takes effect; an invalid one is logged and ignored.
+    Reloads are counted."""
+    file, clock, reloads = tmp_path / "config.yaml", ManualClock(), Reloads()
     file.write_text(rules(rule("secrets")))
-    watched = EncryptionFile(file, clock, reload=True)
-    watched.start()
+    watched = EncryptionFile(file, clock, is_reloaded=True, reloads=reloads)
+    assert (reloads.hash, reloads.counts.values) == (content_hash(file.read_bytes()), {})
 
     def rule_of_secrets() -> bytes:
         return watched.encryption.current_transformer(GroupResource("", "secrets")).encrypt(
@@ -197,26 +198,28 @@ def test_reload(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
 
     file.write_text(rules(rule("secrets", f"aescbc: {KEYS}")))
     assert rule_of_secrets() == b"k8s:enc:aesgcm:"
-    clock.advance(60)
+    watched.reload()
+    watched.reload()
     assert rule_of_secrets() == b"k8s:enc:aescbc:"
+    content = file.read_bytes()
     file.write_text("nonsense")
     with caplog.at_level(logging.ERROR):
-        clock.advance(60)
+        watched.reload()
+    assert (reloads.hash, reloads.times.values["failure"]) == (content_hash(content), clock.now())
     assert "error processing encryption config file" in caplog.text
     assert SECRET not in caplog.text
     assert rule_of_secrets() == b"k8s:enc:aescbc:"
     file.write_text(rules(rule("pods")))
-    clock.advance(60)
+    watched.reload()
     assert watched.encryption.current_transformer(GroupResource("", "secrets")) is IDENTITY
-    watched.stop()
-    file.write_text(rules(rule("secrets")))
-    clock.advance(60)
-    assert watched.encryption.current_transformer(GroupResource("", "secrets")) is IDENTITY
+    assert reloads.counts.values == {"success": 2, "failure": 1}
 
 
 def test_no_reload(tmp_path: Path) -> None:
     """Without automatic reload the file is not read again."""
-    file, clock = tmp_path / "config.yaml", ManualClock()
+    file = tmp_path / "config.yaml"
     file.write_text(rules(rule("secrets")))
-    EncryptionFile(file, clock).start()
-    assert not clock.timers
+    watched = EncryptionFile(file, ManualClock())
+    file.unlink()
+    watched.reload()
+    assert watched.encryption.current_transformer(GroupResource("", "secrets")) is not IDENTITY

@@ -77,6 +77,13 @@ def load_static_manifests(
     from kapiserver.apiserver.admission.static_manifests import BadManifest, StaticManifests
 
     try:
-        return StaticManifests(folder, configuration.name, kinds, context.clock, context.metrics)
+        return StaticManifests(
+            folder,
+            configuration.name,
+            kinds,
+            context.clock,
+            context.metrics,
+            context.file_watch,
+        )
     except BadManifest as error:
         raise configuration.error(str(error)) from None

@@ -14,6 +14,7 @@ from msgspec import Struct
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Hook, IsIdle
+from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.storage.clock import Clock
 
@@ -41,13 +42,14 @@ class Hooks(Struct, frozen=True, kw_only=True):
 
 
 class PluginContext(Struct, frozen=True, kw_only=True):
-    """The parameter of a plugin's loader: the server's flags, its clock and metrics, and the
-    plugin's configuration from the file of `--admission-control-config-file`."""
+    """The parameter of a plugin's loader: the server's flags, its clock, metrics and file watch,
+    and the plugin's configuration from the file of `--admission-control-config-file`."""
 
     configuration: PluginConfiguration
     config: Config
     clock: Clock
     metrics: Metrics
+    file_watch: FileWatch
 
 
 class Plugin(Struct, frozen=True, kw_only=True):

@@ -24,20 +24,16 @@ from kapiserver.api.scheme import ConfigurationScheme, Scheme
 from kapiserver.api.strategy import ValidationTakesLong
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.configuration_files import read_small_file
+from kapiserver.apiserver.file_watch import FileState, FileWatch, WatchedFiles, file_state
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.object_decoder import decode_object
-from kapiserver.metrics import Reloads
-from kapiserver.storage.clock import Clock, Timer
-
-RELOAD_SECONDS = 10.0
-"""The time between two checks of the directory."""
+from kapiserver.metrics import Reloads, content_hash
+from kapiserver.storage.clock import Clock
 
 _GROUP_VERSION = GroupVersion("admissionregistration.k8s.io", "v1")
 _EXTENSIONS = (".yaml", ".yml", ".json")
 _SEPARATOR = re.compile(rb"^---.*$", re.MULTILINE)
-_FileState = tuple[FilePath, int, int, int]
-"""Path, modification time, size and inode."""
 _log = logging.getLogger(__name__)
 
 
@@ -60,81 +56,97 @@ class StaticManifests:
         kinds: Mapping[str, str],
         clock: Clock,
         metrics: Metrics,
+        file_watch: FileWatch,
     ) -> None:
         """Read the directory. Raises BadManifest."""
         self._folder = folder
+        self._file_watch = file_watch
         self._plugin = plugin
         self._kinds = kinds
         self._clock = clock
         self._reloads = metrics.manifest_reloads.setdefault(plugin, Reloads())
-        self._states = self._file_states()
-        self.objects = self._read()
-        self._reloads.succeed(self._clock.now(), b"")
+        self.objects, digest = self._read()
+        self._reloads.succeed(clock.now(), digest)
         self._on_change: Callable[[], None] = lambda: None
-        self._timer: Timer | None = None
+        self._watched: WatchedFiles | None = None
+        self._is_outdated = False
         self._reloading: asyncio.Task[None] | None = None
 
     def start(self, on_change: Callable[[], None]) -> None:
-        """Check for changed files every RELOAD_SECONDS. Call `on_change` when `objects` change."""
+        """Follow changes of the files. Call `on_change` when `objects` change."""
         self._on_change = on_change
-        self._schedule()
+        self._watched = self._file_watch.add(self._file_states, self._start_reload)
+        self._start_reload()
 
     def stop(self) -> None:
-        """Stop checking for changed files. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Follow changes no more. Idempotent."""
+        if self._watched is not None:
+            self._file_watch.remove(self._watched)
+            self._watched = None
         if self._reloading is not None:
             self._reloading.cancel()
 
     async def reload(self) -> None:
-        """Read the directory again if a file changed. If a file is invalid, log the error and keep
-        the previous objects."""
+        """Read the directory again. If a file is invalid, log the error and keep the previous
+        objects."""
         try:
-            states = self._file_states()
-            if states == self._states:
-                return
-            self._states = states
-            objects = await asyncio.to_thread(self._read)
+            objects, digest = await asyncio.to_thread(self._read)
         except BadManifest as error:
             self._reloads.fail(self._clock.now())
             _log.error("changed manifests of %s are not used: %s", self._plugin, error)
             return
-        self._reloads.succeed(self._clock.now(), b"")
+        if digest == self._reloads.hash:
+            return
+        self._reloads.succeed(self._clock.now(), digest)
         if objects != self.objects:
             self.objects = objects
             self._on_change()
             _log.info("reloaded the manifests of %s from %s", self._plugin, self._folder)
 
-    def _schedule(self) -> None:
-        self._timer = self._clock.call_later(RELOAD_SECONDS, self._on_timer)
-
-    def _on_timer(self) -> None:
+    def _start_reload(self) -> None:
+        self._is_outdated = True
         if self._reloading is None or self._reloading.done():
-            self._reloading = asyncio.get_running_loop().create_task(self.reload())
-        self._schedule()
+            self._reloading = asyncio.get_running_loop().create_task(self._reload_until_current())
+
+    async def _reload_until_current(self) -> None:
+        while self._is_outdated:
+            self._is_outdated = False
+            await self.reload()
 
     # Reading.
 
-    def _file_states(self) -> Sequence[_FileState]:
-        """Return the states of the files that are read, in order. Raises BadManifest."""
+    def _files(self) -> Sequence[FilePath]:
+        """Return the files to read, in order. Raises OSError."""
+        return sorted(
+            file
+            for file in self._folder.iterdir()
+            if file.suffix.lower() in _EXTENSIONS and not file.is_dir()
+        )
+
+    def _file_states(self) -> Sequence[tuple[FilePath, FileState]] | None:
+        """Return the states of the files; None if the directory cannot be read."""
         try:
-            files = sorted(
-                file for file in self._folder.iterdir() if file.suffix.lower() in _EXTENSIONS
-            )
-            states = [(file, file.stat()) for file in files if not file.is_dir()]
+            return [(file, file_state(file)) for file in self._files()]
+        except OSError:
+            return None
+
+    def _read(self) -> tuple[Mapping[str, Sequence[Tree]], str]:
+        """Return the objects of the directory, valid and with defaults, and the hash of the files,
+        "" without any content. Raises BadManifest."""
+        objects: dict[str, dict[str, Tree]] = {resource: {} for resource in self._kinds.values()}
+        contents: list[bytes] = []
+        try:
+            files = self._files()
         except OSError as error:
             raise BadManifest(
                 f'failed to read manifest directory "{self._folder}": {error.strerror}'
             ) from None
-        return [(file, stat.st_mtime_ns, stat.st_size, stat.st_ino) for file, stat in states]
-
-    def _read(self) -> Mapping[str, Sequence[Tree]]:
-        """Return the objects of the directory, valid and with defaults. Raises BadManifest."""
-        objects: dict[str, dict[str, Tree]] = {resource: {} for resource in self._kinds.values()}
-        for file, *_ in self._states:
+        for file in files:
             try:
-                for obj in self._objects_of(file):
+                data = read_small_file(file)
+                if data:
+                    contents += (data, b"\0")
+                for obj in self._objects_of(data):
                     self._accept(obj, objects[self._kinds[obj["kind"]]])
             except OSError as error:
                 raise BadManifest(f"failed to read file {file}: {error.strerror}") from None
@@ -145,27 +157,28 @@ class StaticManifests:
                 policies = objects[resource.removesuffix("ybindings") + "ies"]
                 for name, binding in by_name.items():
                     _check_policy_name(name, binding, policies)
-        return {
+        sorted_objects = {
             resource: [obj for _, obj in sorted(by_name.items())]
             for resource, by_name in objects.items()
         }
+        return sorted_objects, content_hash(*contents) if contents else ""
 
-    def _objects_of(self, file: FilePath) -> Iterator[Tree]:
+    def _objects_of(self, data: bytes) -> Iterator[Tree]:
         """Yield the objects of a file: documents, and items of lists. Raises BadManifest,
-        CodecError and OSError."""
+        CodecError."""
         from kapiserver.codecs.yaml import decode_first_document  # loads a YAML parser
 
         builtin = Scheme()
         kinds = [_GROUP_VERSION.with_kind(kind) for kind in self._kinds]
         scheme = ConfigurationScheme({kind: builtin.type_of(kind) for kind in kinds})
-        for data in _SEPARATOR.split(read_small_file(file)):
-            if not data.strip():
+        for part in _SEPARATOR.split(data):
+            if not part.strip():
                 continue
-            document = decode_first_document(data)
+            document = decode_first_document(part)
             if document.duplicates:
                 raise BadManifest(f"strict decoding error: {', '.join(document.duplicates)}")
             for value in _items(document.value):
-                decoded = decode_object(scheme, value, defaults=None, source=data)
+                decoded = decode_object(scheme, value, defaults=None, source=part)
                 if decoded.strict_errors:
                     errors = ", ".join(decoded.strict_errors)
                     raise BadManifest(f"strict decoding error: {errors}")

@@ -18,16 +18,11 @@ class AnonymousAuthenticator:
     """
 
     def __init__(self, *, enabled: bool = True) -> None:
-        self._default = enabled
-        self.reset()
+        self.configure(enabled=enabled)
 
     def configure(self, *, enabled: bool, paths: Collection[str] | None = None) -> None:
         """Accept requests for these paths from now on; None means all paths."""
         self._paths: Collection[str] | None = paths if enabled else ()
-
-    def reset(self) -> None:
-        """Accept all requests or none, as --anonymous-auth says."""
-        self.configure(enabled=self._default)
 
     def authenticate(self, request: Request) -> User | None:
         """Return ANONYMOUS, or None if the path needs credentials."""

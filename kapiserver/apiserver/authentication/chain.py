@@ -35,11 +35,9 @@ from kapiserver.apiserver.authentication.service_account_tokens import ServiceAc
 from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.config import Config
-from kapiserver.storage.clock import Clock, Timer
+from kapiserver.apiserver.configuration_files import ReloadedFile
+from kapiserver.storage.clock import Clock
 from kapiserver.storage.store_registry import StoreRegistry
-
-RELOAD_SECONDS = 60.0
-"""The time between two checks of the files of authenticators."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -103,21 +101,34 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
     if config.authentication_config is None and not config.oidc_issuer_url:
         return None
     # Loaded when they are configured: they load an HTTP client.
-    from kapiserver.apiserver.authentication.jwt_authenticator import JwtAuthenticator
+    from kapiserver.apiserver.authentication.jwt_authenticator import (
+        ConfigurationSource,
+        JwtAuthenticator,
+    )
     from kapiserver.apiserver.authentication.jwt_settings import (
+        PURPOSE,
         configuration_of_flags,
-        read_authentication_configuration,
+        decode_authentication_configuration,
     )
 
-    file, audiences = config.authentication_config, parts.tokens.audiences
-    if file is not None:
-        read = functools.partial(read_authentication_configuration, file, config)
+    path, source = config.authentication_config, None
+    if path is not None:
+        decode = functools.partial(decode_authentication_configuration, path, config)
+        file = ReloadedFile(path, PURPOSE, parts.clock, parts.metrics.reloads)
+        source = ConfigurationSource(file, decode)
+        tree = decode(file.data)
         algorithms: Sequence[str] = ALGORITHMS
     else:
-        read = functools.partial(configuration_of_flags, config)
+        tree = configuration_of_flags(config)
         algorithms = config.oidc_signing_algs
     return JwtAuthenticator(
-        read, parts.clock, audiences, parts.anonymous, algorithms, parts.metrics
+        tree,
+        source,
+        parts.clock,
+        parts.tokens.audiences,
+        parts.anonymous,
+        algorithms,
+        parts.metrics,
     )
 
 
@@ -158,10 +169,10 @@ _TOKENS: tuple[Callable[[Parts], TokenAuthenticator | None], ...] = (
 
 
 class Authentication:
-    """The authenticators of one server; between `start` and `stop` files that change are read
-    again every minute.
+    """The authenticators of one server.
 
     authenticator   their union
+    files           those that `reload` reads
     """
 
     def __init__(
@@ -192,8 +203,8 @@ class Authentication:
         self.authenticator = UnionAuthenticator(
             token_authenticators, requests=requests, anonymous=anonymous
         )
-        self._clock = clock
-        self._timer: Timer | None = None
+        files = (config.authentication_config, config.token_auth_file)
+        self.files = [file for file in files if file is not None]
         self._managed = [
             each
             for each in (*requests, *token_authenticators)
@@ -204,25 +215,13 @@ class Authentication:
         """Start the background work of the authenticators. Call on the event loop."""
         for each in self._managed:
             each.start()
-        self._schedule()
 
     def reload(self) -> None:
-        """Read the files that changed. An unusable one is logged and changes nothing."""
+        """Read the files again. An unusable one is logged and changes nothing."""
         for each in self._managed:
             each.reload()
 
     async def stop(self) -> None:
         """End the background work and close connections. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
         for each in self._managed:
             await each.stop()
-
-    def _schedule(self) -> None:
-        if self._managed:
-            self._timer = self._clock.call_later(RELOAD_SECONDS, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self.reload()
-        self._schedule()

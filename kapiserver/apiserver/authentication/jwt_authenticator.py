@@ -13,7 +13,9 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
+from kapiserver.api.errors import Path, forbidden
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
 from kapiserver.apiserver.authentication.authenticator import (
@@ -33,7 +35,7 @@ from kapiserver.apiserver.authentication.jwt_keys import IssuerKeys
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
 from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.clock import Clock
 
@@ -105,17 +107,27 @@ def _distributed_claims(
     return DistributedClaims(tree["issuer"], claim, clock, algorithms) if claim else None
 
 
+class ConfigurationSource(NamedTuple):
+    """The file of an AuthenticationConfiguration, and its decoder."""
+
+    file: ReloadedFile
+    decode: Callable[[bytes], Tree]
+
+
 class JwtAuthenticator(ManagedAuthenticator):
     """Recognizes the tokens of all configured issuers.
 
-    read        returns a valid AuthenticationConfiguration, or raises BadConfiguration
+    tree        a valid AuthenticationConfiguration
+    source      the file of the configuration, and its decoder, which raises BadConfiguration; None
+                if flags stand for it
     audiences   those of this server
     anonymous   is set up by the configuration
     """
 
     def __init__(
         self,
-        read: Callable[[], Tree],
+        tree: Tree,
+        source: ConfigurationSource | None,
         clock: Clock,
         audiences: Sequence[str],
         anonymous: AnonymousAuthenticator,
@@ -123,15 +135,16 @@ class JwtAuthenticator(ManagedAuthenticator):
         metrics: AuthenticationMetrics | None = None,
     ) -> None:
         self._metrics = metrics or AuthenticationMetrics()
-        self._read = read
+        self._source = source
         self._clock = clock
         self._audiences = audiences
         self._anonymous = anonymous
         self._algorithms = algorithms
         self._issuers: dict[str, JwtIssuer] = {}
         self._stopping = BackgroundTasks[None]()
-        self._tree = read()
-        self._apply()
+        self._tree = tree
+        self._make_issuers()
+        self._configure_anonymous()
 
     def start(self) -> None:
         """Fetch the keys of all issuers in the background."""
@@ -139,21 +152,25 @@ class JwtAuthenticator(ManagedAuthenticator):
             issuer.keys.start()
 
     def reload(self) -> None:
-        """Read the configuration again, and use it if it has changed."""
+        """Read the configuration again, and use it if it has changed. One that changes `anonymous`
+        is refused."""
+        if self._source is None or not self._source.file.has_changed():
+            return
         try:
-            tree = self._read()
+            tree = self._source.decode(self._source.file.data)
+            if tree.get("anonymous") != self._tree.get("anonymous"):
+                detail = "changed from initial configuration file"
+                raise BadConfiguration(str(forbidden(Path("anonymous"), detail)))
         except BadConfiguration as error:
-            _log.error("the changed authentication configuration is not used: %s", error)
-            self._metrics.reloads.fail(self._clock.now())
+            self._source.file.refuse(error)
             return
         if tree != self._tree:
             replaced, self._tree = self._issuers, tree
-            self._apply()
+            self._make_issuers()
             self.start()
             for issuer in replaced.values():
                 self._stopping.start(issuer.stop())
-            _log.info("the changed authentication configuration is used")
-            self._metrics.reloads.succeed(self._clock.now(), b"")
+        self._source.file.accept()
 
     async def stop(self) -> None:
         """End fetches and close connections. Idempotent."""
@@ -161,18 +178,18 @@ class JwtAuthenticator(ManagedAuthenticator):
             await issuer.stop()
         await asyncio.gather(*self._stopping)
 
-    def _apply(self) -> None:
+    def _make_issuers(self) -> None:
         self._issuers = {
             tree["issuer"]["url"]: JwtIssuer(tree, self._clock, self._algorithms, self._metrics)
             for tree in self._tree.get("jwt") or ()
         }
+
+    def _configure_anonymous(self) -> None:
         anonymous = self._tree.get("anonymous")
         if anonymous is not None:
             conditions = anonymous.get("conditions")
             paths = frozenset(each.get("path") or "" for each in conditions) if conditions else None
             self._anonymous.configure(enabled=anonymous.get("enabled") or False, paths=paths)
-        else:
-            self._anonymous.reset()
 
     async def authenticate_token(
         self, token: str, audiences: Sequence[str] = ()

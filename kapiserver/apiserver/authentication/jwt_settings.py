@@ -11,15 +11,18 @@ from pathlib import Path
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.jwt_config import KINDS, configuration_errors
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.configuration_files import BadConfiguration, read_configuration
+from kapiserver.apiserver.configuration_files import BadConfiguration, decode_configuration
+
+PURPOSE = "authentication configuration"
 
 
-def read_authentication_configuration(file: Path, config: Config) -> Tree:
-    """Return the configuration of a file. Raises BadConfiguration."""
-    tree = read_configuration(
+def decode_authentication_configuration(file: Path, config: Config, data: bytes) -> Tree:
+    """Return the configuration in the content of a file. Raises BadConfiguration."""
+    tree = decode_configuration(
+        data,
         file,
         KINDS,
-        purpose="authentication configuration",
+        purpose=PURPOSE,
         validate=lambda tree: configuration_errors(tree, config.service_account_issuer),
     )
     if tree.get("anonymous") is not None and not config.anonymous_auth:

@@ -23,7 +23,7 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.names import dns1123_subdomain
 from kapiserver.api.types import Kind, Tree, Type, field
 from kapiserver.apiserver.authorization.match_conditions import compile_condition
-from kapiserver.apiserver.configuration_files import read_configuration
+from kapiserver.apiserver.configuration_files import decode_configuration
 from kapiserver.apiserver.durations import parse_duration
 
 WEBHOOK = "Webhook"
@@ -81,16 +81,16 @@ _KINDS = {
 }
 
 
-def read_authorization_configuration(file: FilePath, types: frozenset[str]) -> Tree:
-    """Return the configuration of a file; `types` are the types of authorizers that exist. Raises
-    BadConfiguration."""
+def decode_authorization_configuration(
+    data: bytes, file: FilePath, purpose: str, types: frozenset[str]
+) -> Tree:
+    """Return the configuration in the content of a file; `types` are the types of authorizers
+    that exist. Raises BadConfiguration."""
 
     def validate(tree: Tree) -> Iterator[FieldError]:
         return _errors(_defaulted(tree), types)
 
-    return _defaulted(
-        read_configuration(file, _KINDS, purpose="authorization configuration", validate=validate)
-    )
+    return _defaulted(decode_configuration(data, file, _KINDS, purpose=purpose, validate=validate))
 
 
 def _defaulted(tree: Tree) -> Tree:

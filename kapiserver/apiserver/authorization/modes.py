@@ -7,7 +7,7 @@ name to MODES in `settings.py`.
 from __future__ import annotations
 
 import asyncio
-import logging
+import functools
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,19 +27,26 @@ from kapiserver.apiserver.authorization.authorizer import (
 from kapiserver.apiserver.authorization.privileged_group import PrivilegedGroup
 from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
 from kapiserver.apiserver.authorization.rbac_index import RbacIndex
-from kapiserver.apiserver.authorization.settings import NODE, RBAC, WEBHOOK, read_settings
+from kapiserver.apiserver.authorization.settings import (
+    NODE,
+    PURPOSE,
+    RBAC,
+    WEBHOOK,
+    configuration_file,
+    settings_of_file,
+    settings_of_flags,
+)
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.configuration_files import BadConfiguration
+from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.metrics import Reloads
 from kapiserver.storage.background_tasks import BackgroundTasks
 from kapiserver.storage.clock import Clock, Timer
 from kapiserver.storage.store_registry import StoreRegistry
 
-_log = logging.getLogger(__name__)
-
-RELOAD_SECONDS = 60.0
-"""The time between two checks of the configuration file."""
+STOP_SECONDS = 60.0
+"""How long a webhook that a reload replaced may end its calls: one takes at most 30 s."""
 
 
 class Parts(Struct, frozen=True, kw_only=True):
@@ -99,22 +106,36 @@ _FACTORIES: Mapping[str, Callable[[Parts, Tree], Authorizer]] = {
 
 
 class Authorization(ManagedAuthorizer):
-    """The authorizers of one server, after that of system:masters; between `start` and `stop` a
-    changed configuration file is read again every minute.
+    """The authorizers of one server, after that of system:masters.
 
     rbac    RBAC's authorizer, None if that mode is off
+    files   those that `reload` reads
     """
 
-    def __init__(self, config: Config, stores: StoreRegistry, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: Config,
+        stores: StoreRegistry,
+        clock: Clock,
+        reloads: Reloads,
+    ) -> None:
         """Read the settings. Raises ValueError, BadConfiguration."""
         self._parts = Parts(config=config, stores=stores, clock=clock)
-        self._settings = read_settings(config)
+        file = configuration_file(config)
+        self.files = [file] if file is not None else []
+        self._content: ReloadedFile | None = None
+        if file is None:
+            self._settings = settings_of_flags(config)
+        else:
+            self._content = ReloadedFile(file, PURPOSE, clock, reloads)
+            self._decode = functools.partial(settings_of_file, file)
+            self._settings = self._decode(self._content.data)
         self._authorizers = self._make(self._settings, {})
         self._union = _union(self._authorizers)
-        self._replaced: list[Authorizer] = []
-        """Webhooks of the earlier configuration, which may still answer requests."""
+        self._replaced: dict[Authorizer, Timer] = {}
+        """Authorizers of earlier configurations, which may still answer requests, and the timers
+        that stop them."""
         self._stopping = BackgroundTasks[None]()
-        self._timer: Timer | None = None
         rbac = self._authorizers.get(RBAC)
         self.rbac = rbac if isinstance(rbac, RbacAuthorizer) else None
 
@@ -131,14 +152,12 @@ class Authorization(ManagedAuthorizer):
         for each in self._authorizers.values():
             if isinstance(each, ManagedAuthorizer):
                 await each.start()
-        self._schedule()
 
     async def stop(self) -> None:
         """Stop the authorizers. Idempotent."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._stop_replaced()
+        for each, timer in list(self._replaced.items()):
+            timer.cancel()
+            self._stop_replaced(each)
         for each in self._authorizers.values():
             if isinstance(each, ManagedAuthorizer):
                 await each.stop()
@@ -147,21 +166,23 @@ class Authorization(ManagedAuthorizer):
     def reload(self) -> None:
         """Read the configuration file again, and use what changed. An unusable file is logged and
         changes nothing."""
-        if self._parts.config.authorization_config is None:
+        if self._content is None or not self._content.has_changed():
             return
         try:
-            settings = read_settings(self._parts.config)
+            settings = self._decode(self._content.data)
             if settings == self._settings:
                 return
             authorizers = self._make(settings, self._authorizers)
         except ValueError as error:
-            _log.error("the changed authorization configuration is not used: %s", error)
+            self._content.refuse(error)
             return
-        self._replaced += [
-            each for name, each in self._authorizers.items() if name not in authorizers
-        ]
+        for name, each in self._authorizers.items():
+            if name not in authorizers:
+                stop = functools.partial(self._stop_replaced, each)
+                self._replaced[each] = self._parts.clock.call_later(STOP_SECONDS, stop)
         self._settings, self._authorizers = settings, authorizers
         self._union = _union(authorizers)
+        self._content.accept()
 
     def _make(self, settings: Tree, present: Mapping[str, Authorizer]) -> dict[str, Authorizer]:
         """Return authorizers by type, and webhooks by their settings. Authorizers in `present` are
@@ -175,22 +196,10 @@ class Authorization(ManagedAuthorizer):
                 raise BadConfiguration(f"the authorizer {mode} cannot be added or removed")
         return authorizers
 
-    def _schedule(self) -> None:
-        if self._parts.config.authorization_config is not None:
-            self._timer = self._parts.clock.call_later(RELOAD_SECONDS, self._on_timer)
-
-    def _on_timer(self) -> None:
-        self._stop_replaced()
-        self.reload()
-        self._schedule()
-
-    def _stop_replaced(self) -> None:
-        """Stop the webhooks that an earlier check replaced. Their calls have ended: one takes at
-        most 30 s."""
-        for each in self._replaced:
-            if isinstance(each, ManagedAuthorizer):
-                self._stopping.start(each.stop())
-        self._replaced = []
+    def _stop_replaced(self, authorizer: Authorizer) -> None:
+        del self._replaced[authorizer]
+        if isinstance(authorizer, ManagedAuthorizer):
+            self._stopping.start(authorizer.stop())
 
 
 def _union(authorizers: Mapping[str, Authorizer]) -> UnionAuthorizer:

@@ -6,6 +6,8 @@ Mirrors pkg/kubeapiserver/options/authorization.go of kube-apiserver.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
 
@@ -14,24 +16,35 @@ DEFAULT_MODES = (RBAC,)
 MODES = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 
 
-def read_settings(config: Config) -> Tree:
-    """Return the configuration: its `authorizers`, each with a type. Raises ValueError for flags
-    that contradict each other, BadConfiguration for an unusable file."""
-    if config.authorization_config is None:
-        return _of_flags(config)
-    if (config.authorization_mode, config.authorization_webhook_config_file) != (None, None):
+PURPOSE = "authorization configuration"
+
+
+def configuration_file(config: Config) -> Path | None:
+    """Return the file of the configuration, None if flags stand for it. Raises ValueError for flags
+    that contradict the file."""
+    file = config.authorization_config
+    flags = (config.authorization_mode, config.authorization_webhook_config_file)
+    if file is not None and flags != (None, None):
         raise ValueError(
             "--authorization-config can not be specified when --authorization-mode or "
             "--authorization-webhook-* flags are defined"
         )
+    return file
+
+
+def settings_of_file(file: Path, data: bytes) -> Tree:
+    """Return the configuration in the content of a file: its `authorizers`, each with a type.
+    Raises BadConfiguration."""
     from kapiserver.apiserver.authorization.configuration import (  # loads a YAML parser
-        read_authorization_configuration,
+        decode_authorization_configuration,
     )
 
-    return read_authorization_configuration(config.authorization_config, frozenset(MODES))
+    return decode_authorization_configuration(data, file, PURPOSE, frozenset(MODES))
 
 
-def _of_flags(config: Config) -> Tree:
+def settings_of_flags(config: Config) -> Tree:
+    """Return the configuration that flags stand for. Raises ValueError for flags that contradict
+    each other."""
     modes = DEFAULT_MODES if config.authorization_mode is None else config.authorization_mode
     if not modes:
         raise ValueError("at least one authorization-mode must be passed")

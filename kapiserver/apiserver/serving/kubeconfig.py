@@ -6,10 +6,13 @@ Knows no YAML library; the file is a template.
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from kapiserver.apiserver.private_files import write_private
 from kapiserver.apiserver.serving.tls import Credentials, pem_base64
+
+_log = logging.getLogger(__name__)
 
 NAME = "kapiserver"
 HEADER = "# Written by kapiserver at each start; do not edit.\n"
@@ -27,6 +30,15 @@ def write_kubeconfig(path: Path, *, url: str, credentials: Credentials | None) -
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_private(path, kubeconfig(url=url, credentials=credentials).encode())
+
+
+def follow_certificate(path: Path, url: str, credentials: Credentials | None) -> None:
+    """Write the file again if the certificates in it have changed. Log an error."""
+    try:
+        if path.read_text(encoding="utf-8") != kubeconfig(url=url, credentials=credentials):
+            write_kubeconfig(path, url=url, credentials=credentials)
+    except (OSError, ForeignKubeconfig) as error:
+        _log.error("%s does not have the changed certificate: %s", path, error)
 
 
 def _is_own_file(path: Path) -> bool:

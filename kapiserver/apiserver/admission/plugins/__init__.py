@@ -24,6 +24,7 @@ from kapiserver.apiserver.admission.plugin import (
 from kapiserver.apiserver.admission.plugins import loaders
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import AdmissionStep, PluginChain
+from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
 from kapiserver.storage.clock import Clock
 
@@ -341,8 +342,7 @@ def enabled_plugins(
 class AdmissionPlugins:
     """The hooks of the enabled plugins of one server.
 
-    plugins             all plugins, in order
-    configurations      those of --admission-control-config-file, by the names of the plugins
+    plugins     all plugins, in order
 
     Raises ValueError for the name of an unknown plugin, BadAdmissionConfiguration.
     """
@@ -353,12 +353,13 @@ class AdmissionPlugins:
         config: Config,
         clock: Clock,
         metrics: Metrics,
-        configurations: Mapping[str, PluginConfiguration],
+        file_watch: FileWatch,
     ) -> None:
         self._config = config
+        self._file_watch = file_watch
         self._clock = clock
         self._metrics = metrics
-        self._configurations = configurations
+        self._configurations = configurations = _read_configurations(config)
         self._hooks: dict[str, Hooks] = {}
         self._lock = threading.Lock()
         """Held while a plugin is loaded: first requests load plugins in threads."""
@@ -411,9 +412,20 @@ class AdmissionPlugins:
                     config=self._config,
                     clock=self._clock,
                     metrics=self._metrics,
+                    file_watch=self._file_watch,
                 )
                 self._hooks[name] = plugin.load(context)
             return self._hooks[name]
+
+
+def _read_configurations(config: Config) -> Mapping[str, PluginConfiguration]:
+    """Return the configurations of --admission-control-config-file, by the names of the plugins."""
+    if config.admission_control_config_file is None:
+        return {}
+    # Loads a YAML parser.
+    from kapiserver.apiserver.admission.configuration import read_admission_configuration
+
+    return read_admission_configuration(config.admission_control_config_file)
 
 
 ADMISSION_PLUGIN_NAMES = frozenset(plugin.name for plugin in PLUGINS)

@@ -28,6 +28,8 @@ from tests.apiserver.customkit import (
     wait_until_deleted,
     widget,
 )
+from tests.apiserver.test_proxy import create_pod
+from tests.apiserver.upstreams import reply, running_upstream
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 ROUNDS = 3
@@ -95,6 +97,29 @@ def _watches(api: Api) -> None:
             api.delete(f"{CONFIG_MAPS}/seen")
     with api.watch(f"{CONFIG_MAPS}?watch=1&resourceVersion=1"):
         pass
+
+
+def _proxied(api: Api) -> None:
+    core = "/api/v1/namespaces/default"
+    upgrade = {"Connection": "Upgrade", "Upgrade": "own"}
+    with running_upstream() as upstream:
+        path = create_pod(api, core, upstream.host, upstream.port) + "/proxy/"
+        api.get(path)
+        api.put(path, b"x" * 300_000)
+        page = b"<a href='/x'>"
+        for response in (reply(page, "Content-Type: text/html"), b"", b"SSH-2.0\r\n\r\n"):
+            upstream.respond(response)
+            api.put(path, b"x" * 300_000)
+            api.get(path, headers=upgrade)
+        switching = b"HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: own\r\n\r\n"
+        upstream.respond(switching)
+        api.get(path, headers=upgrade)
+    api.put(path, b"x" * 300_000)
+    api.get(path, headers=upgrade)
+    api.delete(path.removesuffix("/proxy/"))
+    path = create_pod(api, core, "127.0.0.1", 1) + "/proxy/"
+    api.put(path, b"x" * 300_000)
+    api.delete(path.removesuffix("/proxy/"))
 
 
 def _definitions(api: Api) -> None:
@@ -191,7 +216,7 @@ def _garbage(server: Server, send: Callable[[Api], None]) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    "send", [_reads, _writes, _bad_bodies, _large_bodies, _watches, _definitions]
+    "send", [_reads, _writes, _bad_bodies, _large_bodies, _watches, _proxied, _definitions]
 )
 def test_requests_leave_no_cycles(
     send: Callable[[Api], None],

@@ -234,6 +234,13 @@ def test_malformed_heads(api: Api, proxy: str, upstream: Upstream, answer: bytes
     assert text.startswith("error trying to reach service: ")
 
 
+def test_unasked_upgrade(api: Api, proxy: str, upstream: Upstream) -> None:
+    """A pod that changes the protocol unasked does not get the client's connection."""
+    upstream.respond(b"HTTP/1.1 101 x\r\nUpgrade: own\r\nConnection: Upgrade\r\n\r\nhello")
+    expected = 'backend tried to switch protocol "own" when "" was requested'
+    assert message(api.get(f"{proxy}/")) == (500, expected)
+
+
 def test_cut_body(api: Api, proxy: str, upstream: Upstream) -> None:
     """A body that is cut off is cut off for the client, too."""
     upstream.respond(reply(b"body").replace(b"Length: 4", b"Length: 9"))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 import pytest
 
-from tests.apiserver.conftest import Api
+from tests.apiserver.conftest import Api, Server
 from tests.apiserver.test_proxy import create_pod
 from tests.apiserver.upstreams import Exchange, Upstream, reply, running_upstream
 
@@ -150,6 +150,18 @@ def test_refused_upgrades(
     else:
         assert body == b"no"
         assert b"X-A: b" in head
+
+
+def test_server_ends(make_server: Callable[..., Server], upstream: Upstream) -> None:
+    """A server that ends closes both sides of an upgraded connection."""
+    server = make_server()
+    core = "/api/v1/namespaces/default"
+    path = create_pod(server.api, core, upstream.host, upstream.port)
+    client, reader, _ = connect(server.api, f"{path}/proxy/")
+    with client, reader:
+        assert reader.read(5) == b"hello"
+        server.end()
+        assert reader.read() == b""
 
 
 def test_unreachable(api: Api, proxy: str, upstream: Upstream) -> None:

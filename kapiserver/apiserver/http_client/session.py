@@ -8,10 +8,10 @@ net/http.
 
 from __future__ import annotations
 
-import copy
 import io
 import socket
 import ssl
+import traceback
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -85,12 +85,15 @@ class HttpResponse:
         """Take over the connection of a response with status 101."""
         connection = self._response.connection
         assert connection is not None
-        assert connection.transport is not None
-        assert connection.protocol is not None
+        transport, protocol = connection.transport, connection.protocol
+        assert transport is not None
+        assert protocol is not None
         # aiohttp keeps what has arrived after the head for the parser of another protocol.
         rest = _Rest()
-        connection.protocol.set_parser(rest, None)
-        return UpgradedConnection(connection.transport, bytes(rest.data))
+        protocol.set_parser(rest, None)
+        upgraded = UpgradedConnection(transport, bytes(rest.data))
+        protocol.connection_lost(None)  # it has lost the transport, and drops its parsers
+        return upgraded
 
     def close(self) -> None:
         """Close the connection, unless it may be used again. Idempotent."""
@@ -224,26 +227,36 @@ def _as_own_errors() -> Iterator[None]:
     """Raise the errors of `errors.py` and of Python in place of aiohttp's."""
     try:
         yield
-    except aiohttp.ClientConnectorCertificateError as error:
-        # A copy: the other would get aiohttp's error as its context, which refers to it.
-        raise copy.copy(error.certificate_error) from None
-    except aiohttp.ClientConnectorError as error:
-        raise _connect_error(error) from None
-    except aiohttp.ConnectionTimeoutError as error:
-        raise ConnectTimeout(str(error)) from None
-    except aiohttp.ServerTimeoutError as error:
-        raise TimeoutError(str(error)) from None
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError) as error:
-        raise Disconnected(str(error)) from None
-    except aiohttp.ClientOSError as error:
-        if isinstance(error, ssl.SSLError | ConnectionError):
-            raise
-        raise ConnectionResetError(error.errno, error.strerror) from None
-    except aiohttp.ClientError as error:
-        raise ValueError(str(error) or type(error).__name__) from None
+    except (aiohttp.ClientError, OSError) as error:
+        own = _own_error(error)
+        _clear_frames(error)
+    else:
+        return
+    try:
+        raise own
+    finally:
+        del own  # its traceback refers to this frame
+
+
+def _own_error(error: aiohttp.ClientError | OSError) -> Exception:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return _connect_error(error)
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return ConnectTimeout(str(error))
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return TimeoutError(str(error))
+    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError):
+        return Disconnected(str(error))
+    if isinstance(error, aiohttp.ClientOSError):
+        return ConnectionResetError(error.errno, error.strerror)
+    if isinstance(error, aiohttp.ClientError):
+        return ValueError(str(error) or type(error).__name__)
+    return error
 
 
 def _connect_error(error: aiohttp.ClientConnectorError) -> Exception:
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return error.certificate_error
     cause: BaseException | None = error.os_error
     while cause is not None:
         if isinstance(cause, AddressNotAllowed | UnknownHost | ssl.SSLError):
@@ -252,6 +265,15 @@ def _connect_error(error: aiohttp.ClientConnectorError) -> Exception:
     if isinstance(error.os_error, ConnectionError) and error.errno is None:
         return Disconnected(str(error))  # in the TLS handshake
     return OSError(error.errno, error.strerror or str(error))
+
+
+def _clear_frames(error: BaseException | None) -> None:
+    """Break the reference cycles of an error and its causes: frames of aiohttp's connector hold
+    lists of errors, and the request with its body."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _text(data: bytes) -> str:

@@ -104,6 +104,10 @@ async def forward(server: Server, request: Request, location: Location) -> AnyRe
     except (OSError, ValueError) as error:
         text = error_text(error, location.dialled)
         raise ServiceUnavailable(f"{_FAILED}: {text}") from None
+    if response.status == 101:
+        protocol = header(response.headers, "Upgrade")
+        text = f'backend tried to switch protocol "{protocol}" when "" was requested'
+        raise UnclassifiedError(text)
     links = Links(prefix=prefix, server_host=location.netloc, request_host=request.header("Host"))
     return await _returned(server, request, response, links)
 

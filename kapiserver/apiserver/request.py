@@ -1,6 +1,6 @@
 """An HTTP request as filters and handlers see it, and the results that they record in it.
 
-`serving/listener.py` creates it, and completes it when the response or the stream has ended. Knows
+`serving/exchange.py` has it made, and completes it when the response or the stream has ended. Knows
 no HTTP library.
 """
 
@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import unquote, unquote_plus
 
 from msgspec import Struct, field
@@ -200,6 +200,21 @@ CompletionCallback: TypeAlias = Callable[[Request], None]
 
 MAX_PARAMETERS = 10_000
 """Parameters of a query string, as in Go's url.ParseQuery."""
+
+
+class RequestTarget(NamedTuple):
+    """The path, unquoted, and the query of a request's target."""
+
+    path: str
+    query: Query
+
+
+def parse_target(target: str) -> RequestTarget:
+    """Parse the target of a request line."""
+    if not target.startswith("/"):  # absolute form, as sent to proxies
+        target = "/" + target.partition("://")[2].partition("/")[2]
+    quoted_path, _, query_text = target.partition("?")
+    return RequestTarget(unquote_path(quoted_path), parse_query(query_text))
 
 
 def parse_query(text: str) -> dict[str, list[str]]:

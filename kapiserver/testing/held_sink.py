@@ -40,7 +40,7 @@ class HeldSink(WatchSink):
         if self._held_bytes > MAX_HELD_BYTES:
             self._sink.abort()
 
-    # As `write_stream` uses the sink of a connection.
+    # As an exchange uses the sink of a connection.
 
     @property
     def closed(self) -> asyncio.Future[None]:

@@ -18,7 +18,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response, StreamResponse, text_response
 from kapiserver.apiserver.serving import acceptor as acceptor_module
 from kapiserver.apiserver.serving import connection as connection_module
-from kapiserver.apiserver.serving import response_writer
+from kapiserver.apiserver.serving import http_exchange
 from kapiserver.apiserver.serving.acceptor import Acceptor
 from kapiserver.apiserver.serving.connection import Connection
 from kapiserver.apiserver.serving.connection_limits import (
@@ -386,7 +386,7 @@ def test_unread_stream_is_dropped(monkeypatch: pytest.MonkeyPatch, ended: str) -
     """The backlog of a stream that has ended is dropped if the client does not read it, and at once
     if the stream is aborted."""
     if ended == "close":
-        monkeypatch.setattr(response_writer, "SLOW_CLIENT_SECONDS", 0.01)
+        monkeypatch.setattr(http_exchange, "SLOW_CLIENT_SECONDS", 0.01)
 
     async def handle(request: Request) -> StreamResponse:
         sink = request.open_sink()

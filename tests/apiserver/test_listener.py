@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kapiserver.apiserver.request import Outcome
-from kapiserver.apiserver.serving import response_writer
+from kapiserver.apiserver.serving import http_exchange
 from kapiserver.apiserver.serving.connection_limits import SMALL_HEADER_BYTES
 from kapiserver.apiserver.serving.listener import Listener
 from kapiserver.apiserver.serving.request_body import UNREAD_BYTES
@@ -65,7 +65,7 @@ def test_failing_body() -> None:
 
 def test_slow_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection of a client that reads nothing of a large response is aborted."""
-    monkeypatch.setattr(response_writer, "SLOW_CLIENT_SECONDS", 0.01)
+    monkeypatch.setattr(http_exchange, "SLOW_CLIENT_SECONDS", 0.01)
 
     async def send_and_wait() -> None:
         Watch.cancelled_event = asyncio.Event()

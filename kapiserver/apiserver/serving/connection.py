@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import hashlib
 import logging
-import ssl
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -18,9 +16,10 @@ from typing import Protocol, cast
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.errors import ServerError
-from kapiserver.apiserver.request import Certificate, Request, parse_query, unquote_path
+from kapiserver.apiserver.request import Certificate, Request, parse_target
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
+from kapiserver.apiserver.serving.client_certificate import client_certificate
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
     SMALL_HEADER_BYTES,
@@ -146,7 +145,7 @@ class Connection(asyncio.Protocol):
     def certificate(self) -> Certificate | None:
         """The client's certificate, read once per connection."""
         if self._certificate is True:
-            self._certificate = _certificate(self.transport)
+            self._certificate = client_certificate(self.transport)
         return cast("Certificate | None", self._certificate)
 
     # Limits before authentication.
@@ -406,18 +405,13 @@ class Connection(asyncio.Protocol):
 
 def request_from(head: RequestHead, connection: Connection, user: User) -> Request:
     """Return a request as filters and handlers see it."""
-    target = head.target
-    if not target.startswith("/"):  # absolute form, as sent to proxies
-        target = "/" + target.partition("://")[2].partition("/")[2]
-    quoted_path, _, query_text = target.partition("?")
-    path = unquote_path(quoted_path)
-    query = parse_query(query_text)
+    target = parse_target(head.target)
     return Request(
         method=head.method,
-        path=path,
-        query=query,
+        path=target.path,
+        query=target.query,
         headers=head.headers,
-        info=parse_request_info(head.method, path, query),
+        info=parse_request_info(head.method, target.path, target.query),
         read_body=head.body.read,
         stream_body=head.body.pieces,
         remote=connection.remote,
@@ -432,35 +426,3 @@ def request_from(head: RequestHead, connection: Connection, user: User) -> Reque
 def _has_gone(reference: weakref.ref[Connection]) -> bool:
     connection = reference()
     return connection is None or connection.transport is None
-
-
-_UID_ATTRIBUTE = "1.3.6.1.4.1.57683.2"
-
-
-def _certificate(transport: asyncio.BaseTransport | None) -> Certificate | None:
-    """Return the client's certificate, which TLS has verified, or None."""
-    peer_certificate = transport.get_extra_info("peercert") if transport is not None else None
-    if transport is None or not peer_certificate:
-        return None
-    ssl_object = transport.get_extra_info("ssl_object")
-    attributes = [part for relative in peer_certificate.get("subject", ()) for part in relative]
-    names = [value for key, value in attributes if key == "commonName"]
-    # Python 3.13 made it a method of SSLObject. None for a resumed session.
-    chain = ssl_object._sslobj.get_verified_chain() or ()
-    expiries = [peer_certificate["notAfter"], *(each.get_info()["notAfter"] for each in chain)]
-    return Certificate(
-        common_name=names[-1] if names else "",
-        organizations=tuple(value for key, value in attributes if key == "organizationName"),
-        uids=tuple(value for key, value in attributes if key == _UID_ATTRIBUTE),
-        sha256=_digest(ssl_object.getpeercert(binary_form=True)),
-        not_after=min(map(ssl.cert_time_to_seconds, expiries)),
-        chain=frozenset(_digest(each.public_bytes(_DER)) for each in chain),
-    )
-
-
-_DER = 2
-"""The encoding of `_ssl.Certificate.public_bytes`: `_ssl.ENCODING_DER`."""
-
-
-def _digest(der: bytes) -> str:
-    return hashlib.sha256(der).hexdigest()

@@ -1,0 +1,89 @@
+"""The contract between the protocols of HTTP and the handlers: one request, and its response.
+
+A front speaks a protocol: it makes an Exchange for each request and passes it to the Dispatcher.
+Nothing behind the Dispatcher knows which front that is. `serving/http_exchange.py` is the front for
+HTTP/1.1 with httptools. Knows no protocol and no Kubernetes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Protocol
+
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.context import Handler
+from kapiserver.apiserver.faults import DropConnection
+from kapiserver.apiserver.request import Outcome, Request
+from kapiserver.apiserver.response import AnyResponse
+
+
+class Exchange(Protocol):
+    """One request of a client, and the way to its response."""
+
+    def make_request(self, user: User) -> Request:
+        """Return the request as filters and handlers see it. Its body arrives when it is read; its
+        sinks, its certificate and its callbacks are those of the client's connection."""
+
+    async def respond(self, response: AnyResponse, *, is_last: bool) -> Outcome:
+        """Write a response at the speed of the client, and return how it ended.
+
+        A stream ends when its sink is closed, its time is over, or the client disconnects. A
+        response that changes the protocol ends when either side closes. An error aborts the
+        connection, so that the client sees the failure. `is_last` closes the connection after the
+        response.
+        """
+
+    def close_stream(self) -> None:
+        """End the stream that the request has opened, if it has. Idempotent."""
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+
+
+class Dispatcher:
+    """Passes requests to their handler and responses back, and knows the exchanges in progress.
+
+    user        of requests before authentication
+    draining    whether each response closes its connection
+    """
+
+    def __init__(self, handle: Handler, *, user: User) -> None:
+        self._handle = handle
+        self._user = user
+        self.draining = False
+        self._in_progress: set[Exchange] = set()
+        self._all_finished = asyncio.Event()
+
+    async def dispatch(self, exchange: Exchange) -> None:
+        """Respond to the request of an exchange, and complete the request."""
+        request = exchange.make_request(self._user)
+        outcome = Outcome(status=0, bytes_sent=0, finished=False)
+        self._in_progress.add(exchange)
+        try:
+            response = await self._handle(request)
+            if self.draining:
+                exchange.close_stream()
+            outcome = await exchange.respond(response, is_last=self.draining)
+        except DropConnection:
+            exchange.abort()
+        finally:
+            self._in_progress.discard(exchange)
+            if self.draining and not self._in_progress:
+                self._all_finished.set()
+            exchange.close_stream()
+            request.complete(outcome)
+
+    def close_streams(self) -> None:
+        """Close the connection after each response from now on, and end every stream cleanly."""
+        self.draining = True
+        for exchange in self._in_progress:
+            exchange.close_stream()
+
+    async def wait_finished(self, seconds: float) -> None:
+        """Return when no exchange is in progress, or after `seconds`."""
+        if self._in_progress:
+            self._all_finished.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._all_finished.wait()

@@ -1,0 +1,239 @@
+"""Exchanges over HTTP/1.1: small bodies are written in one call, slices at the client's speed.
+
+Watch frames go through `serving/stream_sink.py`. Knows no Kubernetes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import cast
+
+from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.authentication.websocket_token import subprotocols
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request import Outcome, Request
+from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse
+from kapiserver.apiserver.serving.connection import Connection, request_from
+from kapiserver.apiserver.serving.request_parser import RequestHead
+from kapiserver.apiserver.serving.response_head import (
+    CLOSE_HEADER,
+    LAST_CHUNK,
+    chunk,
+    response_head,
+)
+from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.serving.upgrade import write_upgrade
+from kapiserver.apiserver.serving.websocket import WebSocketSink, is_handshake
+
+WRITE_BYTES = 256 << 10
+"""Bytes of a body that are written at once."""
+SLOW_CLIENT_SECONDS = 60.0
+"""If a client reads nothing of its response for this time, its connection is aborted."""
+
+_log = logging.getLogger(__name__)
+
+
+class HttpExchange:
+    """One request of a connection, and the way to its response. An Exchange.
+
+    keep_alive      whether the connection stays open after the response
+    """
+
+    __slots__ = ("_connection", "_head", "keep_alive")
+
+    def __init__(self, connection: Connection, head: RequestHead) -> None:
+        self._connection = connection
+        self._head = head
+        self.keep_alive = head.keep_alive
+
+    def make_request(self, user: User) -> Request:
+        """Return the request as filters and handlers see it."""
+        request = request_from(self._head, self._connection, user)
+        request.open_sink = functools.partial(_open_sink, self._connection, self._head)
+        request.on_gone = self._connection.call_when_lost
+        return request
+
+    async def respond(self, response: AnyResponse, *, is_last: bool) -> Outcome:
+        """Write a response, and return how it ended."""
+        if is_last:
+            self.keep_alive = False
+        if isinstance(response, Response):
+            return await self._write_response(response)
+        if isinstance(response, StreamResponse):
+            return await self._write_stream(response)
+        self.keep_alive = False
+        return await write_upgrade(self._connection, response)
+
+    def close_stream(self) -> None:
+        """End the stream that the request has opened, if it has."""
+        if self._connection.stream is not None:
+            self._connection.stream.close()
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self.keep_alive = False
+        self._connection.abort()
+
+    async def _write_response(self, response: Response) -> Outcome:
+        """Write a body; an error aborts the connection, so that the client sees the failure."""
+        try:
+            if isinstance(response.body, bytes) and len(response.body) <= WRITE_BYTES:
+                return await self._write_small(response, response.body)
+            return await self._write_large(response)
+        except ConnectionError:
+            self.keep_alive = False
+            return _unfinished(response)
+        except TimeoutError:
+            remote = self._connection.remote
+            _log.info("client %s reads its response too slowly; connection aborted", remote)
+        except Exception:
+            _log.exception(
+                "%s %s: writing the response failed", self._head.method, self._head.target
+            )
+        self.abort()
+        return _unfinished(response)
+
+    async def _write_small(self, response: Response, body: bytes) -> Outcome:
+        close = "" if self.keep_alive else CLOSE_HEADER
+        data = _encode_head(response, f"Content-Length: {len(body)}\r\n{close}")
+        if self._omits_body(response):
+            body = b""
+        self._write(data + body)
+        if self._connection.is_writing_paused:
+            await self._wait_writable()
+        return Outcome(status=response.status, bytes_sent=len(body), finished=True)
+
+    async def _write_large(self, response: Response) -> Outcome:
+        length = response.length
+        if isinstance(response.body, bytes):
+            length, slices = len(response.body), _single_slice(response.body)
+        else:
+            slices = response.body
+        omits_body = self._omits_body(response)
+        is_chunked = length is None and self._head.is_http_1_1 and not omits_body
+        if is_chunked:
+            framing = "Transfer-Encoding: chunked\r\n"
+        elif length is not None:
+            framing = f"Content-Length: {length}\r\n"
+        else:
+            framing, self.keep_alive = "", self.keep_alive and omits_body
+        self._write(_encode_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
+        bytes_sent = 0
+        if not omits_body:
+            bytes_sent = await self._write_slices(slices, chunk if is_chunked else _unframed)
+            if is_chunked:
+                self._write(LAST_CHUNK)
+        return Outcome(status=response.status, bytes_sent=bytes_sent, finished=True)
+
+    async def _write_slices(
+        self, slices: AsyncIterator[bytes], frame: Callable[[bytes], bytes]
+    ) -> int:
+        """Write slices at the speed of the client; return the bytes written. Raises
+        TimeoutError."""
+        bytes_sent = 0
+        async for piece in slices:
+            for part in cut(piece):
+                framed = frame(part)
+                self._write(framed)
+                bytes_sent += len(framed)
+                # For a fast client waiting returns at once; yield to other requests all the same.
+                await self._wait_writable()
+                await asyncio.sleep(0)
+        return bytes_sent
+
+    async def _write_stream(self, response: StreamResponse) -> Outcome:
+        """Send the head of a stream and wait until it ends."""
+        connection, head = self._connection, self._head
+        sink = cast(StreamSink, response.sink)
+        self.keep_alive = self.keep_alive and head.is_http_1_1
+        websocket = connection.stream if isinstance(connection.stream, WebSocketSink) else None
+        if websocket is not None:
+            sink.start(websocket.switching_head(response.headers))
+            connection.switch_protocol(websocket.receive)
+        else:
+            framing = "Transfer-Encoding: chunked\r\n" if head.is_http_1_1 else ""
+            sink.start(_encode_head(response, framing + ("" if self.keep_alive else CLOSE_HEADER)))
+        if not await is_closed_within(sink.closed, response.timeout):
+            response.on_timeout()
+        sink.close()
+        is_backlogged = connection.transport is not None and sink.backlog() > 0
+        if is_backlogged:
+            connection.abort_later(SLOW_CLIENT_SECONDS)
+            await sink.flush()
+        await response.before_end()
+        transport = connection.transport
+        outcome = Outcome(
+            status=response.status, bytes_sent=sink.bytes_sent, finished=transport is not None
+        )
+        if transport is None or not head.is_http_1_1 or websocket is not None:
+            self.keep_alive = False
+            return outcome
+        transport.write(LAST_CHUNK)
+        self.keep_alive = self.keep_alive and not is_backlogged
+        return outcome
+
+    def _omits_body(self, response: Response) -> bool:
+        return self._head.method == "HEAD" or response.status in (204, 304)
+
+    def _write(self, data: bytes) -> None:
+        if self._connection.transport is None:
+            raise ConnectionResetError
+        self._connection.transport.write(data)
+
+    async def _wait_writable(self) -> None:
+        """Wait until the transport's write buffer is mostly empty. Raises TimeoutError."""
+        if self._connection.is_writing_paused:
+            async with asyncio.timeout(SLOW_CLIENT_SECONDS):
+                await self._connection.wait_writable()
+
+
+def _open_sink(connection: Connection, head: RequestHead) -> StreamSink:
+    if connection.transport is None:
+        raise ConnectionResetError
+    transport, drain = connection.transport, connection.wait_writable
+    if is_handshake(head.method, head.headers):
+        protocols = subprotocols(head.headers)
+        if len(protocols) > 1:
+            raise BadRequest("a watch over WebSocket takes one subprotocol")
+        key, protocol = head.headers["Sec-WebSocket-Key"], "".join(protocols)
+        connection.stream = WebSocketSink(transport, drain, key=key, protocol=protocol)
+    else:
+        connection.stream = StreamSink(transport, drain, chunked=head.is_http_1_1)
+    return connection.stream
+
+
+async def is_closed_within(closed: asyncio.Future[None], seconds: float) -> bool:
+    """Wait until a stream is closed, and return True; False if the time is over before. 0 seconds
+    mean no limit."""
+    try:
+        async with asyncio.timeout(seconds or None):
+            # Not asyncio.wait: its timer would keep the request's context until the timeout.
+            await asyncio.shield(closed)
+    except TimeoutError:
+        return False
+    return True
+
+
+def cut(piece: bytes) -> Iterator[bytes]:
+    """Yield the parts of a piece that are written at once. TLS encrypts what it gets in a call."""
+    for start in range(0, len(piece), WRITE_BYTES):
+        yield piece[start : start + WRITE_BYTES]
+
+
+async def _single_slice(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def _unframed(piece: bytes) -> bytes:
+    return piece
+
+
+def _unfinished(response: Response) -> Outcome:
+    return Outcome(status=response.status, bytes_sent=0, finished=False)
+
+
+def _encode_head(response: Response | StreamResponse, framing: str) -> bytes:
+    return response_head(response.status, response.media_type, response.headers, framing)

@@ -1,6 +1,7 @@
 """An HTTP listener with a handler of the tests, and raw sockets to it."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -100,10 +101,12 @@ def _error_response(request: Request, error: Exception) -> Response:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[tuple[Listener, Send]]:
+async def listening(
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[tuple[Listener, Send]]:
     """A listener, and a function that sends bytes to it and returns the response."""
     listener = Listener(_handle, _error_response, user=ANONYMOUS)
-    server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
 
     async def send(*pieces: bytes, until: bytes = b"") -> bytes:

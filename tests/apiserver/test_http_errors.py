@@ -3,10 +3,15 @@
 import asyncio
 import json
 import socket
+import ssl
+from contextlib import suppress
 
 import pytest
 
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving.connection import LINGER_BYTES
 from kapiserver.apiserver.serving.request_parser import LINE_LIMIT
+from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from tests.apiserver.listenerkit import get_request, listening, send_once
 
 
@@ -146,3 +151,87 @@ def test_http_errors_are_statuses(api, request_: str, line: str, message: str) -
     status = json.loads(body)
     assert (status["kind"], status["code"]) == ("Status", int(line[:3]))
     assert status["message"].startswith(message)
+
+
+_CHUNKED = _POST + b"Transfer-Encoding: chunked\r\n\r\n"
+_EARLY = [
+    (_CHUNKED + b"zz\r\n", b"400 "),
+    (_CHUNKED + b"1\r\naXX", b"400 "),
+    (_CHUNKED + b"1;" + b"e" * 100_000, b"400 "),
+    (_CHUNKED + b"0\r\n" + b"a" * 100_000, b"400 "),
+    (_CHUNKED + b"0\r\n" + b"a: b\r\n" * 300_000, b"400 "),
+    (_POST + b"Connection: close\r\nContent-Length: 5000000\r\n\r\n", b"413 "),
+    (_POST + b"Content-Length: x\r\n\r\n", b"400 "),
+    (_POST + b"Expect: more\r\n\r\n", b"417 "),
+    (_POST + b"Transfer-Encoding: gzip\r\n\r\n", b"501 "),
+    (b"POST /body HTTP/1.1\r\n\r\n", b"400 "),
+    (b"POST /body HTTP/3.0\r\n\r\n", b"505 "),
+    (b"POST /" + b"a" * LINE_LIMIT, b"431 "),
+    (b"POST / HTTP/1.1\r\n" + b"a: b\r\n" * 300, b"431 "),
+    (b"WALK / HTTP/1.1\r\nHost: x\r\n\r\n", b"409 "),
+    (b"\r\n" * 1_000_000, b"431 "),
+    (b"GET /first HTTP/1.1\r\nHost: x\r\n\r\nWALK / HTTP/1.1\r\n\r\n", b"200 "),
+]
+"""What a server refuses before it has read everything, and the status of the first response."""
+
+
+@pytest.mark.parametrize(
+    ("refused", "status", "has_tls"),
+    [*((*each, False) for each in _EARLY), (*_EARLY[0], True), (*_EARLY[-1], True)],
+    ids=range(len(_EARLY) + 2),
+)
+def test_early_refusals(
+    refused: bytes, status: bytes, has_tls: bool, certificates: Credentials
+) -> None:
+    """A client that goes on sending after the server has refused its request gets the response and
+    an orderly end of the connection, no reset."""
+
+    async def run() -> bytes:
+        server_tls, client_tls = contexts(certificates) if has_tls else (None, None)
+        async with listening(server_tls) as (listener, _):
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", listener.port, ssl=client_tls
+            )
+            writer.write(refused)
+            for _ in range(100):
+                writer.write(b"x" * 50_000)
+                await writer.drain()
+            response = await reader.read()
+            writer.close()
+            await writer.wait_closed()
+            return response
+
+    response = asyncio.run(run())
+    assert response.startswith(b"HTTP/1.1 " + status)
+
+
+def test_endless_client() -> None:
+    """A client that sends for ever after the response is cut off."""
+
+    piece = b"x" * 1_000_000
+
+    async def run() -> None:
+        async with listening() as (listener, _):
+            _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            with suppress(ConnectionError):
+                writer.write(_CHUNKED + b"zz\r\n")
+                for _ in range(2 * LINGER_BYTES // len(piece)):
+                    writer.write(piece)
+                    await writer.drain()
+                raise AssertionError("the server reads too much")
+            writer.close()
+
+    asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
+    return ensure_certificates(Config(), tmp_path_factory.mktemp("certificates"))
+
+
+def contexts(certificates: Credentials) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificates.serving.certificate, certificates.serving.key)
+    client = ssl.create_default_context(cafile=str(certificates.ca))
+    client.check_hostname = False
+    return server, client

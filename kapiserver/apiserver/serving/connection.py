@@ -7,11 +7,13 @@ and only the responses to requests that reach no handler.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import weakref
 from collections import deque
 from collections.abc import Callable
+from enum import Enum
 from typing import Protocol, cast
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, User
@@ -42,6 +44,10 @@ IDLE_SECONDS = 90.0
 """An idle connection is closed after this time, as by kube-apiserver."""
 LINGER_SECONDS = 5.0
 """How long the rest of an unread body is read before the connection is closed."""
+LINGER_BYTES = 64 << 20
+"""Bytes of an unread body that are read before the connection is closed."""
+QUIET_SECONDS = 0.5
+"""A client that sends nothing for this time has read the response that ends its connection."""
 MAX_WAITING = 32
 """How many requests wait for the previous one. The bytes of later requests stay unparsed."""
 PARSE_BYTES = 16 << 10
@@ -70,6 +76,14 @@ class ConnectionOwner(Protocol):
         """A connection was closed."""
 
 
+class _End(Enum):
+    """What becomes of a connection after a response. LINGER: the client may still be sending."""
+
+    KEEP_ALIVE = "keep alive"
+    CLOSE = "close"
+    LINGER = "linger"
+
+
 class Connection(asyncio.Protocol):
     """One client's connection.
 
@@ -93,6 +107,8 @@ class Connection(asyncio.Protocol):
         "_idle_since",
         "_idle_timer",
         "_is_reading_paused",
+        "_linger_end",
+        "_lingered_bytes",
         "_loop",
         "_owner",
         "_parser",
@@ -140,6 +156,8 @@ class Connection(asyncio.Protocol):
         self._idle_since = 0.0
         self._body_bytes = 0
         self._unhandled_bytes = 0
+        self._linger_end = 0.0
+        self._lingered_bytes = 0
 
     @property
     def certificate(self) -> Certificate | None:
@@ -185,6 +203,38 @@ class Connection(asyncio.Protocol):
         self._requests.clear()
         if self.transport is not None:
             self.transport.close()
+
+    def _linger(self) -> None:
+        """Drop what the client still sends, and close the connection when it has ended or sends
+        nothing more. If a connection is closed while bytes of its client are unread, the system
+        resets it, and the client may lose the response (RFC 9112, 9.6)."""
+        self._parser.close()
+        self._requests.clear()
+        self._unparsed = b""
+        self._owner.incomplete_headers.set(self, 0)
+        if self.transport is None:
+            return
+        self._receive = self._drop
+        self._linger_end = self._loop.time() + LINGER_SECONDS
+        if self.transport.can_write_eof():  # not with TLS
+            self.transport.write_eof()
+        self.resume_reading()
+        self._close_if_quiet(-1)
+
+    def _drop(self, data: bytes) -> None:
+        self._lingered_bytes += len(data)
+        if self._lingered_bytes > LINGER_BYTES:
+            self.close()
+
+    def _close_if_quiet(self, lingered_bytes: int) -> None:
+        """Close the connection if no more than these bytes were dropped, or after LINGER_SECONDS;
+        otherwise look again later."""
+        now = self._loop.time()
+        if lingered_bytes == self._lingered_bytes or now >= self._linger_end:
+            self.close()
+        elif self.transport is not None:
+            look_again = functools.partial(self._close_if_quiet, self._lingered_bytes)
+            self._loop.call_later(QUIET_SECONDS, look_again)
 
     def stop(self) -> None:
         """Cancel the running request, and close the connection."""
@@ -308,11 +358,13 @@ class Connection(asyncio.Protocol):
             self._owner.incomplete_headers.set(self, self._unhandled_bytes)
             return
         self._owner.incomplete_headers.set(self, 0)
-        if self.transport is not None and self._task is None:
-            self.transport.write(plain_text_response(HEADERS_TOO_LARGE))
-            self.close()
+        self._receive = self._drop
+        self._parser.close()
+        body = self._parser.body
+        if body.is_complete:
+            self._on_head(RequestHead(error=HEADERS_TOO_LARGE))
         else:
-            self.abort()
+            body.fail(HEADERS_TOO_LARGE.line)
 
     def _cancel_abort_timer(self) -> None:
         if self._abort_timer is not None:
@@ -333,8 +385,11 @@ class Connection(asyncio.Protocol):
         """Respond to the waiting requests, and to requests that arrive during that."""
         try:
             while self._requests:
-                if not await self._respond_to(self._requests.popleft()):
+                end = await self._respond_to(self._requests.popleft())
+                if end is _End.CLOSE:
                     self.close()
+                elif end is _End.LINGER:
+                    self._linger()
         except Exception:
             _log.exception("a connection failed")
             self.abort()
@@ -345,23 +400,26 @@ class Connection(asyncio.Protocol):
             self._task = None
             self._idle_since = self._loop.time()
 
-    async def _respond_to(self, head: RequestHead) -> bool:
-        """Respond to one request; return whether the connection stays open."""
+    async def _respond_to(self, head: RequestHead) -> _End:
+        """Respond to one request; return what becomes of the connection."""
         self._parse_more()
         if self._unhandled_bytes > SMALL_HEADER_BYTES:
             self._owner.incomplete_headers.set(self, 0)
         self._unhandled_bytes = self._body_bytes = 0
         if head.error is not None:
             self._refuse(head.error)
-            return False
+            return _End.LINGER
         body = self.body = head.body
         try:
             keep_alive = await self._owner.handle(self, head)
         finally:
             self.body = EMPTY_BODY
         if body is not EMPTY_BODY:
-            return await self._finish_body(body) and keep_alive
-        return keep_alive
+            await self._finish_body(body)
+            if body.is_broken:
+                return _End.LINGER
+            keep_alive = keep_alive and body.is_complete
+        return _End.KEEP_ALIVE if keep_alive else _End.CLOSE
 
     def _parse_more(self) -> None:
         """Parse bytes that had to wait for earlier requests."""
@@ -370,16 +428,13 @@ class Connection(asyncio.Protocol):
             self._parse(data)
             self.resume_reading()
 
-    async def _finish_body(self, body: RequestBody) -> bool:
-        """Drop the rest of a body; return whether it was whole, so that a request may follow."""
+    async def _finish_body(self, body: RequestBody) -> None:
+        """Drop the rest of a body, within limits."""
         if not body.is_complete and self.transport is not None:
-            try:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LINGER_SECONDS):
-                    await body.discard()
-            except TimeoutError:
-                return False
+                    await body.discard(LINGER_BYTES)
         self.resume_reading()  # paused by a body that was complete before the handler read it
-        return not body.is_broken
 
     async def wait_writable(self) -> None:
         """Return when the client has read most of the responses. Raises ConnectionResetError."""

@@ -116,9 +116,10 @@ class RequestBody:
             else:
                 await self._wait()
 
-    async def discard(self) -> None:
-        """Drop the rest of the body; return when it has arrived."""
+    async def discard(self, limit: int) -> None:
+        """Drop the rest of the body; return when it has arrived, or more than `limit` bytes."""
         self._is_discarded = True
+        self._limit = self.received + limit
         self._pieces.clear()
         if not self.is_complete:
             self._source.resume_reading()
@@ -127,10 +128,9 @@ class RequestBody:
     def add(self, piece: bytes) -> None:
         """Add the next piece."""
         self.received += len(piece)
-        if self._is_discarded:
-            return
-        self._pieces.append(piece)
-        self._unread += len(piece)
+        if not self._is_discarded:
+            self._pieces.append(piece)
+            self._unread += len(piece)
         if self._limit is None:
             if self._unread > UNREAD_BYTES:
                 self._source.pause_reading()

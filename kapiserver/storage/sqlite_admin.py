@@ -21,7 +21,7 @@ from kapiserver.storage.sqlite import Database
 from kapiserver.storage.sqlite_damage import differs_from_checksum
 from kapiserver.storage.sqlite_errors import translate_errors
 from kapiserver.storage.sqlite_layout import LAYOUT, check_layout
-from kapiserver.storage.sqlite_lock import FileLock
+from kapiserver.storage.sqlite_lock import FileLock, check_name
 
 Progress = Callable[[str, int, int], None]
 """Receives the current step, how much of it is done, and its total."""
@@ -163,8 +163,12 @@ def compact(path: Path, progress: Progress) -> Summary:
 
 def backup(path: Path, to: Path, progress: Progress) -> Summary:
     """Copy the current state of a store, served or not, to a new file. On failure the file is not
-    created. Raises FileNotFoundError, FileExistsError, Corrupt, Unavailable."""
+    created. Raises FileNotFoundError, FileExistsError, StoreLocked if the store is served under
+    another name, Corrupt, Unavailable."""
     _check_absent(to)
+    if path.is_file():
+        with translate_errors(path):
+            check_name(path)
     with _connection_to(path) as sql, _new_file(to) as partial:
         _copy(sql, partial, progress)
         with _connection_to(partial) as copy:

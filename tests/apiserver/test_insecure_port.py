@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -89,7 +90,22 @@ def test_no_body(send: Send) -> None:
         ("127.1.2.3:1", True),
         ("[::1]:8080", True),
         ("LocalHost:8080", True),
-        ("", True),
+        ("localhost:", True),
+        ("LOCALHOST", True),
+        ("[::1]", True),
+        ("[0:0:0:0:0:0:0:1]:1", True),
+        ("", False),
+        ("localhost.", False),
+        ("127.0.0.1.", False),
+        ("127.1", False),
+        ("2130706433", False),
+        ("0177.0.0.1", False),
+        ("[127.0.0.1]", False),
+        ("::1", False),
+        ("[::1%25lo]", False),
+        ("[::1]evil.example", False),
+        ("user@localhost", False),
+        ("localhost:80:80", False),
         ("evil.example:8080", False),
         ("127.0.0.1.evil.example", False),
         ("localhost.evil.example", False),
@@ -111,6 +127,48 @@ def test_hosts(send: Send, host: str, accepted: bool) -> None:
         else:
             assert (code, answer["kind"], answer["code"]) == (421, "Status", 421)
             assert answer["message"].startswith("the insecure port serves only the hosts localhost")
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("http://localhost", 200),
+        ("HTTP://127.0.0.1:1", 200),
+        ("http://[::1]", 200),
+        ("http://evil.example", 421),
+        ("https://evil.example:8080", 421),
+        ("http://localhost@evil.example", 421),
+        ("http://localhost:80@evil.example", 421),
+        ("http://user@localhost", 421),
+        ("http://localhost.evil.example", 421),
+        ("x://[::2]", 421),
+    ],
+)
+def test_absolute_targets(send: Send, target: str, code: int) -> None:
+    """A target in absolute form names this server, too; a loopback address in Host does not
+    help."""
+    assert send({}, method="GET", path=f"{target}{CONFIG_MAPS}", body=b"")[0] == code
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        (b"GET /version HTTP/1.0\r\n", b"421"),
+        (b"GET /version HTTP/1.0\r\nHost: localhost\r\n", b"200"),
+        (b"GET /version HTTP/1.1\r\n", b"400"),
+        (b"GET /version HTTP/1.1\r\nHost: localhost\r\nhost: evil.example\r\n", b"400"),
+        (b"GET /version HTTP/1.1\r\nHost: evil.example\r\nHOST: localhost\r\n", b"400"),
+        (b"GET /version HTTP/1.0\r\nHost: localhost\r\nHost: evil.example\r\n", b"400"),
+        (b"GET http:///version HTTP/1.1\r\nHost: localhost\r\n", b"400"),
+        (b"GET http://evil.example HTTP/1.1\r\nHost: localhost\r\n", b"421"),
+    ],
+)
+def test_heads(api: Api, head: bytes, code: bytes) -> None:
+    """A missing Host names no host, and several are malformed."""
+    with socket.create_connection(("127.0.0.1", api.port)) as connection:
+        connection.sendall(head + b"Connection: close\r\n\r\n")
+        response = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert response.split()[1] == code
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,9 @@ SIMPLE_MEDIA_TYPES = frozenset(
 )
 """The media types of simple requests; "" is a missing or malformed one."""
 
-_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::\d*)?")
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?")
+_AUTHORITY = re.compile(r"[^/?#]*://([^/?#]*)")
+"""Of a target in absolute form, as for a proxy."""
 _MAX_HOST = 255
 
 
@@ -48,22 +50,24 @@ def refuse_web_pages(server: Server, next_handler: Handler) -> Handler:
 
 
 def _check_host(request: Request) -> None:
-    host = request.header("Host")
-    if host and not _is_loopback(host[: _MAX_HOST + 1]):
+    hosts = [request.header("Host")]
+    if target := _AUTHORITY.match(request.uri):  # names the host, too (RFC 9112, 3.2.2)
+        hosts.append(target[1])
+    if not all(_is_loopback(host[: _MAX_HOST + 1]) for host in hosts):
         raise MisdirectedRequest("the insecure port serves only the hosts localhost and 127.0.0.1")
 
 
 @functools.lru_cache(maxsize=64)
 def _is_loopback(host: str) -> bool:
-    """Report whether a Host header names the loopback address."""
+    """Report whether a Host header, which may be missing, names the loopback address."""
     match = _HOST.fullmatch(host)
     if match is None:
         return False
-    name = match[1] or match[2]
-    if name.lower() == "localhost":
-        return True
+    in_brackets, name = match.groups()
     try:
-        return ipaddress.ip_address(name).is_loopback
+        if in_brackets:
+            return ipaddress.IPv6Address(in_brackets).is_loopback
+        return name.lower() == "localhost" or ipaddress.IPv4Address(name).is_loopback
     except ValueError:
         return False
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.serving.connection import LINGER_BYTES
+from kapiserver.apiserver.serving.lingering_close import LINGER_BYTES
 from kapiserver.apiserver.serving.request_parser import LINE_LIMIT
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from tests.apiserver.listenerkit import get_request, listening, send_once

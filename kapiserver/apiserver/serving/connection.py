@@ -28,6 +28,11 @@ from kapiserver.apiserver.serving.connection_limits import (
     IncompleteHeaders,
 )
 from kapiserver.apiserver.serving.http_errors import HEADERS_TOO_LARGE, HttpError, PlainTextError
+from kapiserver.apiserver.serving.lingering_close import (
+    LINGER_BYTES,
+    LINGER_SECONDS,
+    LingeringClose,
+)
 from kapiserver.apiserver.serving.request_body import EMPTY_BODY, RequestBody
 from kapiserver.apiserver.serving.request_parser import RequestHead, RequestParser
 from kapiserver.apiserver.serving.response_head import (
@@ -42,12 +47,6 @@ HEADER_SECONDS = 32.0
 """Limit of reading the headers of a request; ReadHeaderTimeout of kube-apiserver."""
 IDLE_SECONDS = 90.0
 """An idle connection is closed after this time, as by kube-apiserver."""
-LINGER_SECONDS = 5.0
-"""How long the rest of an unread body is read before the connection is closed."""
-LINGER_BYTES = 64 << 20
-"""Bytes of an unread body that are read before the connection is closed."""
-QUIET_SECONDS = 0.5
-"""A client that sends nothing for this time has read the response that ends its connection."""
 MAX_WAITING = 32
 """How many requests wait for the previous one. The bytes of later requests stay unparsed."""
 PARSE_BYTES = 16 << 10
@@ -74,6 +73,10 @@ class ConnectionOwner(Protocol):
 
     def connection_lost(self, connection: Connection) -> None:
         """A connection was closed."""
+
+
+def _drop(_data: bytes) -> None:
+    pass
 
 
 class _End(Enum):
@@ -107,8 +110,6 @@ class Connection(asyncio.Protocol):
         "_idle_since",
         "_idle_timer",
         "_is_reading_paused",
-        "_linger_end",
-        "_lingered_bytes",
         "_loop",
         "_owner",
         "_parser",
@@ -156,8 +157,6 @@ class Connection(asyncio.Protocol):
         self._idle_since = 0.0
         self._body_bytes = 0
         self._unhandled_bytes = 0
-        self._linger_end = 0.0
-        self._lingered_bytes = 0
 
     @property
     def certificate(self) -> Certificate | None:
@@ -205,36 +204,14 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def _linger(self) -> None:
-        """Drop what the client still sends, and close the connection when it has ended or sends
-        nothing more. If a connection is closed while bytes of its client are unread, the system
-        resets it, and the client may lose the response (RFC 9112, 9.6)."""
+        """Close the connection when the client sends nothing more."""
         self._parser.close()
         self._requests.clear()
         self._unparsed = b""
         self._owner.incomplete_headers.set(self, 0)
-        if self.transport is None:
-            return
-        self._receive = self._drop
-        self._linger_end = self._loop.time() + LINGER_SECONDS
-        if self.transport.can_write_eof():  # not with TLS
-            self.transport.write_eof()
-        self.resume_reading()
-        self._close_if_quiet(-1)
-
-    def _drop(self, data: bytes) -> None:
-        self._lingered_bytes += len(data)
-        if self._lingered_bytes > LINGER_BYTES:
-            self.close()
-
-    def _close_if_quiet(self, lingered_bytes: int) -> None:
-        """Close the connection if no more than these bytes were dropped, or after LINGER_SECONDS;
-        otherwise look again later."""
-        now = self._loop.time()
-        if lingered_bytes == self._lingered_bytes or now >= self._linger_end:
-            self.close()
-        elif self.transport is not None:
-            look_again = functools.partial(self._close_if_quiet, self._lingered_bytes)
-            self._loop.call_later(QUIET_SECONDS, look_again)
+        if self.transport is not None:
+            self._receive = LingeringClose(self.transport).receive
+            self.resume_reading()
 
     def stop(self) -> None:
         """Cancel the running request, and close the connection."""
@@ -358,7 +335,7 @@ class Connection(asyncio.Protocol):
             self._owner.incomplete_headers.set(self, self._unhandled_bytes)
             return
         self._owner.incomplete_headers.set(self, 0)
-        self._receive = self._drop
+        self._receive = _drop
         self._parser.close()
         body = self._parser.body
         if body.is_complete:

@@ -44,7 +44,7 @@ from kapiserver.apiserver.health import (
     LOOP_HOOKS,
     RBAC_HOOK,
     REPAIR_HOOK,
-    SERVICE_HOOK,
+    SERVICE_HOOKS,
     server_health,
 )
 from kapiserver.apiserver.http_client.upstreams import Upstreams
@@ -294,10 +294,7 @@ async def _start_loops(
         has_policy=has_policy,
     )
     await manager.start()
-    health = app.server.health
-    health.finish(*LOOP_HOOKS)
-    if app.server.rbac is not None:
-        health.finish(RBAC_HOOK)
+    app.server.health.finish(*LOOP_HOOKS, RBAC_HOOK)
     return manager
 
 
@@ -313,7 +310,7 @@ def _start_kubernetes_service(app: App, port: int) -> KubernetesService:
     server_address = ServerAddress(port, address) if address and port else None
     service = KubernetesService(apiserver_context(app.server), server_address, port)
     service.start()
-    app.server.health.finish(SERVICE_HOOK)
+    app.server.health.finish(*SERVICE_HOOKS)
     return service
 
 
@@ -404,7 +401,7 @@ async def build_app(
         custom_resources=custom_resources,
         upstreams=Upstreams(config, stores.offloader),
         new_client=_new_client,
-        health=server_health(kv, custom_resources, rbac=rbac is not None),
+        health=server_health(config, kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
         audit=_audit(config, codecs, clock, metrics),
         authenticator=authentication.authenticator,

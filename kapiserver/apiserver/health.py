@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.response import Response, page_not_found, text_response
 from kapiserver.storage.kv import KV
@@ -21,17 +22,44 @@ _log = logging.getLogger(__name__)
 
 CHECK_SECONDS = 2.0
 HOOK_PREFIX = "poststarthook/"
-LOOP_HOOKS = (
-    "start-system-namespaces-controller",
-    "start-apiextensions-controllers",
-    "priority-and-fairness-config-consumer",
-    "priority-and-fairness-config-producer",
-    "kube-apiserver-autoregistration",
-)
+CRD_HOOK = "crd-informer-synced"
 RBAC_HOOK = "rbac/bootstrap-roles"
 REPAIR_HOOK = "start-service-ip-repair-controllers"
-SERVICE_HOOK = "bootstrap-controller"
-"""Steps of the start, by the names of kube-apiserver's hooks; the last one ends the start."""
+ENCRYPTION_HOOK = "start-encryption-provider-config-automatic-reload"
+SERVICE_HOOKS = (
+    "scheduling/bootstrap-system-priority-classes",
+    "bootstrap-controller",
+    "start-kubernetes-service-cidr-controller",
+)
+HOOKS = (
+    ENCRYPTION_HOOK,
+    "start-apiserver-admission-initializer",
+    "generic-apiserver-start-informers",
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-filter",
+    "start-apiextensions-informers",
+    "start-apiextensions-controllers",
+    CRD_HOOK,
+    "start-system-namespaces-controller",
+    "start-cluster-authentication-info-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
+    REPAIR_HOOK,
+    RBAC_HOOK,
+    *SERVICE_HOOKS,
+    "priority-and-fairness-config-producer",
+    "start-kube-aggregator-informers",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller",
+    "kube-apiserver-autoregistration",
+)
+"""Steps of the start, by the names of kube-apiserver's hooks. Most say that a part of the server
+runs, not that it has done its first work. Left out are the hooks of parts that this server has not:
+aggregation, peers, its own identity Lease, tracking of legacy tokens, watermarks and counts of
+objects for flow control, and watch caches that are filled before the first request."""
+LOOP_HOOKS = tuple(
+    hook for hook in HOOKS if hook not in (CRD_HOOK, RBAC_HOOK, REPAIR_HOOK, *SERVICE_HOOKS)
+)
+"""The steps that end together, when controllers and informers run; SERVICE_HOOKS end the start."""
 
 HealthCheck: TypeAlias = Callable[[], Awaitable[None]]
 """Returns if the server is healthy, else raises an exception."""
@@ -58,6 +86,7 @@ class Health:
     alive       checks of all three paths, by name, beside `ping`
     ready       checks of /readyz alone, by name
     hooks       steps of the start, each of them a check `poststarthook/NAME` of all three paths
+    conditions  by hook: such a step is finished once its condition has been true
     """
 
     def __init__(
@@ -66,6 +95,7 @@ class Health:
         alive: Mapping[str, HealthCheck] | None = None,
         ready: Mapping[str, HealthCheck] | None = None,
         hooks: Sequence[str] = (),
+        conditions: Mapping[str, Callable[[], bool]] | None = None,
     ) -> None:
         self.alive: Mapping[str, HealthCheck] = {"ping": _ping, **(alive or {})}
         self.ready: Mapping[str, HealthCheck] = ready or {}
@@ -75,6 +105,7 @@ class Health:
             f"{HOOK_PREFIX}{name}": functools.partial(self._check_hook, name) for name in hooks
         }
         self._unfinished = set(hooks)
+        self._conditions = dict(conditions or {})
 
     @property
     def started(self) -> bool:
@@ -82,9 +113,8 @@ class Health:
         return not self._unfinished
 
     def finish(self, *hooks: str) -> None:
-        """Report these steps of the start as done. Raises KeyError for an unknown step."""
-        for hook in hooks:
-            self._unfinished.remove(hook)
+        """Report these steps of the start as done, those that the server has."""
+        self._unfinished.difference_update(hooks)
 
     def drain(self) -> None:
         """Report unready from now on."""
@@ -97,6 +127,8 @@ class Health:
         return {**self.alive, **self.ready, **self._hooks, "shutdown": self._shutdown}
 
     async def _check_hook(self, name: str) -> None:
+        if name in self._unfinished and name in self._conditions and self._conditions[name]():
+            self._unfinished.remove(name)
         if name in self._unfinished:
             raise Unhealthy("not finished")
 
@@ -126,8 +158,12 @@ class Health:
         return text_response("ok")
 
 
-def server_health(kv: KV, custom_resources: CustomResources, *, rbac: bool) -> Health:
-    """Return the checks of a server, none of whose hooks has finished."""
+def server_health(
+    config: Config, kv: KV, custom_resources: CustomResources, *, rbac: bool
+) -> Health:
+    """Return the checks of a server, none of whose hooks has finished. Some servers have no RBAC,
+    or do not read the encryption configuration again."""
+    present = {RBAC_HOOK: rbac, ENCRYPTION_HOOK: config.encryption_provider_config_automatic_reload}
 
     async def check_store() -> None:
         await kv.current_revision()
@@ -139,7 +175,8 @@ def server_health(kv: KV, custom_resources: CustomResources, *, rbac: bool) -> H
     return Health(
         alive={"log": check_log, "etcd": check_store},
         ready={"etcd-readiness": kv.writable, "informer-sync": check_definitions},
-        hooks=(*LOOP_HOOKS, *((RBAC_HOOK,) if rbac else ()), REPAIR_HOOK, SERVICE_HOOK),
+        hooks=[hook for hook in HOOKS if present.get(hook, True)],
+        conditions={CRD_HOOK: lambda: custom_resources.synced},
     )
 
 

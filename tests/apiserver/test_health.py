@@ -4,11 +4,22 @@ import asyncio
 import contextlib
 import logging
 import re
+from collections.abc import Collection
+from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.health import Health, HealthCheck, check_log
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.health import (
+    CRD_HOOK,
+    ENCRYPTION_HOOK,
+    RBAC_HOOK,
+    Health,
+    HealthCheck,
+    check_log,
+)
 from kapiserver.apiserver.request import parse_query
+from kapiserver.app import build_app
 from tests.apiserver.conftest import Api
 
 
@@ -86,6 +97,60 @@ def test_reasons_are_withheld() -> None:
     assert body == f"[+]ping ok\n[-]etcd failed: reason withheld\n{_HOOKS}livez check failed\n"
 
 
+HOOKS = (
+    "start-apiserver-admission-initializer",
+    "generic-apiserver-start-informers",
+    "priority-and-fairness-config-consumer",
+    "priority-and-fairness-filter",
+    "storage-object-count-tracker-hook",
+    "start-apiextensions-informers",
+    "start-apiextensions-controllers",
+    "crd-informer-synced",
+    "start-system-namespaces-controller",
+    "peer-endpoint-reconciler-controller",
+    "mixed-version-proxy-handler",
+    "local-discovery-cache-sync",
+    "peer-discovery-workers",
+    "start-cluster-authentication-info-controller",
+    "start-kube-apiserver-identity-lease-controller",
+    "start-kube-apiserver-identity-lease-garbage-collector",
+    "storage-readiness",
+    "start-legacy-token-tracking-controller",
+    "start-service-ip-repair-controllers",
+    "rbac/bootstrap-roles",
+    "scheduling/bootstrap-system-priority-classes",
+    "bootstrap-controller",
+    "start-kubernetes-service-cidr-controller",
+    "priority-and-fairness-config-producer",
+    "aggregator-reload-proxy-client-cert",
+    "start-kube-aggregator-informers",
+    "apiservice-status-local-available-controller",
+    "apiservice-status-remote-available-controller",
+    "apiservice-registration-controller",
+    "apiservice-discovery-controller",
+    "kube-apiserver-autoregistration",
+    "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller",
+)
+"""The hooks of kube-apiserver 1.37 with its default feature gates."""
+ABSENT = {
+    "storage-object-count-tracker-hook",
+    "peer-endpoint-reconciler-controller",
+    "mixed-version-proxy-handler",
+    "local-discovery-cache-sync",
+    "peer-discovery-workers",
+    "start-kube-apiserver-identity-lease-controller",
+    "storage-readiness",
+    "start-legacy-token-tracking-controller",
+    "aggregator-reload-proxy-client-cert",
+    "apiservice-registration-controller",
+    "apiservice-discovery-controller",
+    "apiservice-openapi-controller",
+    "apiservice-openapiv3-controller",
+}
+"""Those of parts that this server does not have."""
+
+
 def test_checks_of_a_server(api: Api) -> None:
     """A server has the checks of kube-apiserver that are true of it, and each passes alone."""
     names = {}
@@ -94,10 +159,43 @@ def test_checks_of_a_server(api: Api) -> None:
         names[path] = re.findall(r"^\[\+\](\S+) ok$", text, re.MULTILINE)
         assert all(api.get(f"/{path}/{name}").body == b"ok" for name in names[path])
     hooks = [name for name in names["livez"] if name.startswith("poststarthook/")]
-    assert "poststarthook/bootstrap-controller" in hooks
+    assert hooks == [f"poststarthook/{name}" for name in HOOKS if name not in ABSENT]
+    for name in names["readyz"]:
+        excluded = api.get(f"/readyz?verbose&exclude={name}").body.decode()
+        assert f"[+]{name} excluded: ok\n" in excluded
+        assert "warn: " not in excluded
     assert names["healthz"] == names["livez"] == ["ping", "log", "etcd", *hooks]
     ready = ["ping", "log", "etcd", "etcd-readiness", "informer-sync", *hooks, "shutdown"]
     assert names["readyz"] == ready
+
+
+def test_definitions_are_loaded_once() -> None:
+    """The step `crd-informer-synced` is finished once the definitions are loaded, and stays so."""
+    loaded = [False]
+    health = Health(hooks=(CRD_HOOK,), conditions={CRD_HOOK: lambda: loaded[0]})
+    path = f"/livez/poststarthook/{CRD_HOOK}"
+    assert _get(health, path)[0] == 500
+    loaded[0] = True
+    assert _get(health, path) == (200, "ok")
+    loaded[0] = False
+    assert _get(health, path) == (200, "ok")
+
+
+def test_optional_hooks() -> None:
+    """A server without RBAC has no hook for it; one that reads its encryption configuration again
+    has one."""
+
+    async def checks(**settings: Any) -> Collection[str]:
+        app = await build_app(Config(storage="sqlite::memory:", **settings))
+        await app.kv.close()
+        return app.server.health.checks("livez")
+
+    encryption, rbac = f"poststarthook/{ENCRYPTION_HOOK}", f"poststarthook/{RBAC_HOOK}"
+    names = asyncio.run(checks())
+    assert (rbac in names, encryption in names) == (True, False)
+    settings = {"encryption_provider_config_automatic_reload": True}
+    names = asyncio.run(checks(authorization_mode=("AlwaysAllow",), **settings))
+    assert (rbac in names, encryption in names) == (False, True)
 
 
 def test_log(monkeypatch: pytest.MonkeyPatch) -> None:

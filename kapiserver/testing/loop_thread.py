@@ -8,12 +8,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """Goes on while the interpreter ends, if nobody stops its thread."""
+
+    def run_in_executor(
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> asyncio.Future[T]:
+        """Run a function in a thread. When the interpreter ends, executors take no more work: the
+        future is cancelled, so that whoever awaits it ends without an error."""
+        try:
+            return super().run_in_executor(executor, func, *args)
+        except RuntimeError as error:
+            if "shutdown" not in str(error):
+                raise
+            ended: asyncio.Future[T] = self.create_future()
+            ended.cancel()
+            return ended
 
 
 class LoopThread:
@@ -60,7 +78,7 @@ class LoopThread:
     def _run_loop(self) -> None:
         try:
             # As fast as uvloop for clients of the same process, loaded faster, and on every system.
-            with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+            with asyncio.Runner(loop_factory=_Loop) as runner:
                 runner.run(self._open_until_stopped())
         except BaseException as error:
             if not self._started.done():

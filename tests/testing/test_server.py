@@ -202,3 +202,35 @@ print(server.url)
     assert ended.stdout.startswith("https://")
     assert ended.stderr == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_busy_server_that_nobody_stops() -> None:
+    """The interpreter exits without a word while threads of the server are at work."""
+    code = """
+import http.client, itertools, json, logging, threading
+from kapiserver.testing import TestServer
+
+logging.getLogger("kapiserver").setLevel(logging.ERROR)
+server = TestServer(insecure_port=0)
+server.start()
+numbers, is_busy = itertools.count(), threading.Event()
+data = {str(key): "x" * 50 for key in range(3000)}
+
+def write():
+    connection = http.client.HTTPConnection(server.insecure_url.removeprefix("http://"))
+    while True:
+        number = next(numbers)
+        body = json.dumps({"metadata": {"name": f"m{number}"}, "data": data})
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", "/api/v1/namespaces/default/configmaps", body, headers)
+        connection.getresponse().read()
+        if number > 20:
+            is_busy.set()
+
+threading.excepthook = lambda _: None  # of the clients
+for _ in range(4):
+    threading.Thread(target=write, daemon=True).start()
+is_busy.wait()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""

@@ -9,18 +9,19 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class _Loop(asyncio.SelectorEventLoop):
     """Goes on while the interpreter ends, if nobody stops its thread."""
 
     def run_in_executor(
-        self, executor: Any, func: Callable[..., T], *args: Any
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: Unpack[Ts]
     ) -> asyncio.Future[T]:
         """Run a function in a thread. When the interpreter ends, executors take no more work: the
         future is cancelled, so that whoever awaits it ends without an error."""

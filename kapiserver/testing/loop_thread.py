@@ -21,7 +21,7 @@ class _Loop(asyncio.SelectorEventLoop):
     """Goes on while the interpreter ends, if nobody stops its thread."""
 
     def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: Unpack[Ts]
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
         """Run a function in a thread. When the interpreter ends, executors take no more work: the
         future is cancelled, so that whoever awaits it ends without an error."""

@@ -84,8 +84,8 @@ async def _read(path: Path) -> str:
         return data
 
 
-def test_one_copy_at_a_time(tmp_path: Path) -> None:
-    """A client that reads half a backup holds up the next until it leaves."""
+def test_one_copy_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A client that reads half a backup holds up the next until it leaves, which is not logged."""
 
     async def run() -> None:
         async with storage(tmp_path) as (client, running):
@@ -98,6 +98,7 @@ def test_one_copy_at_a_time(tmp_path: Path) -> None:
             await backup.aclose()
             assert await _problems_when_free(client) == []
         assert not (tmp_path / "store.db.copy").exists()
+        assert not caplog.records
 
     asyncio.run(run())
 

@@ -43,6 +43,16 @@ _MAX_MESSAGE = 2048
 """Characters of an error; clients refuse more than 8 KB of metadata."""
 
 
+def _is_of_server(record: logging.LogRecord) -> bool:
+    """Report whether a record of grpcio is about the server. It logs a traceback if a client
+    cancels its call while a message is sent, and before the cancellation has arrived."""
+    error = record.exc_info[1] if record.exc_info else None
+    return type(error).__name__ != "ExecuteBatchError"
+
+
+logging.getLogger("grpc._cython.cygrpc").addFilter(_is_of_server)
+
+
 class Endpoint:
     """Serves versions of groups on one address, each with its runner.
 

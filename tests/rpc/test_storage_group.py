@@ -103,6 +103,39 @@ def test_one_copy_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
     asyncio.run(run())
 
 
+CANCEL_BACKUPS = """
+import contextlib, sys, time
+import grpc
+
+with grpc.insecure_channel(f"unix:{sys.argv[1]}") as channel:
+    call = channel.unary_stream("/kapiserver.storage.v1.Storage/Backup")
+    for n in range(15):
+        responses = call(b"")
+        with contextlib.suppress(grpc.RpcError):  # the server has not noticed the last one's end
+            for _ in range(1 + n % 3):
+                next(responses)
+        time.sleep(0.05)
+        responses.cancel()
+"""
+
+
+def test_cancelled_backup(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A client that cancels a backup while the server sends a message is not logged."""
+
+    async def run() -> None:
+        async with storage(tmp_path) as (client, running):
+            await _write(running, 6, data="y" * 900_000)
+            socket = tmp_path / "run" / "kapiserver-storage-v1.sock"
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", CANCEL_BACKUPS, str(socket)
+            )
+            assert await process.wait() == 0
+            assert await _problems_when_free(client) == []
+
+    asyncio.run(run())
+    assert not caplog.records
+
+
 async def _problems_when_free(client: client_generated.StorageClient) -> list[str]:
     """Check, as soon as the server has noticed that the backup ended."""
     while True:

@@ -31,6 +31,12 @@ class Matcher:
     def __init__(self, pattern: Any) -> None:
         self._pattern = pattern
 
+    @property
+    def size(self) -> int:
+        """The number of instructions of the compiled pattern. Where their automaton takes too much
+        memory, a search takes time in proportion to it."""
+        return int(self._pattern.programsize)
+
     def search(self, text: str) -> Any:
         """Return the first match, or None."""
         try:

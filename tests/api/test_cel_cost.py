@@ -9,6 +9,7 @@ import math
 import pytest
 
 from kapiserver.api.apiextensions import cel, structural
+from kapiserver.api.apiextensions.cel_evaluation import CALL_LIMIT
 from kapiserver.api.apiextensions.cel_types import cel_type_of
 from kapiserver.api.cel.cel_types import STRING
 from kapiserver.api.cel.program import compile_expression
@@ -140,3 +141,41 @@ def test_rules_of_real_definitions_are_not_too_costly(name):
     """Rules like those of Gateway API and Envoy Gateway are accepted."""
     schema = {"type": "object", "properties": {"spec": ACCEPTED[name]}}
     assert cel.check_rules(structural.compile(schema), Path("@")) == []
+
+
+LONG_SEARCHES = (
+    "self.findAll('|b').size() > 0",
+    "self.findAll('a*b|').size() > 0",
+    "self.findAll('|b', 100000).size() > 0",
+    "self.find('(?:a?){900}b') == ''",
+    "self.matches('((a?){30}){30}b')",
+)
+
+
+@pytest.mark.parametrize("expression", LONG_SEARCHES)
+def test_searches_of_a_long_text(expression):
+    """A search that would take seconds exceeds the limit of one expression before: each match may
+    read the rest of the text again, and a short pattern may have very many instructions."""
+    result = compile_expression(expression, {"self": STRING}).evaluate(
+        {"self": "a" * 500_000}, CALL_LIMIT
+    )
+    assert result.is_exceeded
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "self.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$')",
+        "self.find('[0-9]+') == ''",
+        "self.findAll('[0-9]').size() == 0",
+        "self.findAll('a').size() == 60",
+        "self.findAll('a*|b') == [self]",
+    ],
+)
+def test_searches_of_short_texts(expression):
+    """Usual searches cost little; findAll ignores an empty match next to the one before, as Go
+    does."""
+    program = compile_expression(expression, {"self": STRING})
+    result = program.evaluate({"self": "a" * 60}, CALL_LIMIT)
+    assert result.value is True
+    assert result.cost < 200

@@ -87,6 +87,21 @@ def cost_pattern(sizes: Sequence[int]) -> int:
     return traversal_cost(sizes[0] + 1) * max(1, math.ceil(sizes[1] / 4))
 
 
+REGEX_STEPS = 100
+"""Characters times instructions of a pattern that take as long as one step."""
+_FREE_STEPS = 200
+"""So many steps beyond the cost that kube-apiserver charges are free: the costs of usual calls
+are the same."""
+
+
+def charge_regex(charge: Callable[[int], None], text: str, pattern: str, instructions: int) -> None:
+    """Charge what a search takes beyond `cost_pattern`, which looks at the length of the pattern
+    alone: `(a?){900}` is short, but has very many instructions."""
+    steps = len(text) * instructions // REGEX_STEPS - cost_pattern((len(text), len(pattern)))
+    if steps > _FREE_STEPS:
+        charge(steps)
+
+
 def size_one(_: Sequence[int]) -> int:
     """The result has no size."""
     return 1

@@ -98,10 +98,12 @@ def _to_text(value: bytes) -> str:
         raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
-def matches(text: str, pattern: str) -> bool:
+def _matches(charge: v.Charge, text: str, pattern: str) -> bool:
     """Report whether a pattern occurs in a text."""
     try:
-        return linear_regex.compile_pattern(pattern).search(text) is not None
+        matcher = linear_regex.compile_pattern(pattern)
+        f.charge_regex(charge, text, pattern, matcher.size)
+        return matcher.search(text) is not None
     except (linear_regex.InvalidPattern, UnicodeError) as error:
         raise EvaluationError(str(error)) from None
 
@@ -314,8 +316,8 @@ FUNCTIONS: Table = {
         )
     ],
     "matches": [
-        ("string.(string) bool", matches, f.cost_pattern),
-        ("(string, string) bool", matches, f.cost_pattern),
+        ("string.(string) bool", v.metered(_matches), f.cost_pattern),
+        ("(string, string) bool", v.metered(_matches), f.cost_pattern),
     ],
     **{name: _time_getters(name) for name in _PARTS},
     "optional.of": [("(A) optional(A)", Optional, f.cost_constant, f.size_first)],

@@ -207,27 +207,38 @@ _CLAUSES: dict[str, Callable[[Any, int], str]] = {
 }
 
 
-def _find(text: str, pattern: str) -> str:
-    match = _matcher(pattern).search(text)
-    return str(match.group()) if match is not None else ""
+def _find(charge: v.Charge, text: str, pattern: str) -> str:
+    match = _charged_matcher(charge, text, pattern).search(text)
+    part = "" if match is None else str(match.group())
+    charge(len(part) // 10)  # as for each result of a function
+    return part
 
 
-def _find_all(text: str, pattern: str, count: int = -1) -> list[str]:
+def _find_all(charge: v.Charge, text: str, pattern: str, count: int = -1) -> list[str]:
+    """Return all matches. Like Go, ignore an empty match next to the one before. Each match may
+    read the rest of the text once more, as those of `a*b|` do, so it is charged for that."""
     matches: list[str] = []
     if count == 0:
         return matches
-    for match in _matcher(pattern).finditer(text):
+    matcher, end = _charged_matcher(charge, text, pattern), -1
+    for match in matcher.finditer(text):
+        charge(1 + (len(text) - match.end()) * matcher.size // f.REGEX_STEPS)
+        if match.start() == match.end() == end:
+            continue
+        end = match.end()
         matches.append(match.group())
         if len(matches) == count:
             break
     return matches
 
 
-def _matcher(pattern: str) -> Any:
+def _charged_matcher(charge: v.Charge, text: str, pattern: str) -> linear_regex.Matcher:
     try:
-        return linear_regex.compile_pattern(pattern)
+        matcher = linear_regex.compile_pattern(pattern)
     except linear_regex.InvalidPattern as error:
         raise EvaluationError(f"Illegal regex: {error}") from None
+    f.charge_regex(charge, text, pattern, matcher.size)
+    return matcher
 
 
 def _is_sorted(values: list[Any]) -> bool:
@@ -302,10 +313,10 @@ FUNCTIONS: Table = {
     ],
     "format": [("string.(list(dyn)) string", _format, f.cost_both, lambda s: s[0] * 2 + s[1] * 64)],
     "strings.quote": [("(string) string", quoted, f.cost_first, lambda s: s[0] * 2 + 2)],
-    "find": [("string.(string) string", _find, f.cost_pattern, f.size_first)],
+    "find": [("string.(string) string", v.metered(_find), f.cost_pattern, f.size_first)],
     "findAll": [
-        ("string.(string) list(string)", _find_all, f.cost_pattern, f.size_first),
-        ("string.(string, int) list(string)", _find_all, f.cost_pattern, f.size_first),
+        ("string.(string) list(string)", v.metered(_find_all), f.cost_pattern, f.size_first),
+        ("string.(string, int) list(string)", v.metered(_find_all), f.cost_pattern, f.size_first),
     ],
     "isSorted": _list_method("bool", _is_sorted),
     "min": _list_method("", _extreme("min", -1)),

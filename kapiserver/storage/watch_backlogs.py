@@ -55,7 +55,8 @@ class WatchBacklogs:
                 watcher.end()
             return
         watcher.sink.write(frames)
-        if backlog > LAGGING_BYTES:
+        # The frames count too: one batch of events may be large, and goes to every watcher.
+        if backlog + len(frames) > LAGGING_BYTES:
             self.set(watcher, backlog + len(frames))
         elif watcher in self._sizes:
             self.discard(watcher)

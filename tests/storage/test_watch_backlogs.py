@@ -62,6 +62,24 @@ def test_drained_watchers_stay() -> None:
     assert not slow.sink.aborted
 
 
+def test_one_batch_counts() -> None:
+    """A large batch of events that goes to very many watchers, none of which lags, is within the
+    limit of all backlogs, too."""
+    batch, limit = b"x" * (1 << 20), 16 << 20
+    backlogs = WatchBacklogs(limit)
+    watchers = [_Watcher(backlogs) for _ in range(100)]
+    for watcher in watchers:
+        backlogs.write(watcher, batch)
+        watcher.sink.stuck = 0 if watcher.sink.aborted else len(batch)
+        assert sum(each.sink.stuck for each in watchers) <= limit + len(batch)
+    assert not watchers[-1].sink.aborted
+    for watcher in watchers:
+        watcher.sink.stuck = 0  # the clients read
+        if not watcher.sink.aborted:
+            backlogs.write(watcher, b"frame\n")
+    assert backlogs.size == 0
+
+
 def test_watchers_of_all_resources_share_the_limit() -> None:
     """A watcher that does not read ends others that are slower, whatever they watch, and nothing
     is counted for watches that have ended."""

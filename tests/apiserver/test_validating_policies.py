@@ -42,6 +42,18 @@ def test_denial(cluster):
     assert cluster.api.patch(f"{cluster.deployments}/d", {"spec": {"replicas": 6}}).status == 422
 
 
+def test_denied_deletions(cluster):
+    """The refusal of a deletion names the object of the request; the request to delete a collection
+    names none, as in kube-apiserver."""
+    path, name = cluster.config_maps, cluster.config_map(data={"a": "x"}).json["metadata"]["name"]
+    cluster.validate("false", operations=["DELETE"])
+    for target, named in ((f"{path}/{name}", name), (path, "Unknown")):
+        response = cluster.api.delete(target)
+        assert response.status == 422
+        assert response.message.startswith(f'configmaps "{named}" is forbidden: Validating')
+        assert response.json["details"]["name"] == named
+
+
 MESSAGES = [
     ({"message": "a message "}, "a message"),
     ({"messageExpression": "'is ' + object.data.a"}, "is x"),

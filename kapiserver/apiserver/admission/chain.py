@@ -82,7 +82,8 @@ def admission(
             warnings=caller.warnings,
             annotations=caller.annotations,
             audits_bodies=caller.audits_bodies,
-            name=name_of(new or old or {}) or target.key.name,
+            # An object of a collection that is deleted has no name in the request.
+            name=target.key.name if new is None else name_of(new) or target.key.name,
             generate_name=metadata_of(new or {}).get("generateName") or "",
             options=options,
             dry_run=dry_run,

@@ -70,6 +70,7 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         clock=SystemClock(),
         custom_resources=None,
         new_client=None,
+        upstreams=None,
         **{"authorizer": _Always(Verdict.ALLOW), **parts},
     )
     handle = inner

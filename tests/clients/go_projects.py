@@ -3,7 +3,7 @@
 To add one: a Project here, and its table in docs/go-suites.md, which `make test-go-suites` prints.
 """
 
-from tests.clients.go_suites import Package, Project
+from tests.clients.go_suites import Files, Package, Project
 
 CONTROLLER_RUNTIME = Project(
     name="controller-runtime",
@@ -63,4 +63,55 @@ KRO = Project(
     packages=(Package("test/integration/suites/core", 146),),
 )
 
-PROJECTS = (CONTROLLER_RUNTIME, JOBSET, LWS, KRO)
+GATEKEEPER = Project(
+    name="gatekeeper",
+    module="github.com/open-policy-agent/gatekeeper/v3",
+    version="v3.23.1",
+    packages=(
+        Package("pkg/controller/config", 17),
+        Package("pkg/controller/config/process", 11),
+        Package("pkg/controller/connectionstatus", 1),
+        Package("pkg/controller/constraint", 55),
+        Package("pkg/controller/constrainttemplate", 69),
+        Package("pkg/controller/constrainttemplatestatus", 9),
+        Package("pkg/controller/expansion", 6),
+        Package("pkg/controller/externaldata", 15),
+        Package("pkg/controller/externaldatastatus", 8),
+        Package("pkg/controller/mutators", 9),
+        Package("pkg/controller/mutators/core", 27),
+        Package("pkg/controller/mutators/instances", 2),
+        Package("pkg/controller/syncset", 2),
+        Package("pkg/controller/webhookconfig", 20),
+        Package("pkg/controller/webhookconfig/webhookconfigcache", 3),
+        Package("pkg/readiness", 65),
+        Package("pkg/watch", 32),
+    ),
+    environment={"KAPISERVER_VERSION": "1.33"},
+)
+
+CLUSTER_API = Project(
+    name="cluster-api",
+    module="sigs.k8s.io/cluster-api",
+    version="v1.14.2",
+    packages=(
+        Package("bootstrap/kubeadm/reconcilers/kubeadmconfig", 80),
+        Package("controllers/clustercache", 35),
+        Package("controllers/crdmigrator", 9),
+        Package("controlplane/kubeadm/pkg", 243, skipped=1),
+        Package("core/reconcilers/cluster", 185),
+        Package("core/reconcilers/clusterclass", 15),
+        Package("core/reconcilers/clusterresourceset", 24),
+        Package("core/reconcilers/extensionconfig", 21),
+        Package("core/reconcilers/machine", 268),
+        Package("core/reconcilers/machinedeployment", 2513),
+        Package("core/webhooks/admission/test", 40),
+        Package("internal/topology/upgrade", 1),
+        Package("internal/util/ssa/test", 20),
+        Package("util/controller", 18),
+        Package("util/deprecated/v1beta1/patch", 59),
+        Package("util/patch/test", 51),
+    ),
+    added=(Files(module="sigs.k8s.io/cluster-api/api@v1.14.2", target="api"),),
+)
+
+PROJECTS = (CONTROLLER_RUNTIME, JOBSET, LWS, KRO, GATEKEEPER, CLUSTER_API)

@@ -37,6 +37,7 @@ class Package:
     failed    those that fail
     skipped   those that the source turns off
     why       the cause of the failures
+    unstable  how many of those that pass fail at times on a busy machine, for the cause in `why`
     """
 
     name: str
@@ -44,6 +45,7 @@ class Package:
     failed: int = 0
     skipped: int = 0
     why: str = ""
+    unstable: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +91,12 @@ class Result:
 
     def equals(self, package: Package) -> bool:
         """Report whether the numbers are those that are expected."""
-        expected = (package.passed, package.failed, package.skipped)
-        return (self.passed, self.failed, self.skipped) == expected
+        expected = (package.passed + package.failed, package.skipped)
+        more_failures = self.failed - package.failed
+        return (
+            self.passed + self.failed,
+            self.skipped,
+        ) == expected and 0 <= more_failures <= package.unstable
 
 
 def fetch_source(project: Project) -> Path:

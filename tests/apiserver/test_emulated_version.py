@@ -246,6 +246,25 @@ def test_removed_versions_are_served_again(make_server: Callable[..., Server]) -
     assert "/apis/networking.k8s.io/v1beta1/ingresses" not in str(document["paths"])
 
 
+@pytest.mark.parametrize("minor", [31, 33, 34, 36])
+def test_every_resource_of_a_release(make_server: Callable[..., Server], minor: int) -> None:
+    """Every resource of every version can be listed, and has an OpenAPI document."""
+    api = make_server(emulated_version=f"1.{minor}", runtime_config="api/all=true").api
+    groups = api.get("/apis").json["groups"]
+    versions = [each["groupVersion"] for group in groups for each in group["versions"]]
+    served = {f"{version}/{each['name']}" for version in versions
+              for each in api.get(f"/apis/{version}").json["resources"]}  # fmt: skip
+    again = differences(minor).added - WITHOUT_TYPES
+    assert again <= served
+    for path in again:
+        version, _, name = path.rpartition("/")
+        response = api.get(f"/apis/{path}")
+        if name != "selfsubjectreviews":
+            assert response.json["apiVersion"] == version
+            assert response.status == 200
+        assert api.get(f"/openapi/v3/apis/{version}").status == 200
+
+
 def test_shares_of_v1beta3(make_server: Callable[..., Server]) -> None:
     """In flowcontrol.apiserver.k8s.io/v1beta3, 0 shares mean 30 unless the annotation is there that
     a level of v1 with 0 shares gets."""

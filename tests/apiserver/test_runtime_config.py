@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -199,3 +200,14 @@ def test_all_versions_of_added_groups_are_on_unless_the_settings_turn_them_off()
     serves = resource_filter(settings, [group])
     assert serves(GroupVersion("dummy.example", "v1alpha1"), "computedoubles")
     assert not serves(GroupVersion("dummy.example", "v1"), "computedoubles")
+
+
+def test_the_server_uses_resources_that_are_off(make_server: Callable[..., Server]) -> None:
+    """The service `kubernetes` is there although ServiceCIDRs, from which it gets its address, are
+    not served."""
+    api = make_server(runtime_config="networking.k8s.io/v1=false").api
+    assert api.get("/apis/networking.k8s.io/v1/servicecidrs").status == 404
+    with api.watch("/api/v1/namespaces/default/services?watch=1") as stream:
+        service = stream.event()["object"]
+    assert service["metadata"]["name"] == "kubernetes"
+    assert service["spec"]["clusterIP"] == "10.0.0.1"

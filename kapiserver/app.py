@@ -53,7 +53,7 @@ from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.routes import route
 from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
-from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_kubeconfig
+from kapiserver.apiserver.serving.kubeconfig import follow_certificate, write_if_space
 from kapiserver.apiserver.serving.process_memory import COLLECTOR, free_in_thread
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
@@ -104,7 +104,8 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     reload          reads again the files that may change while the server runs
     insecure_url    the plain HTTP URL, "" if it is off
     ca_file         CA of the serving certificate; None without HTTPS
-    kubeconfig      file of an administrator's kubeconfig; None if the server listens on no port
+    kubeconfig      file of an administrator's kubeconfig; None if the server listens on no port, or
+                    found the disk full
     credentials     certificate files; None without HTTPS
     """
 
@@ -223,10 +224,11 @@ async def _listen(
         url = f"https://{url_host(config.bind_address)}:{port}"
     kubeconfig = config.kubeconfig_out or folder / "kubeconfig" if url else None
     if kubeconfig is not None:
-        write_kubeconfig(kubeconfig, url=url, credentials=certificates)
         if config.tls_cert_file is not None:
             follow = functools.partial(follow_certificate, kubeconfig, url, certificates)
             app.file_watch.add_files([config.tls_cert_file], follow)
+        if not write_if_space(kubeconfig, url=url, credentials=certificates):
+            kubeconfig = None
     return RunningServer(
         app=app,
         url=url,

@@ -15,6 +15,7 @@ import pytest
 
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.continue_token import SECRET
+from tests.apiserver.conftest import Api
 from tests.e2e.cluster import CONFIGMAPS, call, create, names, open_response
 from tests.e2e.programs import Server, start, stop
 from tests.storage.etcd_server import free_port
@@ -129,6 +130,36 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disk]:
     yield disk
     if isinstance(disk, SmallFileSystem):
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_start_on_another_port(tmp_path: Path) -> None:
+    """A server that cannot write its new port to the kubeconfig says so, and serves."""
+    assert stop(start(tmp_path)) == 0
+    written = (tmp_path / "kubeconfig").read_bytes()
+    port = free_port()
+    command = [
+        sys.executable, "-m", "kapiserver", "serve", "--bind-address", "127.0.0.1",
+        "--secure-port", "0", "--insecure-port", str(port), "--data-dir", str(tmp_path / "data"),
+        "--cert-dir", str(tmp_path / "certificates"),
+        "--kubeconfig-out", str(tmp_path / "kubeconfig"),
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=LimitedFiles(tmp_path).fill(),
+    )
+    assert process.stdout is not None
+    greeting = process.stdout.readline()
+    assert "serves https://127.0.0.1:" in greeting
+    assert Api(port).get("/version").status == 200
+    process.terminate()
+    output, log = process.communicate()
+    url = greeting.split()[-1]
+    assert "KUBECONFIG" not in output
+    assert f"clients that use it do not find this server, which serves {url}; free some" in log
+    assert (tmp_path / "kubeconfig").read_bytes() == written
 
 
 async def _forget_token_secret(path: Path) -> None:

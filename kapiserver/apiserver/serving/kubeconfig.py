@@ -6,6 +6,7 @@ Knows no YAML library; the file is a template.
 
 from __future__ import annotations
 
+import errno
 import logging
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from kapiserver.apiserver.serving.tls import Credentials, pem_base64
 _log = logging.getLogger(__name__)
 
 NAME = "kapiserver"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk, a quota of the disk, and a limit of the process."""
 HEADER = "# Written by kapiserver at each start; do not edit.\n"
 
 
@@ -30,6 +33,25 @@ def write_kubeconfig(path: Path, *, url: str, credentials: Credentials | None) -
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_private(path, kubeconfig(url=url, credentials=credentials).encode())
+
+
+def write_if_space(path: Path, *, url: str, credentials: Credentials | None) -> bool:
+    """Write the file and return True. On a full disk log that the file is out of date, and return
+    False: a server that has its data must be able to start. Raises ForeignKubeconfig, OSError."""
+    try:
+        write_kubeconfig(path, url=url, credentials=credentials)
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+        _log.error(
+            "%s is not written (%s): clients that use it do not find this server, which serves %s; "
+            "free some space and restart the server",
+            path,
+            error.strerror,
+            url,
+        )
+        return False
+    return True
 
 
 def follow_certificate(path: Path, url: str, credentials: Credentials | None) -> None:

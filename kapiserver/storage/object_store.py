@@ -40,14 +40,14 @@ from kapiserver.storage.kv import Revision
 from kapiserver.storage.object_reader import CachedResource, ResourceReader
 from kapiserver.storage.offload import change_cost
 from kapiserver.storage.query import (
-    ANY,
+    DEFAULT_WRITE,
     Admit,
     DeleteQuery,
     ListQuery,
-    Preconditions,
     Reserve,
     UpdateFunc,
     Validate,
+    Write,
     WriteResult,
 )
 
@@ -56,6 +56,18 @@ PARALLEL_DELETIONS = 16
 COLLECTION_PAGE = 500
 
 _NOT_WRITTEN = Revision(0)
+
+
+class _Admitted(Struct, frozen=True):
+    """An object after mutating admission, not yet prepared by its strategy.
+
+    validate    the validating half of its admission
+    cost        of processing the object (`codecs/cost.py`)
+    """
+
+    obj: Tree
+    validate: Validate | None
+    cost: int
 
 
 class _Encoded(Struct, frozen=True):
@@ -105,29 +117,22 @@ class ResourceStore(ResourceReader):
     async def create(
         self,
         obj: Tree,
+        write: Write = DEFAULT_WRITE,
         *,
         namespace: str | None = None,
-        admit: Admit | None = None,
-        dry_run: bool = False,
-        cost: int = 0,
     ) -> WriteResult:
-        """Create an object. The store may change `obj`.
-
-        namespace   of the request; None takes the object's own
-        cost        of processing the object (`codecs/cost.py`)
-
-        Raises AlreadyExists.
-        """
+        """Create an object in the namespace of the request; None takes the object's own. The store
+        may change `obj`. Raises AlreadyExists."""
         if not self.resource.namespaced:
             lifecycle.ensure_namespace(obj, "")
         elif namespace is not None:
             lifecycle.ensure_namespace(obj, namespace)
-        validate = await self._admit_new(obj, admit)
-        cost = max(cost, cost_of_tree(obj))
+        admitted = await self._admit_new(obj, write)
         meta = obj["metadata"]
         generate_name = "" if meta.get("name") else meta.get("generateName") or ""
         if not generate_name:
-            return await self._create(obj, validate, dry_run, cost)
+            return await self._create(admitted, dry_run=write.dry_run)
+        cost = admitted.cost
         unnamed = await self._offloader.run(cost, copy_tree, obj)
         for attempt in range(1, lifecycle.NAME_ATTEMPTS + 1):
             if attempt > 1:  # `validate` checks this very tree
@@ -135,23 +140,23 @@ class ResourceStore(ResourceReader):
                 obj.update(await self._offloader.run(cost, copy_tree, unnamed))
             self._name(obj, generate_name)
             try:
-                return await self._create(obj, validate, dry_run, cost)
+                return await self._create(admitted, dry_run=write.dry_run)
             except AlreadyExists as error:
                 if attempt == lifecycle.NAME_ATTEMPTS:
                     raise self._exists(error.name, NO_UNIQUE_NAME, retry_after=1) from None
         raise AssertionError("unreachable")
 
-    async def _admit_new(self, obj: Tree, admit: Admit | None) -> Validate | None:
+    async def _admit_new(self, obj: Tree, write: Write) -> _Admitted:
         """Admit a new object before the server sets uid, creationTimestamp and a generated name.
         Raises BadObject if admission moves it to another namespace."""
         lifecycle.clear_system_metadata(obj)
         namespace = namespace_of(obj)
-        validate = await admit(obj, None) if admit is not None else None
+        validate = await write.admit(obj, None) if write.admit is not None else None
         lifecycle.ensure_namespace(obj, namespace)
         lifecycle.fill_system_metadata(
             obj, uid=self._identifiers.uid(), now=lifecycle.timestamp(self._clock.now())
         )
-        return validate
+        return _Admitted(obj, validate, max(write.cost, cost_of_tree(obj)))
 
     def _name(self, obj: Tree, generate_name: str) -> None:
         max_length = self._kind_info.strategy().generate_name_max
@@ -161,23 +166,20 @@ class ResourceStore(ResourceReader):
         )
         reorder_keys(meta, ObjectMeta)
 
-    async def _create(
-        self, obj: Tree, validate: Validate | None, dry_run: bool, cost: int
-    ) -> WriteResult:
+    async def _create(self, admitted: _Admitted, *, dry_run: bool) -> WriteResult:
         if self._reserve is None:
-            return await self._create_admitted(obj, validate, dry_run, cost)
-        async with self._reserve(obj, None, dry_run):
-            return await self._create_admitted(obj, validate, dry_run, cost)
+            return await self._create_reserved(admitted, dry_run=dry_run)
+        async with self._reserve(admitted.obj, None, dry_run):
+            return await self._create_reserved(admitted, dry_run=dry_run)
 
-    async def _create_admitted(
-        self, obj: Tree, validate: Validate | None, dry_run: bool, cost: int
-    ) -> WriteResult:
+    async def _create_reserved(self, admitted: _Admitted, *, dry_run: bool) -> WriteResult:
+        obj, cost = admitted.obj, admitted.cost
         strategy = self._kind_info.strategy()
         warnings = await self._offloader.run_with_strategy(
             cost, strategy, lifecycle.before_create, obj, self.resource
         )
-        if validate is not None:
-            await validate()
+        if admitted.validate is not None:
+            await admitted.validate()
         if not dry_run:  # kube-apiserver does not check it in a dry run
             lifecycle.clear_resource_version(obj)
         await self._cache.wait_ready()
@@ -219,34 +221,17 @@ class ResourceStore(ResourceReader):
         self,
         key: ObjectKey,
         change: UpdateFunc,
-        *,
-        subresource: str = "",
-        preconditions: Preconditions = ANY,
-        admit: Admit | None = None,
-        dry_run: bool = False,
-        may_create: bool = False,
-        reads_only: bool = False,
-        conditional: bool = False,
-        cost: int = 0,
+        write: Write = DEFAULT_WRITE,
     ) -> WriteResult:
-        """Update an object with an update function, as etcd3's GuaranteedUpdate.
-
-        change          called with the current object; may be called again after a conflict
-        preconditions   PUT passes the uid of the body
-        may_create      call `change` with None to create a missing object (apply, and PUT of some
-                        kinds)
-        reads_only      `change` neither changes the current object nor returns a part of it that
-                        is changed later: it gets no copy
-        conditional     the update names a resourceVersion: it takes no turn, because the writers
-                        before it would make it fail
-        cost            of processing the body or patch (`codecs/cost.py`)
+        """Update an object with an update function, as etcd3's GuaranteedUpdate. The function is
+        called with the current object, and called again after a conflict.
 
         Raises NotFound, ObjectConflict.
         """
-        strategy = self._kind_info.strategy(subresource)
+        strategy = self._kind_info.strategy(write.subresource)
         path = self._codec.path(key)
         await self._cache.wait_ready()
-        races = dry_run or conditional
+        races = write.dry_run or write.conditional
         with self._turns.turn(path) as turn:
             if not races:
                 await turn.take()
@@ -255,22 +240,20 @@ class ResourceStore(ResourceReader):
             while True:
                 if entry is None and not is_latest:
                     entry, is_latest = await self._read(path), True
-                if entry is None and not may_create:
+                if entry is None and not write.may_create:
                     raise self._not_found(key.name)
                 try:
                     lifecycle.check_update_preconditions(
                         None if entry is None else await self._offloader.tree(entry),
-                        preconditions,
+                        write.preconditions,
                         resource=self.resource,
                         name=key.name,
                         path=path,
                     )
                     result = await (
-                        self._create_by_update(key, change, admit, dry_run, cost)
+                        self._create_by_update(key, change, write)
                         if entry is None
-                        else self._update(
-                            entry, change, strategy, admit, dry_run, subresource, reads_only, cost
-                        )
+                        else self._update(entry, change, strategy, write)
                     )
                 except (ObjectConflict, APIError):
                     # The cache may be stale: retry with the object in the store.
@@ -287,63 +270,43 @@ class ResourceStore(ResourceReader):
                     return result
 
     async def _create_by_update(
-        self,
-        key: ObjectKey,
-        change: UpdateFunc,
-        admit: Admit | None,
-        dry_run: bool,
-        cost: int,
+        self, key: ObjectKey, change: UpdateFunc, write: Write
     ) -> WriteResult:
-        obj = await self._offloader.run(cost, change, None)
+        obj = await self._offloader.run(write.cost, change, None)
         metadata_of(obj).pop("resourceVersion", None)
         lifecycle.ensure_namespace(obj, key.namespace)
-        validate = await self._admit_new(obj, admit)
+        admitted = await self._admit_new(obj, write)
         if name_of(obj) != key.name:
             raise BadObject(
                 f"the name of the object ({name_of(obj)}) does not match the name on the URL "
                 f"({key.name})"
             )
-        cost = max(cost, cost_of_tree(obj))
-        return await self._create(obj, validate, dry_run, cost)
+        return await self._create(admitted, dry_run=write.dry_run)
 
     async def _update(
-        self,
-        entry: Entry,
-        change: UpdateFunc,
-        strategy: Strategy,
-        admit: Admit | None,
-        dry_run: bool,
-        subresource: str,
-        reads_only: bool,
-        cost: int,
+        self, entry: Entry, change: UpdateFunc, strategy: Strategy, write: Write
     ) -> WriteResult:
         old = await self._offloader.tree(entry)
-        cost = change_cost(cost, entry)
-        new = await self._offloader.apply_change(cost, old, change, reads_only=reads_only)
+        cost = change_cost(write.cost, entry)
+        new = await self._offloader.apply_change(cost, old, change, reads_only=write.reads_only)
         self._offloader.free_later(cost, new)
         lifecycle.check_resource_version(new, old, self.resource, strategy)
-        validate = await admit(new, old) if admit is not None else None
-        cost = max(cost, cost_of_tree(new))
-        if self._reserve is None or subresource:
-            return await self._update_admitted(entry, old, new, strategy, validate, dry_run, cost)
-        async with self._reserve(new, old, dry_run):
-            return await self._update_admitted(entry, old, new, strategy, validate, dry_run, cost)
+        validate = await write.admit(new, old) if write.admit is not None else None
+        admitted = _Admitted(new, validate, max(cost, cost_of_tree(new)))
+        if self._reserve is None or write.subresource:
+            return await self._update_reserved(entry, old, admitted, strategy, write.dry_run)
+        async with self._reserve(new, old, write.dry_run):
+            return await self._update_reserved(entry, old, admitted, strategy, write.dry_run)
 
-    async def _update_admitted(
-        self,
-        entry: Entry,
-        old: Tree,
-        new: Tree,
-        strategy: Strategy,
-        validate: Validate | None,
-        dry_run: bool,
-        cost: int,
+    async def _update_reserved(
+        self, entry: Entry, old: Tree, admitted: _Admitted, strategy: Strategy, dry_run: bool
     ) -> WriteResult:
+        new, cost = admitted.obj, admitted.cost
         warnings = await self._offloader.run_with_strategy(
             cost, strategy, lifecycle.before_update, new, old, self.resource
         )
-        if validate is not None:
-            await validate()
+        if admitted.validate is not None:
+            await admitted.validate()
         if lifecycle.completes_deletion(new, old, strategy):
             value = await self._offloader.run(cost, self._codec.stored_value, new)
             deleted = await self._remove(entry, new, value, dry_run=dry_run)

@@ -147,6 +147,38 @@ Reserve: TypeAlias = Callable[[Tree | None, Tree | None, bool], AbstractAsyncCon
 context is entered before the object is prepared, and may change it; it exits after the write. After
 an error it releases the new allocations, else those that the object no longer uses."""
 
+
+class Write(Struct, frozen=True, kw_only=True):
+    """How the store creates or updates an object. A delete has its DeleteQuery instead.
+
+    admit           the admission chain; None writes without admission
+    dry_run         do all but the write
+    cost            of processing the body or patch (`codecs/cost.py`)
+
+    The others concern updates only:
+
+    subresource     the subresource whose strategy prepares the object; "" for the object itself
+    preconditions   PUT passes the uid of the body
+    may_create      call the update function with None to create a missing object (apply, and PUT of
+                    some kinds)
+    reads_only      the update function neither changes the current object nor returns a part of it
+                    that is changed later: it gets no copy
+    conditional     the update names a resourceVersion: it takes no turn, because the writers before
+                    it would make it fail
+    """
+
+    admit: Admit | None = None
+    dry_run: bool = False
+    cost: int = 0
+    subresource: str = ""
+    preconditions: Preconditions = ANY
+    may_create: bool = False
+    reads_only: bool = False
+    conditional: bool = False
+
+
+DEFAULT_WRITE = Write()
+
 UpdateFunc: TypeAlias = Callable[[Tree | None], Tree]
 """Returns the updated object for a copy of the current one, in the hub version (the current one
 itself if the function only reads it), or for None if the update may create the object. Called again

@@ -20,7 +20,7 @@ from kapiserver.storage.entry import Encoding, ObjectKey
 from kapiserver.storage.kv import KV
 from kapiserver.storage.object_store import ResourceStore
 from kapiserver.storage.offload import Offloader
-from kapiserver.storage.query import WatchQuery, WriteResult
+from kapiserver.storage.query import WatchQuery, Write, WriteResult
 from kapiserver.storage.store_registry import StoreRegistry
 from kapiserver.storage.watch_fanout import Watcher
 from tests.clock import ManualClock
@@ -184,7 +184,7 @@ def setting(*path: str, to: Any) -> Any:
 
 async def put(store: ResourceStore, name: str, *path: str, to: Any, **more: Any) -> WriteResult:
     """Update an object by setting one value."""
-    return await store.update(key(name), setting(*path, to=to), **more)
+    return await store.update(key(name), setting(*path, to=to), Write(**more))
 
 
 def finalizers(*names: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.kv import KV, EventSink, KVEvent, Revision, Watch
-from kapiserver.storage.query import DeleteQuery, Preconditions
+from kapiserver.storage.query import DeleteQuery, Preconditions, Write
 from tests.storage.objectkit import StorageHarness, config_map, key, put, run
 
 
@@ -107,7 +107,7 @@ def test_empty_update_of_a_replaced_object(run_on_pair: Any) -> None:
         await up_to_date.create(config_map("a", data={"k": "old"}))
         by_uid = Preconditions(uid=old)
         with pytest.raises(ObjectConflict):
-            await behind.update(key("a"), lambda current: current, preconditions=by_uid)
+            await behind.update(key("a"), lambda current: current, Write(preconditions=by_uid))
 
     run_on_pair(test)
 

@@ -11,7 +11,7 @@ from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
-from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions
+from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, Write
 from tests.storage.objectkit import (
     StorageHarness,
     config_map,
@@ -201,7 +201,7 @@ def test_namespaces_wait_for_their_own_finalizers() -> None:
         updated = await store.update(namespace_key, setting("spec", "finalizers", to=[]))
         assert updated.entry.tree()["spec"]["finalizers"] == ["kubernetes"]
         deletion = await store.update(
-            namespace_key, setting("spec", "finalizers", to=[]), subresource="finalize"
+            namespace_key, setting("spec", "finalizers", to=[]), Write(subresource="finalize")
         )
         assert deletion.outcome == "deleted"
 

@@ -16,7 +16,7 @@ from kapiserver.api.selectors import parse
 from kapiserver.storage.encryption import EncryptionRules
 from kapiserver.storage.encryption_config import parse_encryption_config
 from kapiserver.storage.errors import AlreadyExists, Undecryptable
-from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.query import DeleteQuery, ListQuery, Write
 from tests.storage.etcd_server import Member, running_member
 from tests.storage.objectkit import (
     JSON,
@@ -192,7 +192,7 @@ def test_keys_are_rotated(old_provider: str, storage_spec: Any, tmp_path: Path) 
     async def rewrite(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         old = await store.get(key("a"))
-        dry = await store.update(key("a"), lambda current: current, dry_run=True)
+        dry = await store.update(key("a"), lambda current: current, Write(dry_run=True))
         assert dry.entry.revision == old.revision
         rewritten = await store.update(key("a"), lambda current: current)
         assert rewritten.outcome == "updated"

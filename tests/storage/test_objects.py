@@ -12,7 +12,7 @@ from kapiserver.api.errors import BadObject, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, ResourceVersionSet
-from kapiserver.storage.query import DeleteQuery, Preconditions
+from kapiserver.storage.query import DeleteQuery, Preconditions, Write
 from tests.storage.objectkit import (
     StorageHarness,
     config_map,
@@ -91,7 +91,7 @@ def test_create_with_a_resource_version_is_refused(version: str) -> None:
         store = harness.of("configmaps")
         with pytest.raises(ResourceVersionSet):
             await store.create(config_map("a", resourceVersion=version))
-        await store.create(config_map("a", resourceVersion=version), dry_run=True)
+        await store.create(config_map("a", resourceVersion=version), Write(dry_run=True))
 
     run(test)
 
@@ -206,11 +206,11 @@ def test_dry_run_writes_nothing() -> None:
         store = harness.of("configmaps")
         await store.create(config_map("there"))
         revision = await harness.kv.current_revision()
-        create_result = await store.create(config_map("a"), dry_run=True)
+        create_result = await store.create(config_map("a"), Write(dry_run=True))
         assert create_result.outcome == "created"
         assert "resourceVersion" not in create_result.entry.tree()["metadata"]
         with pytest.raises(AlreadyExists):
-            await store.create(config_map("there"), dry_run=True)
+            await store.create(config_map("there"), Write(dry_run=True))
         changed = await put(store, "there", "data", to={"k": "v"}, dry_run=True)
         assert changed.entry.tree()["data"] == {"k": "v"}
         deletion = await store.delete(key("there"), DeleteQuery(dry_run=True))
@@ -259,8 +259,8 @@ def test_update_that_only_reads() -> None:
             received.append(tree)
             return config_map("a")
 
-        await store.update(key("a"), change, reads_only=True, dry_run=True)
-        await store.update(key("a"), change, dry_run=True)
+        await store.update(key("a"), change, Write(reads_only=True, dry_run=True))
+        await store.update(key("a"), change, Write(dry_run=True))
         assert received[0] is current
         assert received[1] == current
         assert received[1] is not current
@@ -409,12 +409,12 @@ def test_update_of_an_absent_object() -> None:
             "reportingInstance": "",
         }
         create_result = await harness.of("events").update(
-            key("a"), lambda _: event, may_create=True
+            key("a"), lambda _: event, Write(may_create=True)
         )
         assert create_result.outcome == "created"
         assert create_result.entry.tree()["metadata"]["uid"]
         applied = await harness.of("configmaps").update(
-            key("b"), lambda _: config_map("b"), may_create=True
+            key("b"), lambda _: config_map("b"), Write(may_create=True)
         )
         assert applied.outcome == "created"
 
@@ -478,7 +478,7 @@ def test_admission() -> None:
         async def refuse(new: Tree | None, old: Tree | None) -> None:
             raise BadObject("no")
 
-        create_result = await store.create(config_map("a"), admit=admit)
+        create_result = await store.create(config_map("a"), Write(admit=admit))
         assert create_result.entry.tree()["data"] == {"by": "admission"}
         await put(store, "a", "metadata", "labels", to={"x": "y"}, admit=admit)
         with pytest.raises(BadObject, match="no"):

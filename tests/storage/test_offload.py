@@ -29,7 +29,7 @@ from kapiserver.storage.offload import (
     Offloader,
     Requester,
 )
-from kapiserver.storage.query import DeleteQuery
+from kapiserver.storage.query import DeleteQuery, Write
 from tests.storage.objectkit import FreedNames, config_map, key, open_harness, put
 
 TURNS = 100
@@ -428,7 +428,7 @@ async def test_large_objects_are_freed_in_a_thread(
         store = harness.of("configmaps")
         await store.create(config_map("a"))
         with contextlib.nullcontext() if is_valid else contextlib.suppress(InvalidObject):
-            await store.update(key("a"), change, cost=LARGE, dry_run=dry_run)
+            await store.update(key("a"), change, Write(cost=LARGE, dry_run=dry_run))
             assert is_valid
         await free_earlier_values()
         await end(store)

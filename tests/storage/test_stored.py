@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kapiserver.storage import watch_cache
-from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.query import DeleteQuery, ListQuery, Write
 from tests.storage.objectkit import (
     CBOR,
     JSON,
@@ -158,7 +158,7 @@ def test_nothing_stays_of_entries_that_end(monkeypatch: pytest.MonkeyPatch) -> N
         await replace_and_measure("1")
         before = await replace_and_measure("2")
         for number in range(10):
-            dry_run = await store.create(config_map(f"dry{number}"), dry_run=True)
+            dry_run = await store.create(config_map(f"dry{number}"), Write(dry_run=True))
             await store.create(config_map(f"c{number}"))
             entry = await store.get(key(f"c{number}"))
             deleted = await store.delete(key(f"c{number}"), DeleteQuery())
@@ -177,7 +177,7 @@ def test_trees_of_new_entries_are_counted() -> None:
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         dry_runs = [
-            await store.create(config_map(f"c{n}", data={"k": "v" * 500}), dry_run=True)
+            await store.create(config_map(f"c{n}", data={"k": "v" * 500}), Write(dry_run=True))
             for n in range(100)
         ]
         assert sum(result.entry.cached_tree is not None for result in dry_runs) < 20

@@ -18,7 +18,7 @@ from kapiserver.storage.entry import Entry
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.kv import KV, Revision
 from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery
+from kapiserver.storage.query import DeleteQuery, Write
 from kapiserver.storage.write_turns import Turn, WriteTurns, give_up_turns
 from tests.storage.objectkit import StorageHarness, config_map, key, run, setting
 
@@ -104,7 +104,7 @@ def test_update_of_a_key_that_another_server_keeps_writing() -> None:
                 change = setting("data", to={"writers": str(tries)})
                 await other.of("configmaps").update(key("a"), change)
 
-        result = await store.update(key("a"), lambda _: config_map("a"), admit=overtake)
+        result = await store.update(key("a"), lambda _: config_map("a"), Write(admit=overtake))
         assert tries == 151
         assert result.outcome == "updated"
         other.stores.stop()
@@ -146,10 +146,10 @@ def test_conditional_update_takes_no_turn() -> None:
         waiting = asyncio.create_task(store.update(key("a"), counting(Counter(), "waiting")))
         await spin()
         body = current | {"data": {"writers": "conditional"}}
-        await store.update(key("a"), lambda _: copy_tree(body), conditional=True)
+        await store.update(key("a"), lambda _: copy_tree(body), Write(conditional=True))
         with pytest.raises(ObjectConflict):
-            await store.update(key("a"), lambda _: copy_tree(body), conditional=True)
-        dry = await store.update(key("a"), counting(Counter(), "dry"), dry_run=True)
+            await store.update(key("a"), lambda _: copy_tree(body), Write(conditional=True))
+        dry = await store.update(key("a"), counting(Counter(), "dry"), Write(dry_run=True))
         assert dry.entry.tree()["data"] == {"writers": "conditional dry"}
         held.give_up()
         await waiting
@@ -170,7 +170,7 @@ def test_admission_may_update_the_same_object() -> None:
             if not tries["inner"]:
                 await store.update(key("a"), counting(tries, "inner"))
 
-        await store.update(key("a"), counting(tries, "outer"), admit=admit)
+        await store.update(key("a"), counting(tries, "outer"), Write(admit=admit))
         assert await writers_of(store) == ["first", "inner", "outer"]
         assert tries == {"inner": 1, "outer": 2}
 
@@ -193,7 +193,7 @@ def test_writes_that_admit_each_other_do_not_deadlock() -> None:
                     await both_admitted.wait()
                     await store.update(key(other), counting(tries, f"for-{name}"))
 
-            await store.update(key(name), counting(tries, name), admit=admit)
+            await store.update(key(name), counting(tries, name), Write(admit=admit))
 
         await asyncio.gather(write("a", "b"), write("b", "a"))
         for name, other in ("ab", "ba"):
@@ -291,7 +291,7 @@ def test_tasks_of_a_write_do_not_keep_its_object() -> None:
 
         for options in ({}, {"dry_run": True}, {"conditional": True}):
             await store.update(
-                key("a"), setting("data", to={"k": str(options)}), admit=admit, **options
+                key("a"), setting("data", to={"k": str(options)}), Write(admit=admit, **options)
             )
         await store.delete(key("a"), DeleteQuery(), admit=admit)
         assert len(contexts) == 4

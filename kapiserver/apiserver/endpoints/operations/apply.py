@@ -44,7 +44,7 @@ from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.errors import ObjectConflict
-from kapiserver.storage.query import WriteResult
+from kapiserver.storage.query import Write, WriteResult
 
 
 class Configuration(Struct, frozen=True):
@@ -120,16 +120,8 @@ async def apply_configuration(
             return current
         return _to_hub(server, target, merged, entries)
 
-    return await guaranteed_update(
-        server,
-        target,
-        caller,
-        options,
-        change,
-        may_create=not target.subresource,
-        conditional=names_version(config),
-        cost=cost,
-    )
+    write = Write(may_create=not target.subresource, conditional=names_version(config), cost=cost)
+    return await guaranteed_update(server, target, caller, options, change, write)
 
 
 def read_configuration(

@@ -15,7 +15,7 @@ from kapiserver.apiserver.endpoints.decode import (
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import WriteResult
+from kapiserver.storage.query import Write, WriteResult
 
 
 async def create_object(
@@ -36,13 +36,12 @@ async def create_object(
     obj = await offloader.run(cost, new_object)
     offloader.free_later(cost, obj)
     dry_run = is_dry_run(options)
-    result = await target.store.create(
-        obj,
-        namespace=target.key.namespace,
+    write = Write(
         admit=admission(server, caller, target, options, dry_run=dry_run),
         dry_run=dry_run,
         cost=cost,
     )
+    result = await target.store.create(obj, write, namespace=target.key.namespace)
     for text in result.warnings:
         caller.warnings.add(text)
     return result

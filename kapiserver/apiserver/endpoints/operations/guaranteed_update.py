@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import ANY, Preconditions, UpdateFunc, WriteResult
+from kapiserver.storage.query import UpdateFunc, Write, WriteResult
 
 
 async def guaranteed_update(
@@ -17,28 +19,19 @@ async def guaranteed_update(
     caller: Caller,
     options: Tree,
     change: UpdateFunc,
-    *,
-    preconditions: Preconditions = ANY,
-    may_create: bool = False,
-    reads_only: bool = False,
-    conditional: bool = False,
-    cost: int = 0,
+    write: Write,
 ) -> WriteResult:
-    """Update the object with `change`, as `ResourceStore.update` does, through admission. Adds the
-    warnings of the kind's strategy to those of the caller."""
+    """Update the object with `change`, as `ResourceStore.update` does, through admission. The
+    admission chain, dry run and subresource of `write` are those of the request. Adds the warnings
+    of the kind's strategy to those of the caller."""
     dry_run = is_dry_run(options)
-    result = await target.store.update(
-        target.key,
-        change,
-        subresource=target.subresource,
-        preconditions=preconditions,
+    write = replace(
+        write,
         admit=admission(server, caller, target, options, dry_run=dry_run),
         dry_run=dry_run,
-        may_create=may_create,
-        reads_only=reads_only,
-        conditional=conditional,
-        cost=cost,
+        subresource=target.subresource,
     )
+    result = await target.store.update(target.key, change, write)
     for text in result.warnings:
         caller.warnings.add(text)
     return result

@@ -43,7 +43,7 @@ from kapiserver.codecs import cbor, json
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree, is_strictly_typed
-from kapiserver.storage.query import WriteResult
+from kapiserver.storage.query import Write, WriteResult
 
 
 class Document(Struct, frozen=True):
@@ -175,16 +175,8 @@ async def patch_object(
         return obj
 
     reads_only = await server.stores.offloader.run(0, _shares_nothing, server, target)
-    return await guaranteed_update(
-        server,
-        target,
-        caller,
-        options,
-        change,
-        reads_only=reads_only,
-        conditional=names_version(patch.content),
-        cost=cost,
-    )
+    write = Write(reads_only=reads_only, conditional=names_version(patch.content), cost=cost)
+    return await guaranteed_update(server, target, caller, options, change, write)
 
 
 def _shares_nothing(server: Server, target: Target) -> bool:

@@ -19,7 +19,7 @@ from kapiserver.apiserver.endpoints.operations.guaranteed_update import (
     names_version,
 )
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import Preconditions, WriteResult
+from kapiserver.storage.query import Preconditions, Write, WriteResult
 
 
 async def update_object(
@@ -49,15 +49,11 @@ async def update_object(
         track_ownership(server, caller, target, options, live=current, new=obj)
         return obj
 
-    return await guaranteed_update(
-        server,
-        target,
-        caller,
-        options,
-        change,
+    write = Write(
         preconditions=Preconditions(uid=uid_of(first) or None),
         may_create=target.strategy.allow_create_on_update,
         reads_only=target.view is None,
         conditional=names_version(first),
         cost=cost,
     )
+    return await guaranteed_update(server, target, caller, options, change, write)

@@ -40,7 +40,7 @@ from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.query import Preconditions
+from kapiserver.storage.query import Preconditions, Write
 
 
 async def bind(server: Server, request: Request, target: Target) -> AnyResponse:
@@ -70,15 +70,18 @@ async def bind_pod(
     if validate is not None:
         await validate()
     pods = server.stores.by_name(target.version, "pods")
-    await pods.update(
-        ObjectKey(target.key.namespace, name),
-        lambda pod: _bind(pod or {}, binding, timestamp(server.clock.now())),
+    write = Write(
         subresource="binding",
         preconditions=Preconditions(
             uid=uid_of(binding) or None, resource_version=resource_version_of(binding) or None
         ),
         dry_run=dry_run,
         cost=body.cost,
+    )
+    await pods.update(
+        ObjectKey(target.key.namespace, name),
+        lambda pod: _bind(pod or {}, binding, timestamp(server.clock.now())),
+        write,
     )
     return status(code=201, message="", outcome=SUCCESS)
 

@@ -45,7 +45,7 @@ from kapiserver.apiserver.status import SUCCESS, cause, status
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.query import DeleteQuery, ListQuery
+from kapiserver.storage.query import DeleteQuery, ListQuery, Write
 
 POLICY = GroupVersion("policy", "v1")
 MAX_DISRUPTED = 2000
@@ -268,9 +268,8 @@ async def _delete(server: Server, target: Target, query: DeleteQuery) -> None:
             )
             return pod
 
-        updated = await target.store.update(
-            target.key, add_condition, subresource="binding", preconditions=query.preconditions
-        )
+        write = Write(subresource="binding", preconditions=query.preconditions)
+        updated = await target.store.update(target.key, add_condition, write)
         if query.preconditions.resource_version is not None:
             query = replace(
                 query,

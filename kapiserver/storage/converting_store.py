@@ -20,10 +20,12 @@ from kapiserver.api.accessors import kind_of
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.cost import LARGE, cost_of_tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.encryption import ENCRYPTED_PREFIX
+from kapiserver.storage.entry import LARGE_OBJECT_BYTES
 from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
 from kapiserver.storage.kv import (
     KV,
@@ -36,6 +38,7 @@ from kapiserver.storage.kv import (
     Revision,
     Watch,
 )
+from kapiserver.storage.offload import Offloader, Result
 from kapiserver.storage.wrapped_store import WrappedStore
 
 MAX_PENDING_EVENTS = 10_000
@@ -66,11 +69,13 @@ class ConvertingStore(WrappedStore):
         kv: KV,
         codecs: CodecFactory,
         convert: Convert,
+        offloader: Offloader,
         *,
         version: GroupVersion,
         stored: GroupVersion,
     ) -> None:
         super().__init__(kv)
+        self._offloader = offloader
         self._codecs = codecs
         self._convert = convert
         self._version = version
@@ -119,19 +124,38 @@ class ConvertingStore(WrappedStore):
         do not change. Raises ConversionRefused.
         """
         result = [value for value in values if value is not None]
-        to_convert: dict[int, Tree] = {}
-        for index, value in enumerate(result):
-            tree = self._decode(value)
-            if tree is not None and tree["apiVersion"] != str(version):
-                to_convert[index] = tree
+        is_large = sum(map(len, result)) >= LARGE_OBJECT_BYTES
+        to_convert = await self._run(is_large, self._trees_to_convert, result, version)
         if to_convert:
             trees = await self._convert(list(to_convert.values()), version)
-            try:
-                for index, tree in zip(to_convert, trees, strict=True):
-                    result[index] = encode_for_storage(self._codecs, self._without_unknown(tree))
-            except CodecError as error:
-                raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
+            # A webhook may return much larger objects.
+            is_large = is_large or sum(map(cost_of_tree, trees)) >= LARGE
+            encoded = await self._run(is_large, self._encode, trees)
+            for index, value in zip(to_convert, encoded, strict=True):
+                result[index] = value
         return result
+
+    async def _run(self, is_large: bool, work: Callable[..., Result], *args: object) -> Result:
+        """Return `work(*args)`, run in a thread if the values are large."""
+        if not is_large:
+            return work(*args)
+        return await self._offloader.run_in_thread(work, *args, limited=False)
+
+    def _trees_to_convert(self, values: Sequence[bytes], version: GroupVersion) -> dict[int, Tree]:
+        """Return the values that are not in a version, decoded, by their index."""
+        trees = {index: self._decode(value) for index, value in enumerate(values)}
+        return {
+            index: tree
+            for index, tree in trees.items()
+            if tree is not None and tree["apiVersion"] != str(version)
+        }
+
+    def _encode(self, trees: Sequence[Tree]) -> list[bytes]:
+        """Return converted objects as stored values. Raises ConversionRefused."""
+        try:
+            return [encode_for_storage(self._codecs, self._without_unknown(tree)) for tree in trees]
+        except CodecError as error:
+            raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
 
     async def convert_events(self, batch: Sequence[KVEvent]) -> list[KVEvent]:
         """Return the events with their values converted. Raises ConversionRefused."""

@@ -231,6 +231,7 @@ class StoreRegistry:
             kv,
             self._codecs,
             functools.partial(self._hooks.converter, definition),
+            self.offloader,
             version=kind_info.group_version,
             stored=definition.stored_version.group_version,
         )

@@ -18,7 +18,16 @@ import pytest
 
 from kapiserver.api.apiextensions import schema_defaults, structural
 from tests.apiserver.conftest import Response, Server
-from tests.apiserver.customkit import CRDS, apply, definition, establish, version, widget
+from tests.apiserver.conversion_webhook import FREE, Webhook, good
+from tests.apiserver.customkit import (
+    CRDS,
+    apply,
+    definition,
+    establish,
+    path_of,
+    version,
+    widget,
+)
 from tests.apiserver.hookkit import add, hook_credentials, patch, rule, running_hook
 from tests.apiserver.policykit import Cluster
 
@@ -74,6 +83,13 @@ def credentials(tmp_path_factory):
 @pytest.fixture
 def hook(credentials):
     yield from running_hook(credentials)
+
+
+@pytest.fixture
+def conversion(credentials):
+    webhook = Webhook(credentials)
+    yield webhook
+    webhook.end()
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +203,30 @@ def test_copies_of_a_patch(server) -> None:
     with Turns(server.loop) as turns:
         response = server.api.patch(path, operations, JSON_PATCH)
     _assert_short(turns, response, 200)
+
+
+def test_conversion_webhook(server, conversion) -> None:
+    """A conversion webhook returns very many keys for a small object."""
+
+    def inflate(request: Any, review: Any) -> Any:
+        response = good(request, review)
+        for obj in response["convertedObjects"]:
+            obj["spec"] |= {f"k{number}": "v" for number in range(KEYS)}
+        return response
+
+    versions = [version("v1", FREE), version("v1beta1", FREE, storage=False)]
+    crd = definition(*versions, conversion=conversion.conversion())
+    establish(server.api, crd)
+    path = path_of(crd, "v1beta1")
+    for name in ("first", "second"):  # the first loads modules
+        response = server.api.post(path, widget(crd, name, "v1beta1", spec={"name": "a b"}))
+        assert response.status == 201
+    conversion.behave = inflate
+    for send in (
+        lambda: server.api.get(f"{path_of(crd)}/first"),
+        lambda: server.api.get(path),
+        lambda: server.api.post(path, widget(crd, "third", "v1beta1", spec={"name": "a b"})),
+    ):
+        with Turns(server.loop) as turns:
+            response = send()
+        _assert_short(turns, response, 200, 201)

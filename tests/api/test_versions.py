@@ -12,15 +12,22 @@ from hypothesis import strategies as st
 from kapiserver.api.accessors import value_at
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.groups import GROUPS
+from kapiserver.api.releases import OLDEST_MINOR, versions_served_again
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from tests.trees import filled, objects
 
-SCHEME = Scheme()
+SCHEME = Scheme(release=OLDEST_MINOR)
+"""Has every version that some release serves, as far as there are types."""
 
 
 def converted() -> Iterator[GroupVersionKind]:
     """Kinds in versions whose hub is another type."""
+    for group in SCHEME.groups:
+        for resource in SCHEME.resources(group.name):
+            for version in versions_served_again(resource, OLDEST_MINOR):
+                if resource.stored:
+                    yield GroupVersionKind(group.name, version, resource.kind)
     for group in GROUPS:
         for version in group.group_versions:
             for kind in SCHEME.kinds(version):
@@ -44,9 +51,17 @@ def _with_signer(tree: Tree) -> None:
     tree["spec"] = spec
 
 
+def _with_shares(tree: Tree) -> None:
+    # No shares would add an annotation, as the default has set them before.
+    limited = value_at(tree, "spec", "limited")
+    if limited is not None:
+        limited["nominalConcurrencyShares"] = limited.get("nominalConcurrencyShares") or 1
+
+
 COMPLETED: dict[str, Callable[[Tree], None]] = {
     "resource.k8s.io/v1beta1, Kind=ResourceSlice": _with_basic,
     "certificates.k8s.io/v1beta1, Kind=CertificateSigningRequest": _with_signer,
+    "flowcontrol.apiserver.k8s.io/v1beta3, Kind=PriorityLevelConfiguration": _with_shares,
 }
 """Fields that the hub requires and a version may omit."""
 

@@ -113,7 +113,7 @@ class _Mutation:
             kind = quote(response.patch_type)
             raise CallFailed(webhook.name, f"unsupported patch type {kind}")
         cost = cost_of(response.patch) + cost_of_tree(obj)
-        if patch_json.copies(operations):
+        if cost < LARGE and patch_json.copies(operations):
             cost += LARGE
         try:
             patched = await run(cost, patch_json.apply, obj, operations)

@@ -40,7 +40,7 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     offloader, validation = server.stores.offloader, field_validation(options)
     content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
     offloader.free_later(cost, content)
-    if content.type.copies(content.content):
+    if cost < LARGE and content.type.copies(content.content):
         cost += LARGE
     result = await patch_object(server, target, request.caller(), options, content, cost=cost)
     return await entry_response(server, request, response_format, target, result.entry)

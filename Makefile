@@ -9,7 +9,7 @@ AGAIN := --last-failed --last-failed-no-failures=none
 FUZZ_SECONDS ?= 60
 SOAK_SECONDS ?= 900
 
-.PHONY: install run test test-all test-clients test-go-suites docs lint fmt bench soak fuzz fuzz-server generate clean
+.PHONY: install run test test-all test-clients test-go-suites docs tables lint fmt bench soak fuzz fuzz-server generate clean
 
 install: $(VENV)/.installed
 
@@ -28,9 +28,12 @@ test-clients: $(VENV)/.tests-installed
 test-go-suites: $(VENV)/.tests-installed
 	$(BIN)/python -m tests.clients.go_suites $(ARGS)
 
-docs: $(VENV)/.tests-installed
+docs: tables
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS)
 	@echo "The site is in .data/site."
+
+tables: $(VENV)/.tests-installed
+	$(BIN)/python -m docs.generator
 
 lint: $(VENV)/.tests-installed
 	$(BIN)/ruff check .

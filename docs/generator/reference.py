@@ -79,8 +79,8 @@ def _flag_cell(command: argparse.ArgumentParser, action: argparse.Action) -> str
         return code(str(action.metavar or action.dest))
     flag = action.option_strings[-1]
     value = f" {action.metavar}" if action.metavar and action.nargs != 0 else ""
-    anchor = f"{{ #{'-'.join((*command.prog.split()[1:], ''))}{flag.lstrip('-')} }}"
-    return "".join((code(", ".join(action.option_strings) + value), anchor))
+    anchor = "-".join((*command.prog.split()[1:], flag.lstrip("-")))
+    return f'{code(", ".join(action.option_strings) + value)}<a id="{anchor}"></a>'
 
 
 def _flag_help(action: argparse.Action) -> str:

@@ -105,6 +105,28 @@ class CallGroup(Struct, frozen=True, kw_only=True):
     handle: CallHandler
 
 
+RequestDefaults: TypeAlias = Callable[[Tree, Tree | None, User, str], None]
+"""Sets the fields of an object that depend on the user and the time of the request: a function of
+(new object, old object, user, now)."""
+
+Check: TypeAlias = Callable[[Server, Attributes, Tree, Tree | None], Awaitable[None]]
+"""Checks an object: (server, attributes, new object, old object). Raises to reject the write."""
+
+
+class ResourceRules(Struct, frozen=True, kw_only=True):
+    """The rules of one resource, which run whatever admission plugins are enabled.
+
+    set_defaults    runs after the mutating plugins
+    check           runs after `set_defaults`, before the strategy prepares the object
+    check_prepared  runs after the strategy has prepared and validated the object, before the
+                    validating plugins
+    """
+
+    set_defaults: RequestDefaults | None = None
+    check: Check | None = None
+    check_prepared: Check | None = None
+
+
 class AdmissionStep(Struct, frozen=True, kw_only=True):
     """One hook of an admission plugin, for one operation on one resource.
 
@@ -119,8 +141,13 @@ class AdmissionStep(Struct, frozen=True, kw_only=True):
 
 
 class PluginChain(Struct, frozen=True, kw_only=True):
-    """The hooks of the admission plugins for one operation on one resource: first those that may
-    change the object, then those that validate it."""
+    """The hooks of the admission plugins for one operation on one resource, and the rules of the
+    resource.
+
+    admit       may change the object
+    validate    run after all of `admit`
+    """
 
     admit: tuple[AdmissionStep, ...] = ()
     validate: tuple[AdmissionStep, ...] = ()
+    rules: ResourceRules = ResourceRules()

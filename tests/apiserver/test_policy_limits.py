@@ -265,7 +265,8 @@ def test_failed_audit_annotations(cluster):
 
 
 def test_access_to_parameters():
-    """A user needs the right to read the parameters of a policy or binding that they write."""
+    """A user needs the right to read the parameters of a policy or binding that they write, even
+    if no admission plugin is enabled."""
     kim = User(name="kim", groups=("dev",))
     role = {
         "metadata": {"name": "reader"},
@@ -318,3 +319,4 @@ def test_access_to_parameters():
         await policies.create({**policy, "metadata": {"name": "q"}})
 
     run(test)
+    run(test, plugins=())

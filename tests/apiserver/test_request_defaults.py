@@ -2,8 +2,7 @@
 
 import pytest
 
-from kapiserver.apiserver.admission.chain import _WITH_REQUEST_DEFAULTS
-from kapiserver.apiserver.admission.request_defaults import REQUEST_DEFAULTS
+from kapiserver.apiserver.admission.resource_rules import resource_rules
 from kapiserver.apiserver.authentication.user import User
 
 NOW, EARLIER = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
@@ -46,7 +45,7 @@ CASES = [
 @pytest.mark.parametrize(("resource", "new", "old", "path", "expected"), CASES)
 def test_timestamps(resource, new, old, path, expected):
     """A change sets the timestamp; an unchanged value keeps it."""
-    REQUEST_DEFAULTS[resource](new, old, User(name="u"), NOW)
+    resource_rules(resource).set_defaults(new, old, User(name="u"), NOW)
     value = new
     for name in path:
         value = value[name]
@@ -57,10 +56,6 @@ def test_devices():
     """Taints of devices get timeAdded unless the driver set it."""
     devices = [{"taints": [dict(TAINT), {**TAINT, "timeAdded": EARLIER}]}]
     new = {"spec": {"devices": devices}}
-    REQUEST_DEFAULTS["resourceslices.resource.k8s.io"](new, None, User(name="u"), NOW)
+    rules = resource_rules("resourceslices.resource.k8s.io")
+    rules.set_defaults(new, None, User(name="u"), NOW)
     assert [taint["timeAdded"] for taint in devices[0]["taints"]] == [NOW, EARLIER]
-
-
-def test_table_is_complete():
-    """The admission chain knows exactly the resources in REQUEST_DEFAULTS."""
-    assert set(_WITH_REQUEST_DEFAULTS) == set(REQUEST_DEFAULTS)

@@ -2,8 +2,8 @@
 
 The store calls the chain with the object in the hub version (admit), and again when the object is
 prepared and valid (validate). All plugins (`plugins/`) get the same Attributes. This module also
-removes duplicate owner references, as kube-apiserver's handlers do before admission. Mirrors
-k8s.io/apiserver/pkg/admission.
+removes duplicate owner references, as kube-apiserver's handlers do before admission, and runs the
+rules of the resource (`resource_rules.py`). Mirrors k8s.io/apiserver/pkg/admission.
 """
 
 from __future__ import annotations
@@ -18,42 +18,13 @@ from kapiserver.api.errors import BadObject
 from kapiserver.api.managed_fields_entries import decode_managers, managed_fields_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, Operation
-from kapiserver.apiserver.admission.plugins import dra_admin_access
 from kapiserver.apiserver.caller import Caller
-from kapiserver.apiserver.context import AdmissionStep, PluginChain, Server
+from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
 from kapiserver.apiserver.metrics import add_latency
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.lifecycle import timestamp
 from kapiserver.storage.query import Admit, Validate
 
-_DEVICE_CLAIMS = (
-    "resourceclaims.resource.k8s.io",
-    "resourceclaims.resource.k8s.io/status",
-    "resourceclaimtemplates.resource.k8s.io",
-)
-_CSR = "certificatesigningrequests.certificates.k8s.io"
-_WITH_REQUEST_DEFAULTS = (
-    _CSR,
-    f"{_CSR}/approval",
-    f"{_CSR}/status",
-    "devicetaintrules.resource.k8s.io",
-    "persistentvolumes/status",
-    "podcertificaterequests.certificates.k8s.io/status",
-    "resourceslices.resource.k8s.io",
-)
-_ROLES = frozenset(
-    f"{name}.rbac.authorization.k8s.io"
-    for name in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
-)
-_WITH_PARAMS = frozenset(
-    f"{name}.admissionregistration.k8s.io"
-    for name in (
-        "validatingadmissionpolicies",
-        "validatingadmissionpolicybindings",
-        "mutatingadmissionpolicies",
-        "mutatingadmissionpolicybindings",
-    )
-)
 _AFTER_MUTATION = " after mutating admission happens"
 
 
@@ -94,13 +65,14 @@ def admission(
         plugins = await run(0, server.plugin_chain, resource, attributes.operation)
         await _mutate(server, plugins, attributes, new, old)
         if new is not None:
-            await _apply_resource_rules(server, attributes, resource, new, old)
-        if not plugins.validate:
+            await _apply_rules(server, plugins.rules, attributes, new, old)
+        check_prepared = plugins.rules.check_prepared
+        if not plugins.validate and check_prepared is None:
             return None
 
         async def validate() -> None:
-            if new is not None and resource in _WITH_PARAMS:
-                await _check_params(server, attributes, new, old)
+            if new is not None and check_prepared is not None:
+                await check_prepared(server, attributes, new, old)
             final = attributes
             if not attributes.name:  # the store has generated it
                 final = replace(attributes, name=name_of(new or {}))
@@ -109,14 +81,6 @@ def admission(
         return validate
 
     return admit
-
-
-async def _check_params(
-    server: Server, attributes: Attributes, new: Tree, old: Tree | None
-) -> None:
-    from kapiserver.apiserver.admission import param_access  # not needed without policies
-
-    await param_access.check(server, attributes, new, old)
 
 
 async def _mutate(
@@ -178,35 +142,13 @@ async def _run(
         add_latency("admission", time.perf_counter() - begin)
 
 
-async def _apply_resource_rules(
-    server: Server, attributes: Attributes, resource: str, new: Tree, old: Tree | None
+async def _apply_rules(
+    server: Server, rules: ResourceRules, attributes: Attributes, new: Tree, old: Tree | None
 ) -> None:
-    """Apply the rules of single resources that kube-apiserver has in its registries, and that need
-    more than a strategy knows: the user, the time, other objects."""
-    if resource in _WITH_REQUEST_DEFAULTS:
-        _apply_request_defaults(server, attributes, resource, new, old)
-    if resource in _DEVICE_CLAIMS:
-        await dra_admin_access.check(server, attributes.target, new, old)
-    if resource in _ROLES and server.rbac is not None:
-        await _check_escalation(server, attributes, new, old)
-
-
-async def _check_escalation(
-    server: Server, attributes: Attributes, new: Tree, old: Tree | None
-) -> None:
-    from kapiserver.apiserver.admission import role_escalation  # not needed without RBAC
-
-    await role_escalation.check(server, attributes, new, old)
-
-
-def _apply_request_defaults(
-    server: Server, attributes: Attributes, resource: str, new: Tree, old: Tree | None
-) -> None:
-    from kapiserver.apiserver.admission.request_defaults import (
-        REQUEST_DEFAULTS,  # loads the types of certificates
-    )
-
-    REQUEST_DEFAULTS[resource](new, old, attributes.user, timestamp(server.clock.now()))
+    if rules.set_defaults is not None:
+        rules.set_defaults(new, old, attributes.user, timestamp(server.clock.now()))
+    if rules.check is not None:
+        await rules.check(server, attributes, new, old)
 
 
 def _drop_duplicate_owners(attributes: Attributes, new: Tree, phase: str) -> None:

@@ -1,13 +1,11 @@
 """Defaults that depend on the request: fields set to the request's user or to the current time.
 
-Strategies know neither. Mirrors the parts of PrepareForCreate and PrepareForUpdate that use the
-request's context or the clock in kube-apiserver.
+Strategies know neither. `resource_rules.py` says which resource uses which function. Mirrors the
+parts of PrepareForCreate and PrepareForUpdate that use the request's context or the clock in
+kube-apiserver.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TypeAlias
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import v1
@@ -16,11 +14,8 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 
-RequestDefaults: TypeAlias = Callable[[Tree, Tree | None, User, str], None]
-"""A function of (new, old, user, now) that changes `new`."""
 
-
-def _set_requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:
+def set_requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:
     """Set the user who requests a certificate."""
     if old is not None:
         return
@@ -35,7 +30,7 @@ def _set_requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:
     reorder_keys(spec, v1.CertificateSigningRequestSpec)
 
 
-def _set_condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+def set_condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> None:
     """Set when conditions were last updated and last changed their status."""
     old_conditions = value_at(old or {}, "status", "conditions") or ()
     transition_times = {
@@ -52,7 +47,7 @@ def _set_condition_times(new: Tree, old: Tree | None, _user: User, now: str) -> 
         reorder_keys(condition, v1.CertificateSigningRequestCondition)
 
 
-def _set_phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+def set_phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
     """Set when a volume entered its phase, unless the client did."""
     status, old_status = new.get("status") or {}, (old or {}).get("status") or {}
     transition_time = status.get("lastPhaseTransitionTime")
@@ -64,7 +59,7 @@ def _set_phase_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
         reorder_keys(status, PersistentVolumeStatus)
 
 
-def _set_device_taint_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
+def set_device_taint_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
     """Set when devices were tainted."""
     for device in value_at(new, "spec", "devices") or ():
         for taint in device.get("taints") or ():
@@ -72,7 +67,7 @@ def _set_device_taint_times(new: Tree, _old: Tree | None, _user: User, now: str)
                 taint["timeAdded"] = now
 
 
-def _set_rule_taint_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
+def set_rule_taint_time(new: Tree, old: Tree | None, _user: User, now: str) -> None:
     """Set when a rule's taint was added; a change of its effect counts as a new taint."""
     taint, old_taint = value_at(new, "spec", "taint"), value_at(old or {}, "spec", "taint")
     if taint is None:
@@ -83,22 +78,8 @@ def _set_rule_taint_time(new: Tree, old: Tree | None, _user: User, now: str) -> 
         taint["timeAdded"] = now
 
 
-def _set_transition_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
+def set_transition_times(new: Tree, _old: Tree | None, _user: User, now: str) -> None:
     """Set when conditions changed their status, unless the client did."""
     for condition in value_at(new, "status", "conditions") or ():
         if not condition.get("lastTransitionTime"):
             condition["lastTransitionTime"] = now
-
-
-_CSR = "certificatesigningrequests.certificates.k8s.io"
-
-REQUEST_DEFAULTS: dict[str, RequestDefaults] = {
-    _CSR: _set_requester,
-    f"{_CSR}/approval": _set_condition_times,
-    f"{_CSR}/status": _set_condition_times,
-    "devicetaintrules.resource.k8s.io": _set_rule_taint_time,
-    "persistentvolumes/status": _set_phase_time,
-    "podcertificaterequests.certificates.k8s.io/status": _set_transition_times,
-    "resourceslices.resource.k8s.io": _set_device_taint_times,
-}
-"""By qualified resource and subresource."""

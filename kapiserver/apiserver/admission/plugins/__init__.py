@@ -22,8 +22,9 @@ from kapiserver.apiserver.admission.plugin import (
     PluginContext,
 )
 from kapiserver.apiserver.admission.plugins import loaders
+from kapiserver.apiserver.admission.resource_rules import resource_rules
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import AdmissionStep, PluginChain
+from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
 from kapiserver.storage.clock import Clock
@@ -371,7 +372,8 @@ class AdmissionPlugins:
             if plugin.name in configurations or plugin.name in names:
                 self._load(plugin)
         self.chain = functools.lru_cache(maxsize=1024)(self._chain)
-        """Returns the plugins for a qualified resource (with its subresource) and an operation."""
+        """Returns the plugins and rules for a qualified resource (with its subresource) and an
+        operation."""
 
     async def close(self) -> None:
         """Free what the plugins hold. Meanwhile a thread may still load a plugin for a cancelled
@@ -396,7 +398,8 @@ class AdmissionPlugins:
                 labels = AdmissionLabels(name, "validate", operation, "false")
                 step = AdmissionStep(hook=each.validate, is_idle=each.is_idle, labels=labels)
                 validate.append(step)
-        return PluginChain(admit=tuple(admit), validate=tuple(validate))
+        rules = resource_rules(resource) if operation in WRITE else ResourceRules()
+        return PluginChain(admit=tuple(admit), validate=tuple(validate), rules=rules)
 
     def _load(self, plugin: Plugin) -> Hooks:
         """Return the hooks of a plugin; all records of one name have the same."""

@@ -10,6 +10,7 @@ from kapiserver.api.accessors import labels_of, name_of, value_at
 from kapiserver.api.errors import InvalidObject, Path, forbidden
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.entry import ObjectKey
@@ -19,8 +20,9 @@ _DETAIL = f"admin access to devices requires the `{_LABEL}: true` label on the c
 _RESULTS = ("status", "allocation", "devices", "results")
 
 
-async def check(server: Server, target: Target, new: Tree, old: Tree | None) -> None:
+async def check(server: Server, attributes: Attributes, new: Tree, old: Tree | None) -> None:
     """Raise InvalidObject for a claim with admin access in a namespace without the label."""
+    target = attributes.target
     if old is not None and not target.subresource:
         return  # the spec is immutable
     path = _admin_access_path(target, new, old or {})

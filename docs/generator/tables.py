@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docs.generator import fidelity, harness, reference
-from docs.generator.decisions import decision_list
+from docs.generator.decisions import decision_index
 
 DOCS = Path(__file__).parent.parent
 TABLES: dict[str, Callable[[], str]] = {
@@ -21,7 +21,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "configuration files": reference.configuration_files,
     "conformance tests": fidelity.conformance,
     "controllers": reference.controllers,
-    "decisions": decision_list,
+    "decisions": decision_index,
     "classes of the harness": harness.classes,
     "fixtures": harness.fixtures,
     "settings of test servers": harness.settings,

@@ -1,7 +1,7 @@
 """A time limit that all tasks of one kind share, with one timer.
 
 A timer of uvloop for each call, as `asyncio.timeout` sets it, would cost a tenth of an RPC and more
-than a twentieth of the call of a webhook (decisions 062 and 063).
+than a twentieth of the call of a webhook (decisions 060 and 063).
 """
 
 from __future__ import annotations

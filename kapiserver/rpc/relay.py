@@ -104,7 +104,7 @@ class Relay:
 class _Connection:
     """Two connected sockets; passes the bytes of each to the other until one of them ends.
 
-    Readers of the event loop cost less than its transports (decision 062).
+    Readers of the event loop cost less than its transports (decision 060).
     """
 
     def __init__(

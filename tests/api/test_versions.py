@@ -25,7 +25,7 @@ def converted() -> Iterator[GroupVersionKind]:
     """Kinds in versions whose hub is another type."""
     for group in SCHEME.groups:
         for resource in SCHEME.resources(group.name):
-            for version in versions_served_again(resource, OLDEST_MINOR):
+            for version in sorted(versions_served_again(resource, OLDEST_MINOR)):
                 if resource.stored:
                     yield GroupVersionKind(group.name, version, resource.kind)
     for group in GROUPS:

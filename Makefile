@@ -29,7 +29,7 @@ test-go-suites: $(VENV)/.tests-installed
 	$(BIN)/python -m tests.clients.go_suites $(ARGS)
 
 docs: tables
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict $(ARGS)
 	@echo "The site is in .data/site."
 
 tables: $(VENV)/.tests-installed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -21,5 +22,6 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _with_links_of_the_site(markdown: str) -> str:
-    """Return a document of the root with its links relative to the folder docs."""
-    return markdown.replace("](docs/", "](").replace("](README.md", "](index.md")
+    """Return a document of the root with its links relative to the folder docs. The site has no
+    README; its first page stands for it."""
+    return re.sub(r"\]\(README\.md(#[\w-]+)?\)", "](index.md)", markdown.replace("](docs/", "]("))

@@ -5,6 +5,13 @@ is behind the store's revision at the start, the watch reads history page by pag
 events. Then it delivers the buffer and goes live. It catches up however long a page takes and
 however many writes happen meanwhile. Both backends use it. Knows no database, no thread and no
 connection.
+
+    state     what happens                                          next state
+    behind    `replay` delivers a page of history                   behind
+              the buffer is full: `_until` moves to the present     behind
+              the cursor is at `_until`: the buffer is delivered    live
+    live      `receive` delivers events                             live
+    either    `cancel`; the history or the sink fails               ended
 """
 
 from __future__ import annotations
@@ -99,6 +106,7 @@ class KVWatch:
         except StorageError as error:
             self.end(error)
             return
+        # No await from the last page to here: an event is either in the buffer or comes live.
         matching, self._buffer = self._buffer, []
         self._live = True
         if matching and not self._ended:
@@ -110,6 +118,7 @@ class KVWatch:
     def _add_to_buffer(self, events: Sequence[KVEvent]) -> None:
         self._buffer += events
         if len(self._buffer) > MAX_BUFFERED:
+            # Both at once: what leaves the buffer is history up to the new `_until`.
             self._buffer = []
             self._until = self._source.revision
 
@@ -117,7 +126,7 @@ class KVWatch:
         """End the watch and report the error to the sink. Idempotent."""
         if self._ended:
             return
-        self._ended = True
+        self._ended = True  # first: the sink may cancel the watch again
         self._source.remove_watch(self)
         self._sink.on_closed(error)
 

@@ -7,6 +7,16 @@
     state    one row: the revision below which history is compacted
 
 The checksums are those of `storage/sqlite_damage.py`. Rows of layout 1 have none.
+
+The layout is `PRAGMA user_version` of the file. A step to a later one is one transaction, which
+also writes the number, so that a crash leaves one layout or the other. No step leads back.
+
+    layout               what happens                     next layout
+    0, no tables         `update_layout`                  2: all tables are created
+    1                    `update_layout`                  2: the columns `checksum` are added
+    2                    nothing                          2
+    3 and later          `check_layout` raises Corrupt    as it is; written by a newer kapiserver
+    any, other tables    `check_layout` raises Corrupt    as it is; another program's database
 """
 
 from __future__ import annotations
@@ -54,6 +64,7 @@ COMMIT;
 def check_layout(sql: sqlite3.Connection, path: Path | None) -> int:
     """Return the layout version of a file, 0 if it has no tables. Raises Corrupt if the tables are
     not those of a store or have a newer layout, and sqlite3.DatabaseError."""
+    # The number first: the tables of a newer layout may have any names.
     layout: int = sql.execute("PRAGMA user_version").fetchone()[0]
     if layout > LAYOUT:
         raise Corrupt(f"{path} was written by a newer kapiserver (layout {layout})")

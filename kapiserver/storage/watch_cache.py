@@ -1,9 +1,15 @@
 """The watch cache: the current objects of one resource in memory, and their recent events.
 
 It holds a sorted list of entries, an index, a ring of recent events and snapshots of recent
-revisions, fed by one watch of the store. It is filled at first use. When its watch breaks, it
-empties itself, ends its watchers and is filled again at the next use. Knows keys and revisions, no
-kind, no selector and no encoding. Mirrors storage/cacher of k8s.io/apiserver.
+revisions, fed by one watch of the store. Knows keys and revisions, no kind, no selector and no
+encoding. Mirrors storage/cacher of k8s.io/apiserver.
+
+    state     fields              what happens                            next state
+    empty     no `_watch`         `wait_ready`: the first use             filling
+    filling   `_filling`          all pages are read, the watch begins    filled
+                                  the store fails: waiters get the error  empty
+    filled    `_watch`            `on_events`, `on_progress`              filled
+                                  `on_closed`: the watch broke, `stop`    empty
 """
 
 from __future__ import annotations
@@ -217,6 +223,7 @@ class WatchCache:
                     break
                 except Compacted:  # the revision was compacted between two pages
                     continue
+            # No await from here on: nobody sees these objects without the watch that updates them.
             self._entries = entries
             self._index = {entry.path: entry for entry in entries}
             self.revision = self._last_change = self._history_start = revision
@@ -255,7 +262,7 @@ class WatchCache:
         self._superseded = [event.previous for event in events if event.previous is not None]
         self.revision = max(self.revision, batch[-1].revision)
         self._trim(now)
-        self._wake()
+        self._wake()  # the waiters run in a later turn, when the listeners have the events
         for listener in self._listeners:
             listener.on_events(events)
 
@@ -267,7 +274,7 @@ class WatchCache:
 
     def on_closed(self, error: Exception | None) -> None:
         """The store's watch has ended: empty the cache, to be filled again at the next use."""
-        self._watch = None
+        self._watch = None  # first: whoever is woken below fills the cache again
         entries = self._entries
         for entry in entries:
             self._codec.on_superseded(entry)

@@ -5,6 +5,18 @@ encoded into frames and joined once per group, and the same bytes are written to
 watcher whose backlog grows too large is ended (`storage/watch_backlogs.py`); its client resumes at
 the last resource version it received. Knows no media type and no kind. Mirrors cache_watcher.go of
 k8s.io/apiserver.
+
+The states of a watcher. Each event reaches it once, because `sent_revision` says what it has got:
+
+    state      what happens                                          next state
+    starting   `_catch_up` writes what is missing, then `_join`      live
+               the cache no longer has an event, or a frame fails    ended
+    live       the pump writes the events of its group               live
+               its backlog is too large, or a frame fails            ended
+    both       `cancel`, or `end_all` when the cache was emptied     ended
+
+A watcher has a `task` while it starts and is in `_starting`; a live one is in the group that
+`_groups` has for its scope. `_on_end` removes it from where it is: it is `_abandon`, then `_leave`.
 """
 
 from __future__ import annotations
@@ -105,7 +117,7 @@ class Watcher:
     def cancel(self) -> None:
         """Stop writing to the sink, and leave it open. Idempotent."""
         if not self.ended:
-            self.ended = True
+            self.ended = True  # first, so that a call from a callback does nothing
             self._on_end(self)
             if self.task is not None:
                 self.task.cancel()
@@ -115,7 +127,7 @@ class Watcher:
         """Close the stream, after an ERROR event if there is an error. Else clients resume."""
         if not self.ended:
             if error is not None:
-                self.sink.write(self.framer.error(error))
+                self.sink.write(self.framer.error(error))  # while the sink takes frames
             self.cancel()
             self.sink.close()
 
@@ -210,7 +222,7 @@ class WatchFanout:
 
     def on_events(self, events: Sequence[CachedEvent]) -> None:
         """Queue events for delivery."""
-        if self._groups:
+        if self._groups:  # watchers that start read these events from the cache
             self._pending.extend(events)
             self._start_pump()
         if len(self._pending) > MAX_PENDING_EVENTS:
@@ -239,6 +251,7 @@ class WatchFanout:
     def end_all(self) -> None:
         """Close every stream, so that clients resume."""
         self._pending.clear()
+        # A copy, because each end changes the groups.
         watchers = [
             watcher
             for groups in self._groups.values()
@@ -271,8 +284,11 @@ class WatchFanout:
                 missed_events = [event for event in missed_events if group.covers(event.path)]
                 if not missed_events:
                     break
+                # Before the write, which awaits: the next round looks for the events after these.
                 watcher.sent_revision = missed_events[-1].revision
                 await self._write(watcher, group.frames(missed_events))
+            # Without an await since `events_since`, so that no event comes between. The pump may
+            # still have events up to this revision to deliver; `_deliver` leaves them out.
             watcher.sent_revision = max(watcher.sent_revision, self._cache.revision)
             self._join(watcher)
         except asyncio.CancelledError:
@@ -366,7 +382,7 @@ class WatchFanout:
                         _log.exception("encoding a bookmark failed")
         finally:
             self._pump = None
-            if self._pending:
+            if self._pending:  # an error has ended the loop above: the rest gets a new pump
                 self._start_pump()
 
     def _matching_groups(
@@ -398,6 +414,7 @@ class WatchFanout:
         first, last = events[0].revision, events[-1].revision
         yield_every = min(YIELD_EVERY, YIELD_BYTES // len(joined) + 1)
         for count, watcher in enumerate(list(group.watchers), 1):
+            # Asked anew for each, because watchers end and join while this method awaits.
             if watcher.ended or watcher.sent_revision >= last:
                 continue
             if watcher.sent_revision >= first:  # it joined between two of these events
@@ -415,6 +432,7 @@ class WatchFanout:
 
     def _bookmark(self) -> None:
         self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
+        # The pump writes bookmarks when no event is pending: a bookmark promises all before it.
         self._bookmarks_due = True
         self._cache.request_progress()
         self._start_pump()

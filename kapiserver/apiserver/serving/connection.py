@@ -1,7 +1,31 @@
 """One client's connection: reads requests from it, and limits what it holds before a handler runs.
 
-A request that arrives before the response to the previous one waits for its turn. Knows no filter,
-and only the responses to requests that reach no handler.
+The parser runs ahead of the responses: a head that it completes waits in `_requests` until one task
+has responded to the requests before it. So a connection reads and responds at the same time, and
+its state is that of its responses:
+
+    state       what happens                                       next state
+    handshake   `connection_made`                                  idle
+                `fail_handshake`                                   lost
+    idle        a head is complete: `_on_head`                     responding
+                HEADER_BYTES arrive without a complete head        refusing
+                IDLE_SECONDS pass                                  closing
+                HEADER_SECONDS pass without a complete head        lost
+    responding  KEEP_ALIVE, and no head waits                      idle
+                the handler calls `switch_protocol`                upgraded
+                HEADER_BYTES arrive, as above                      refusing
+                LINGER: a head or a body was malformed             lingering
+                CLOSE, or `stop`                                   closing
+    refusing    the error is written, after earlier responses      lingering
+    upgraded    the handler returns                                closing
+    lingering   the client is silent, or sends too long or much    closing
+    closing     the transport has written what it holds            lost
+    any         `connection_lost`                                  lost
+
+`_task` runs in the states responding, refusing and upgraded. `_receive` takes the bytes in place of
+the parser: it drops them in refusing, is the handler's in upgraded and LingeringClose's in
+lingering. `transport` is None in handshake and lost. Knows no filter, and only the responses to
+requests that reach no handler.
 """
 
 from __future__ import annotations
@@ -199,7 +223,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         """Close the connection when the responses are written."""
         self._parser.close()
-        self._requests.clear()
+        self._requests.clear()  # ends the loop of `_respond`
         if self.transport is not None:
             self.transport.close()
 
@@ -211,6 +235,7 @@ class Connection(asyncio.Protocol):
         self._owner.incomplete_headers.set(self, 0)
         if self.transport is not None:
             self._receive = LingeringClose(self.transport).receive
+            # After `_unparsed` is empty: `resume_reading` does nothing while bytes wait.
             self.resume_reading()
 
     def stop(self) -> None:
@@ -234,6 +259,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The connection was closed: end what waits for the client."""
+        # First, because what is woken below looks at the transport to learn that it is gone.
         self.transport = self._receive = None
         self._parser.release()
         self._requests.clear()
@@ -247,7 +273,7 @@ class Connection(asyncio.Protocol):
             self.stream.close()
         if self.on_lost is not None:
             self.on_lost()
-        self.resume_writing()
+        self.resume_writing()  # wakes `wait_writable`, which raises
         self.on_authenticated()
         self._owner.incomplete_headers.set(self, 0)
         self._owner.connection_lost(self)
@@ -267,9 +293,10 @@ class Connection(asyncio.Protocol):
         if self._receive is not None:
             self._receive(data)
             return
-        if self._unparsed:
+        if self._unparsed:  # a transport may deliver bytes that it had read before the pause
             self._unparsed += data
             return
+        # The body before the parse: the bytes may end it and begin the next head.
         body, self._has_new_head = self._parser.body, False
         was_in_body = not body.is_complete
         self._parse(data)
@@ -295,6 +322,7 @@ class Connection(asyncio.Protocol):
 
     def _parse(self, data: bytes) -> None:
         for start in range(0, len(data), PARSE_BYTES):
+            # Before each piece, because a parser cannot stop within one.
             if len(self._requests) >= MAX_WAITING:
                 self._unparsed = data[start:]
                 self.pause_reading()
@@ -305,7 +333,7 @@ class Connection(asyncio.Protocol):
         self._has_new_head = True
         self._cancel_abort_timer()
         self._requests.append(head)
-        if self._task is None:
+        if self._task is None:  # else the running task takes the head in its turn
             self._task = self._loop.create_task(self._respond())
 
     def pause_reading(self) -> None:
@@ -335,7 +363,7 @@ class Connection(asyncio.Protocol):
             self._owner.incomplete_headers.set(self, self._unhandled_bytes)
             return
         self._owner.incomplete_headers.set(self, 0)
-        self._receive = _drop
+        self._receive = _drop  # before the error is queued, so that no later head follows it
         self._parser.close()
         body = self._parser.body
         if body.is_complete:
@@ -363,6 +391,8 @@ class Connection(asyncio.Protocol):
         try:
             while self._requests:
                 end = await self._respond_to(self._requests.popleft())
+                # Both empty `_requests`: a request behind a response that ends the connection is
+                # not processed, and the client learns that from the close.
                 if end is _End.CLOSE:
                     self.close()
                 elif end is _End.LINGER:
@@ -374,12 +404,14 @@ class Connection(asyncio.Protocol):
             self.close()
             raise
         finally:
+            # No await lies between the last look at `_requests` and this line, so that no head is
+            # left without a task.
             self._task = None
             self._idle_since = self._loop.time()
 
     async def _respond_to(self, head: RequestHead) -> _End:
         """Respond to one request; return what becomes of the connection."""
-        self._parse_more()
+        self._parse_more()  # first, so that the client sends on while this request runs
         if self._unhandled_bytes > SMALL_HEADER_BYTES:
             self._owner.incomplete_headers.set(self, 0)
         self._unhandled_bytes = self._body_bytes = 0
@@ -391,6 +423,7 @@ class Connection(asyncio.Protocol):
             keep_alive = await self._owner.handle(self, head)
         finally:
             self.body = EMPTY_BODY
+        # The rest of the body lies before the next head.
         if body is not EMPTY_BODY:
             await self._finish_body(body)
             if body.is_broken:
@@ -402,7 +435,7 @@ class Connection(asyncio.Protocol):
         """Parse bytes that had to wait for earlier requests."""
         if self._unparsed and len(self._requests) <= MAX_WAITING // 2:
             data, self._unparsed = self._unparsed, b""
-            self._parse(data)
+            self._parse(data)  # may set `_unparsed` again, which keeps reading paused
             self.resume_reading()
 
     async def _finish_body(self, body: RequestBody) -> None:

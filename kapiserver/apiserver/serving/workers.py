@@ -6,6 +6,22 @@ serves nothing: it forks the workers, reports readiness to all of them at once, 
 that exits and forwards the signal to stop. If the supervisor is killed, its workers stop. Forked
 workers share the memory of imported modules; start no thread and no event loop before the fork.
 Knows no store and no HTTP.
+
+The states of a worker, as the supervisor sees them:
+
+    state       what happens                                       next state
+    starting    the worker sends "r": `_receive_ready`             waiting
+    waiting     every worker is ready: each gets "g"               serving
+    either      it exits: `WorkerFailed`                           the supervisor kills the others
+    serving     it exits                                           exited
+                `_stop` sends SIGTERM                              stopping
+    exited      RESTART_SECONDS have passed since its start        starting
+    stopping    it exits                                           exited, for good
+                `_kill_time`, or a second signal to stop           stopping, by SIGKILL
+
+`pid` is 0 in exited, `ready` is true in waiting and serving. The supervisor has two states of its
+own, which it never leaves: `_all_ready`, in which a worker that starts again waits for no other and
+an exit is no failure, and `_stopping`, in which none starts again.
 """
 
 from __future__ import annotations
@@ -166,7 +182,7 @@ class _Supervisor:
             self._selector.unregister(worker.connection)
             return
         worker.ready = True
-        if self._all_ready:
+        if self._all_ready:  # it was started again; the others serve already
             waiting = [worker]
         elif all(each.ready for each in self._workers):
             waiting, self._all_ready = self._workers, True
@@ -181,6 +197,7 @@ class _Supervisor:
         """Reap a worker that has exited, and start it again when that is due."""
         now = time.monotonic()
         if worker.pid:
+            # A signal goes to a process that is not reaped yet, so that its pid is not another's.
             pid, status = os.waitpid(worker.pid, os.WNOHANG)
             if pid:
                 self._on_exit(worker, os.waitstatus_to_exitcode(status))
@@ -195,6 +212,8 @@ class _Supervisor:
                 self._selector.unregister(worker.connection)
             worker.connection.close()
         worker.pid, worker.connection, worker.ready = 0, None, False
+        # First whether the server stops: a worker that SIGTERM ended before it was ready is no
+        # failure.
         if self._stopping:
             return
         if not self._all_ready:
@@ -206,7 +225,7 @@ class _Supervisor:
         """Apply a signal to all workers; see `serving/signals.py`."""
         terminal_was_closed = self._had_terminal and not has_terminal()
         if number == signal.SIGQUIT:
-            self._send(signal.SIGUSR1)
+            self._send(signal.SIGUSR1)  # before the stop: SIGUSR1 writes the stacks
         if number in _STOP_SIGNALS or (number == signal.SIGHUP and terminal_was_closed):
             self._stop()
         elif number in _FORWARDED_SIGNALS:
@@ -219,6 +238,7 @@ class _Supervisor:
 
     def _stop(self) -> None:
         """Stop all workers: with SIGTERM the first time, with SIGKILL if called again."""
+        # `_kill_time` makes `_stopping` true, so that the signal is chosen first.
         number = signal.SIGKILL if self._stopping else signal.SIGTERM
         self._kill_time = time.monotonic() + self._config.shutdown_timeout + STOP_SECONDS
         self._send(number)
@@ -230,7 +250,8 @@ class _Supervisor:
         parent_end, child_end = socket.socketpair()
         worker.started = time.monotonic()
         STANDARD_ERROR.close()  # ends its thread: none may run during the fork
-        # Block signals between the fork and the worker's own handlers.
+        # Block signals between the fork and the worker's own handlers: those of the supervisor do
+        # nothing but wake its selector.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if not pid:
@@ -246,7 +267,7 @@ class _Supervisor:
         """Run the worker in this forked process; never returns."""
         code = 1
         try:
-            signal.set_wakeup_fd(-1)
+            signal.set_wakeup_fd(-1)  # else a signal to the worker would wake the supervisor
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             # Ctrl-C in a terminal reaches every process; workers wait for the supervisor's SIGTERM.
@@ -255,6 +276,7 @@ class _Supervisor:
             for worker in self._workers:  # else these copies stay open when the supervisor exits
                 if worker.connection is not None:
                     worker.connection.close()
+            # Last, when a blocked SIGTERM can end this process without harm.
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             self._work(self._config, channel)
             code = 0

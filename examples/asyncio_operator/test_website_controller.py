@@ -80,11 +80,15 @@ def test_publishes_a_page(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize(
-    "effect", [{"status": 500}, {"status": 409, "after_write": True}, {"drop_connection": True}]
+    ("effect", "arguments"),
+    [("respond", {"status": 500}), ("respond", {"status": 409, "after_write": True}), ("drop", {})],
 )
-def test_retries(scenario: Scenario, kube_apiserver: TestServer, effect: dict[str, Any]) -> None:
+def test_retries(
+    scenario: Scenario, kube_apiserver: TestServer, effect: str, arguments: dict[str, Any]
+) -> None:
     """The page is published although the server fails twice."""
-    fault = kube_apiserver.faults.add(verb="patch", resource="configmaps", times=2, **effect)
+    inject = getattr(kube_apiserver.faults, effect)
+    fault = inject(**arguments, verb="patch", resource="configmaps", times=2)
 
     async def test(client: AsyncClient) -> None:
         await create(client, "shop", html="<h1>Shop</h1>")

@@ -72,8 +72,8 @@ def test_publishes_a_page(client: Client) -> None:
 @pytest.mark.parametrize("after_write", [False, True])
 def test_retries(client: Client, kube_apiserver: TestServer, after_write: bool) -> None:
     """The page is published although the server fails twice, before or after it has written."""
-    fault = kube_apiserver.faults.add(
-        verb="patch", resource="configmaps", status=500, times=2, after_write=after_write
+    fault = kube_apiserver.faults.respond(
+        500, verb="patch", resource="configmaps", times=2, after_write=after_write
     )
     create(client, "shop", html="<h1>Shop</h1>")
     eventually(lambda: published(client, "shop"), "shop-page")
@@ -83,7 +83,7 @@ def test_retries(client: Client, kube_apiserver: TestServer, after_write: bool) 
 
 def test_survives_a_broken_watch(client: Client, kube_apiserver: TestServer) -> None:
     """A Website that is created while the operator does not watch is published too."""
-    with kube_apiserver.faults.add(resource="websites", verb="watch", drop_watch=True):
+    with kube_apiserver.faults.end_watches(resource="websites"):
         create(client, "shop", html="<h1>Shop</h1>")
     eventually(lambda: page(client, "shop"), "<h1>Shop</h1>")
 

@@ -6,15 +6,14 @@ document. The parts of TestServer do the work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kapiserver.testing.clock import Duration, TestClock, parse_seconds
+from kapiserver.testing.control_faults import FAULT_OPERATIONS
 from kapiserver.testing.control_schemas import (
     BOOLEAN,
     CLOCK,
     EMPTY_RESULT,
-    FAULT,
     INTEGER,
+    MATCHING,
     REQUEST,
     REVISION,
     SNAPSHOT,
@@ -26,7 +25,6 @@ from kapiserver.testing.control_schemas import (
 )
 from kapiserver.testing.control_session import Operation, Session, Tree
 from kapiserver.testing.control_users import USER_OPERATIONS
-from kapiserver.testing.faults import Faults
 from kapiserver.testing.memory_store import Snapshot
 from kapiserver.testing.requests import Requests
 from kapiserver.testing.server import TestServer
@@ -35,38 +33,6 @@ MAX_SNAPSHOTS = 100
 MAX_WAIT_SECONDS = 3600.0
 
 
-_MATCHING: Mapping[str, str] = {
-    "verb": "get, list, watch, create, update, patch, delete or deletecollection. Several verbs "
-    "are an array, or separated by commas. Without it, every verb matches.",
-    "resource": "Plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`. Without "
-    "it, every resource matches.",
-    "namespace": "A glob of the namespace. Without it, every namespace matches.",
-    "name": "A glob of the name of the object. Without it, every object matches.",
-    "user": "A glob of the name of the user. Without it, every user matches.",
-    "user_agent": "A glob of the header User-Agent, such as `kubectl/*`. Without it, every client "
-    "matches.",
-}
-FAULT_ARGUMENTS = arguments_of(
-    Faults.add,
-    {
-        **_MATCHING,
-        "status": "The HTTP status to respond with, 400 to 599.",
-        "message": "The message of the Status. Without it, the message of kube-apiserver.",
-        "retry_after": "The header Retry-After of 429 and 503, in seconds.",
-        "times": "The number of requests after which the fault is used up. Without it, the fault "
-        "stays until it is removed.",
-        "delay": "Real time to wait before the response: `250ms`, `2s` or a number of seconds.",
-        "probability": "The probability that the fault affects a request, 0 to 1.",
-        "seed": "Makes the random choice of requests the same in each run.",
-        "after_write": "Respond with the status, or drop the connection, after the write.",
-        "drop_connection": "Close the connection without a response.",
-        "drop_watch": "End watches cleanly, those that are open at once; with drop_connection "
-        "without the end of the stream.",
-        "expire_watch": "End watches with an ERROR event, 410 Expired.",
-        "stale_reads": "Get and list show the state of the moment when the fault was added.",
-        "partition": "Requests get no response and watches no events until the fault is removed.",
-    },
-)
 _SNAPSHOT_NUMBER = {
     "number": Argument(schema=INTEGER, description="The number of the snapshot.", required=True)
 }
@@ -92,20 +58,6 @@ def _resume(session: Session, _: Tree) -> Tree:
 async def _advance(session: Session, arguments: Tree) -> Tree:
     await session.server.clock.advance_async(**arguments)
     return _clock(session)
-
-
-def _faults(session: Session, _: Tree) -> Tree:
-    return {"items": [fault.to_dict() for fault in session.server.faults]}
-
-
-def _remove_fault(session: Session, arguments: Tree) -> Tree:
-    session.server.faults.remove(arguments["number"])
-    return {}
-
-
-def _clear_faults(session: Session, _: Tree) -> Tree:
-    session.server.faults.clear()
-    return {}
 
 
 def _requests(session: Session, arguments: Tree) -> Tree:
@@ -226,40 +178,7 @@ OPERATIONS: tuple[Operation, ...] = (
             {"duration": "Such as `10m`, `1h30m`, `250ms`, `7d`, or a number of seconds."},
         ),
     ),
-    Operation(
-        name="listFaults",
-        method="GET",
-        path="/faults",
-        summary="Return the faults that are injected, in the order in which they were added.",
-        run=_faults,
-        result=items(FAULT),
-    ),
-    Operation(
-        name="addFault",
-        method="POST",
-        path="/faults",
-        summary="Inject a fault into matching requests, until it is removed or used up.",
-        run=lambda session, arguments: session.server.faults.add(**arguments).to_dict(),
-        result=FAULT,
-        arguments=FAULT_ARGUMENTS,
-    ),
-    Operation(
-        name="removeFault",
-        method="DELETE",
-        path="/faults/{number}",
-        summary="Remove one fault; a partition heals.",
-        run=_remove_fault,
-        result=EMPTY_RESULT,
-        arguments=arguments_of(Faults.remove, {"number": "The number of the fault."}),
-    ),
-    Operation(
-        name="clearFaults",
-        method="DELETE",
-        path="/faults",
-        summary="Remove all faults.",
-        run=_clear_faults,
-        result=EMPTY_RESULT,
-    ),
+    *FAULT_OPERATIONS,
     Operation(
         name="listRequests",
         method="GET",
@@ -268,7 +187,7 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_requests,
         result=items(REQUEST),
         arguments=arguments_of(
-            Requests.select, {**_MATCHING, "status": "The HTTP status of the response."}
+            Requests.select, {**MATCHING, "status": "The HTTP status of the response."}
         ),
     ),
     Operation(
@@ -345,8 +264,8 @@ OPERATIONS: tuple[Operation, ...] = (
         arguments=arguments_of(
             TestServer.assert_no_hot_loop,
             {
-                **{name: text for name, text in _MATCHING.items() if name != "name"},
-                "verb": "As in addFault; without it the verbs that write.",
+                **{name: text for name, text in MATCHING.items() if name != "name"},
+                "verb": "As in injectErrors; without it the verbs that write.",
                 "requests": "How many requests are allowed.",
                 "within": "Time of the server's clock: `10s` or seconds.",
             },

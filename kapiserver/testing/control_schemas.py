@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 from msgspec import Struct
 
@@ -46,10 +46,14 @@ def arguments_of(
     function: Callable[..., Any], descriptions: Mapping[str, str]
 ) -> dict[str, Argument]:
     """Return the arguments of an operation that calls `function`: the names, types and defaults of
-    its parameters. Raises KeyError for a parameter without a description."""
-    arguments = {}
+    its parameters, and the members of a TypedDict of keyword arguments. Raises KeyError for a
+    parameter without a description."""
+    arguments: dict[str, Argument] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name == "self":
+            continue
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            arguments |= _keyword_arguments(function, parameter, descriptions)
             continue
         schema = dict(_BY_ANNOTATION[str(parameter.annotation)])
         required = parameter.default is inspect.Parameter.empty
@@ -60,6 +64,19 @@ def arguments_of(
             schema=schema, description=descriptions[parameter.name], required=required
         )
     return arguments
+
+
+def _keyword_arguments(
+    function: Callable[..., Any], parameter: inspect.Parameter, descriptions: Mapping[str, str]
+) -> dict[str, Argument]:
+    """Return the arguments that `**parameter: Unpack[TypedDict]` stands for."""
+    (group,) = get_args(get_type_hints(function)[parameter.name])
+    return {
+        name: Argument(
+            schema=_BY_ANNOTATION[reference.__forward_arg__], description=descriptions[name]
+        )
+        for name, reference in group.__annotations__.items()
+    }
 
 
 def described(properties: Mapping[str, tuple[Schema, str]]) -> Schema:
@@ -82,6 +99,18 @@ def items(schema: Schema) -> Schema:
     }
 
 
+MATCHING: Mapping[str, str] = {
+    "verb": "get, list, watch, create, update, patch, delete or deletecollection. Several verbs "
+    "are an array, or separated by commas. Without it, every verb matches.",
+    "resource": "Plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`. Without "
+    "it, every resource matches.",
+    "namespace": "A glob of the namespace. Without it, every namespace matches.",
+    "name": "A glob of the name of the object. Without it, every object matches.",
+    "user": "A glob of the name of the user. Without it, every user matches.",
+    "user_agent": "A glob of the header User-Agent, such as `kubectl/*`. Without it, every client "
+    "matches.",
+}
+"""The descriptions of the arguments that select requests."""
 CLOCK = described(
     {
         "time": ({**STRING, "format": "date-time"}, "The time of the server."),
@@ -90,11 +119,16 @@ CLOCK = described(
 )
 FAULT: Schema = {
     "type": "object",
-    "description": "The arguments of addFault, with the arrays `verbs` and `resources` in place "
-    "of `verb` and `resource`, and these members.",
-    "required": ["number", "injected"],
+    "description": "The arguments of the operation that added the fault, with the arrays "
+    "`verbs` and `resources` in place of `verb` and `resource`, and these members.",
+    "required": ["number", "effect", "injected"],
     "properties": {
         "number": {**INTEGER, "description": "Identifies the fault."},
+        "effect": {
+            **STRING,
+            "description": "respond, delay, drop, partition, read_stale, end_watches or "
+            "expire_watches.",
+        },
         "injected": {**INTEGER, "description": "How many requests and watches it changed."},
     },
 }

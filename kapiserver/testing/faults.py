@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack, cast
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from kapiserver.apiserver.context import Server
@@ -24,34 +25,44 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.storage.errors import Expired
 from kapiserver.testing.clock import Duration, parse_seconds
+from kapiserver.testing.fault_effects import (
+    Delay,
+    Drop,
+    Effect,
+    EndWatches,
+    ExpireWatches,
+    Partition,
+    ReadStale,
+    Respond,
+    WatchEnd,
+)
 from kapiserver.testing.held_sink import HeldSink
 from kapiserver.testing.host import Host
 from kapiserver.testing.injected_errors import injected_error
-from kapiserver.testing.request_filter import RequestFilter
+from kapiserver.testing.request_filter import RequestFilter, Selection
 from kapiserver.testing.requests import Requests, decode_body, name_in_body
 from kapiserver.testing.stale_reads import stale_response
 
 MAX_FAULTS = 1000
 
 
+class Matching(Selection, total=False):
+    """The keyword arguments that say which requests a fault affects; `Faults` explains them."""
+
+    times: int | None
+    probability: float
+    seed: int | None
+
+
 @dataclass(kw_only=True, eq=False)
 class Fault:
-    """One fault; `Faults.add` explains the fields. As a context manager it removes itself at the
-    end of the block."""
+    """One fault; a method of `Faults` adds it. As a context manager it removes itself at the end of
+    the block."""
 
     filter: RequestFilter
-    status: int
-    message: str
-    retry_after: int
-    times: int | None
-    delay: float
-    probability: float
-    after_write: bool
-    drop_connection: bool
-    drop_watch: bool
-    expire_watch: bool
-    stale_reads: bool
-    partition: bool
+    effect: Effect
+    times: int | None = None
+    probability: float = 1
     number: int = 0
     """The fault's number, from 1."""
     injected: int = 0
@@ -64,11 +75,6 @@ class Fault:
     on_remove: Callable[[Fault], None] = field(default=lambda _: None, repr=False)
 
     def __post_init__(self) -> None:
-        effects = (self.status, self.delay, self.drop_connection, self.ends_watches)
-        if not any(effects) and not self.stale_reads and not self.partition:
-            raise ValueError("a fault needs status, delay, drop_connection or another effect")
-        if self.status and not 400 <= self.status <= 599:
-            raise ValueError(f"status must be 400 to 599, not {self.status}")
         if self.times is not None and self.times < 1:
             raise ValueError(f"times must be at least 1, not {self.times}")
         if not 0 <= self.probability <= 1:
@@ -85,24 +91,23 @@ class Fault:
         self.remove()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fault as JSON, with the arguments of `Faults.add` and what it has done."""
-        names = (
-            "number", "status", "message", "retry_after", "times", "delay", "probability",
-            "after_write", "drop_connection", "drop_watch", "expire_watch", "stale_reads",
-            "partition", "injected",
-        )  # fmt: skip
-        return {**asdict(self.filter), **{name: getattr(self, name) for name in names}}
+        """Return the fault as JSON: its number, its effect and the members of that, what it
+        matches, and what it has done."""
+        return {
+            "number": self.number,
+            **to_builtins(self.effect),
+            **asdict(self.filter),
+            "times": self.times,
+            "probability": self.probability,
+            "injected": self.injected,
+        }
 
     @property
     def is_used_up(self) -> bool:
         """Whether it affects no more requests, not even those that wait for the end of a
         partition."""
-        return self.times is not None and self.injected >= self.times and not self.partition
-
-    @property
-    def ends_watches(self) -> bool:
-        """Whether it ends watches that are open."""
-        return self.drop_watch or self.expire_watch
+        has_affected_all = self.times is not None and self.injected >= self.times
+        return has_affected_all and not isinstance(self.effect, Partition)
 
     def take(self) -> bool:
         """Count one more request and return True; return False if the fault is used up, or if its
@@ -126,7 +131,24 @@ class _OpenWatch:
 
 class Faults:
     """The faults of one server, in the order in which they were added; all that match a request
-    are injected, until one of them ends it."""
+    are injected, until one of them ends it.
+
+    Each effect has a method. It injects the effect into the requests that match all of its keyword
+    arguments `requests`, which the fields of this list name, until the fault is removed or used up.
+    It returns the fault, whose `injected` counts the requests, and raises ValueError for an
+    argument that makes no sense. Texts are globs as in Python's fnmatchcase, and match the whole
+    value.
+
+    verb         a verb, several separated by commas, or a list; "" means every verb, and so on
+    resource     plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`
+    namespace    of the object
+    name         of the object, also of one that is created; not of one with generateName
+    user         the user's name
+    user_agent   the header User-Agent: `kubectl/*`
+    times        after how many requests the fault is used up; None: never
+    probability  of each request, 0 to 1
+    seed         makes the random choice of requests the same in each run
+    """
 
     def __init__(
         self,
@@ -149,70 +171,73 @@ class Faults:
     def __len__(self) -> int:
         return len(self._faults)
 
-    def add(
+    def respond(
         self,
+        status: int,
         *,
-        verb: str | Sequence[str] = "",
-        resource: str | Sequence[str] = "",
-        namespace: str = "",
-        name: str = "",
-        user: str = "",
-        user_agent: str = "",
-        status: int = 0,
         message: str = "",
         retry_after: int = 1,
-        times: int | None = None,
-        delay: Duration = 0,
-        probability: float = 1,
-        seed: int | None = None,
         after_write: bool = False,
-        drop_connection: bool = False,
-        drop_watch: bool = False,
-        expire_watch: bool = False,
-        stale_reads: bool = False,
-        partition: bool = False,
+        **requests: Unpack[Matching],
     ) -> Fault:
-        """Inject a fault into matching requests, until it is removed or used up. The texts that
-        select requests are globs, as in Python's fnmatchcase, and match the whole value.
+        """Respond to matching requests with an error: the Status that kube-apiserver sends.
 
-        verb        one, several separated by commas, or a list; "" means every verb, and so on
-        resource    plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`
-        name        of the object, also of one that is created; not of one with generateName
-        user        the user's name
-        user_agent  the header User-Agent: `kubectl/*`
-        status      the HTTP status to respond with: 400 to 599. The body is the Status that
-                    kube-apiserver sends, `message` replaces its message, and `retry_after` is the
-                    header of 429 and 503 in seconds
-        times       after how many requests the fault is used up; None: never
-        delay       real time to wait first: `250ms`, `2s` or seconds
-        probability of each request, 0 to 1; `seed` makes the choice the same in each run
-        after_write respond with the status, or drop the connection, after the handler has written
-        drop_connection  close it without a response
-        drop_watch  end watches cleanly, open ones at once and others when they open, as a server
-                    that stops does; with drop_connection without the end of the stream
-        expire_watch  end them with an ERROR event, 410 Expired, so that clients list again
-        stale_reads get and list show the state in which the server was when the fault was added
-        partition   requests get no answer and watches no events until the fault is removed; then
-                    both go on
-
-        Returns the fault, whose `injected` counts the requests. Raises ValueError.
+        status       400 to 599
+        message      replaces the message of the Status
+        retry_after  the header of 429 and 503, in seconds
+        after_write  respond after the handler has written
         """
-        names = {"namespace": namespace, "name": name, "user": user, "user_agent": user_agent}
+        effect = Respond(
+            status=status, message=message, retry_after=retry_after, after_write=after_write
+        )
+        return self._add(effect, requests)
+
+    def delay(
+        self, duration: Duration, *, after_write: bool = False, **requests: Unpack[Matching]
+    ) -> Fault:
+        """Let matching requests wait, in real time: `250ms`, `2s` or seconds. With `after_write`
+        the response waits, after the handler has written. Faults that were added later have their
+        effect after the delay."""
+        effect = Delay(seconds=parse_seconds(duration), after_write=after_write)
+        return self._add(effect, requests)
+
+    def drop(self, *, after_write: bool = False, **requests: Unpack[Matching]) -> Fault:
+        """Close the connections of matching requests without a response; with `after_write` after
+        the handler has written."""
+        return self._add(Drop(after_write=after_write), requests)
+
+    def partition(self, **requests: Unpack[Matching]) -> Fault:
+        """Give matching requests no answer and matching watches no events until the fault is
+        removed; then both go on."""
+        return self._add(Partition(), requests)
+
+    def read_stale(self, **requests: Unpack[Matching]) -> Fault:
+        """Let get and list show the state in which the server was when the fault was added. Raises
+        ValueError if the server's store is not in memory."""
+        return self._add(ReadStale(), requests)
+
+    def end_watches(
+        self, *, after: Duration = 0, abort: bool = False, **requests: Unpack[Matching]
+    ) -> Fault:
+        """End matching watches as a server that stops does: open ones at once, others when they
+        open; both wait for the real time `after`. With `abort` the stream breaks off."""
+        effect = EndWatches(seconds=parse_seconds(after), abort=abort)
+        return self._add(effect, requests)
+
+    def expire_watches(self, *, after: Duration = 0, **requests: Unpack[Matching]) -> Fault:
+        """End matching watches as `end_watches` does, with the event ERROR, 410 Expired, so that
+        clients list again."""
+        return self._add(ExpireWatches(seconds=parse_seconds(after)), requests)
+
+    def _add(self, effect: Effect, requests: Matching) -> Fault:
+        times, probability = requests.pop("times", None), requests.pop("probability", 1)
+        rng = random.Random(requests.pop("seed", None))
         fault = Fault(
-            filter=RequestFilter.of(verb=verb, resource=resource, **names),
-            status=status,
-            message=message,
-            retry_after=retry_after,
+            filter=RequestFilter.of(**cast(Selection, requests)),  # what is left of them
+            effect=effect,
             times=times,
-            delay=parse_seconds(delay),
             probability=probability,
-            after_write=after_write,
-            drop_connection=drop_connection,
-            drop_watch=drop_watch,
-            expire_watch=expire_watch,
-            stale_reads=stale_reads,
-            partition=partition,
-            rng=random.Random(seed),
+            rng=rng,
         )
         self._check(fault.filter)
         return self._host.call(lambda: self._start(fault))
@@ -238,8 +263,8 @@ class Faults:
 
     def _start(self, fault: Fault) -> Fault:
         fault.revision = self._revision()
-        if fault.stale_reads and not fault.revision:
-            raise ValueError("stale_reads needs a running server whose store is in memory")
+        if isinstance(fault.effect, ReadStale) and not fault.revision:
+            raise ValueError("read_stale needs a running server whose store is in memory")
         if len(self._faults) >= MAX_FAULTS:
             self._faults = [fault for fault in self._faults if not fault.is_used_up]
         if len(self._faults) >= MAX_FAULTS:
@@ -258,14 +283,15 @@ class Faults:
             return
         self._faults.remove(fault)
         fault.ended.set()
-        if fault.partition:
+        if isinstance(fault.effect, Partition):
             for watch in self._watches.values():
                 if not self._is_partitioned(watch.request):
                     watch.sink.release()
 
     def _is_partitioned(self, request: Request) -> bool:
         return any(
-            fault.partition and fault.filter.matches_request(request, request.info.name)
+            isinstance(fault.effect, Partition)
+            and fault.filter.matches_request(request, request.info.name)
             for fault in self._faults
         )
 
@@ -275,17 +301,8 @@ class Faults:
             open_sink = request.open_sink
             request.open_sink = lambda: HeldSink(open_sink())
         for fault in self:
-            if fault.after_write or fault.ends_watches:
-                continue
-            name = await self._name(request)
-            if not fault.filter.matches_request(request, name) or not fault.take():
-                continue
-            self._record(request, fault)
-            if fault.partition:
-                await fault.ended.wait()
-            await self._delay_and_fail(request, fault, name)
-            if fault.stale_reads:
-                response = await stale_response(self._server, request, fault.revision)
+            if not isinstance(fault.effect, WatchEnd) and not _is_after_write(fault.effect):
+                response = await self._inject(request, fault)
                 if response is not None:
                     return response
         return None
@@ -295,25 +312,33 @@ class Faults:
         if isinstance(response, StreamResponse) and isinstance(response.sink, HeldSink):
             self._add_watch(request, response.sink)
         for fault in self:
-            if fault.after_write:
-                name = await self._name(request)
-                if fault.filter.matches_request(request, name) and fault.take():
-                    self._record(request, fault)
-                    await self._delay_and_fail(request, fault, name)
+            if _is_after_write(fault.effect):
+                await self._inject(request, fault)
 
-    async def _delay_and_fail(self, request: Request, fault: Fault, name: str) -> None:
-        if fault.delay:
-            await asyncio.sleep(fault.delay)
-        if fault.drop_connection:
-            raise DropConnection
-        if fault.status:
-            raise injected_error(
-                request,
-                fault.status,
-                name=name,
-                message=fault.message,
-                retry_after=fault.retry_after,
-            )
+    async def _inject(self, request: Request, fault: Fault) -> AnyResponse | None:
+        """Inject a fault into a request that matches. Return a stale response, if there is one."""
+        name = await self._name(request)
+        if not fault.filter.matches_request(request, name) or not fault.take():
+            return None
+        self._record(request, fault)
+        match fault.effect:
+            case Respond() as error:
+                raise injected_error(
+                    request,
+                    error.status,
+                    name=name,
+                    message=error.message,
+                    retry_after=error.retry_after,
+                )
+            case Delay(seconds=seconds):
+                await asyncio.sleep(seconds)
+            case Drop():
+                raise DropConnection
+            case Partition():
+                await fault.ended.wait()
+            case ReadStale():
+                return await stale_response(self._server, request, fault.revision)
+        return None
 
     async def _name(self, request: Request) -> str:
         """Return the name of the object that a request is about, or ""."""
@@ -348,27 +373,33 @@ class Faults:
 
     def _inject_into_watch(self, fault: Fault, watch: _OpenWatch) -> None:
         """End an open watch or hold its events back, if the fault does that."""
-        if fault.partition:
+        if isinstance(fault.effect, Partition):
             watch.sink.hold()
             self._record(watch.request, fault)
-        elif fault.ends_watches and fault.take():
+        elif isinstance(fault.effect, WatchEnd) and fault.take():
             self._record(watch.request, fault)
-            if fault.delay:
+            if fault.effect.seconds:
                 loop = asyncio.get_running_loop()
-                loop.call_later(fault.delay, _end_watch, fault, watch)
+                loop.call_later(
+                    fault.effect.seconds, _end_watch, fault.effect, watch, fault.revision
+                )
             else:
-                _end_watch(fault, watch)
+                _end_watch(fault.effect, watch, fault.revision)
 
 
-def _end_watch(fault: Fault, watch: _OpenWatch) -> None:
-    if fault.drop_connection:
+def _is_after_write(effect: Effect) -> bool:
+    return isinstance(effect, Respond | Delay | Drop) and effect.after_write
+
+
+def _end_watch(effect: WatchEnd, watch: _OpenWatch, revision: int) -> None:
+    if isinstance(effect, EndWatches) and effect.abort:
         watch.sink.abort()
         return
-    if fault.expire_watch:
+    if isinstance(effect, ExpireWatches):
         info = watch.request.info
         error = Expired(
             f"too old resource version: {watch.request.parameter('resourceVersion') or 0} "
-            f"({fault.revision})",
+            f"({revision})",
             resource=info.resource,
             group=info.version.group,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from msgspec import Struct
 
@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 """The verbs of requests for resources."""
+
+
+class Selection(TypedDict, total=False):
+    """The keyword arguments that select requests; `RequestFilter` explains them. Verbs and
+    resources are lists, or separated by commas."""
+
+    verb: str | Sequence[str]
+    resource: str | Sequence[str]
+    namespace: str
+    name: str
+    user: str
+    user_agent: str
 
 
 class RequestFilter(Struct, frozen=True, kw_only=True):

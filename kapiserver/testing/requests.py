@@ -154,7 +154,7 @@ class Requests(Sequence[RequestRecord]):
         user_agent: str = "",
         status: int | None = None,
     ) -> list[RequestRecord]:
-        """Return the requests that all arguments match; they are those of `faults.add`. Raises
+        """Return the requests that all arguments match; they are those of faults. Raises
         ValueError for a verb or a resource that no request has."""
         request_filter = RequestFilter.of(
             verb=verb,

@@ -241,7 +241,7 @@ def test_expired_by_a_fault() -> None:
         port = int(server.insecure_url.rpartition(":")[2])
         path = "/api/v1/namespaces/default/configmaps?watch=1&resourceVersion=0"
         with opened(port, f"{path}&fieldSelector=metadata.name=none") as client:
-            server.faults.add(verb="watch", expire_watch=True)
+            server.faults.expire_watches()
             event = client.event()
             assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
             assert client.receive()[0] == CLOSE

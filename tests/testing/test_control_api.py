@@ -84,8 +84,8 @@ def test_clock(server: TestServer, control: Control) -> None:
 def test_faults(server: TestServer, control: Control) -> None:
     """A client adds, lists and removes faults."""
     arguments = {"verb": ["get", "list"], "resource": "configmaps", "status": 503, "times": 1}
-    fault = control("POST", "/faults", arguments).json
-    assert (fault["status"], fault["injected"]) == (503, 0)
+    fault = control("POST", "/faults/respond", arguments).json
+    assert (fault["effect"], fault["status"], fault["injected"]) == ("respond", 503, 0)
     client = HttpClient(server, agent="faults")
     assert client("GET", "/api/v1/configmaps")[0] == 503
     assert client("GET", "/api/v1/configmaps")[0] == 200
@@ -93,7 +93,7 @@ def test_faults(server: TestServer, control: Control) -> None:
     assert [(each["number"], each["injected"]) for each in listed] == [(fault["number"], 1)]
     assert control("DELETE", f"/faults/{fault['number']}").json == {}
     assert control("DELETE", f"/faults/{fault['number']}").status == 404
-    assert control("POST", "/faults", {"status": 429}).status == 200
+    assert control("POST", "/faults/end-watches", {"abort": True}).status == 200
     assert control("DELETE", "/faults").status == 200
     assert control("GET", "/faults").json == {"items": []}
 
@@ -277,10 +277,11 @@ def test_requests_in_cbor(server: TestServer, control: Control, data: Any) -> No
         ("POST", "/clock/advance", b'{"duration":1e400}', 400, "1e400"),
         ("POST", "/clock/advance", b"[" * 100_000, 400, "exceeded max depth"),
         ("POST", "/clock/advance", b"x" * (BODY_LIMIT + 1), 413, "too large"),
-        ("POST", "/faults", {}, 400, "a fault needs status"),
-        ("POST", "/faults", {"status": 200}, 400, "status must be 400 to 599"),
-        ("POST", "/faults", {"status": 500, "verb": [1]}, 400, "verb must be a string or an array"),
-        ("POST", "/faults", {"status": 500, "times": 1.5}, 400, "times must be an integer"),
+        ("POST", "/faults", {}, 405, "has no method POST"),
+        ("POST", "/faults/respond", {}, 400, "injectErrors needs the argument status"),
+        ("POST", "/faults/respond", {"status": 200}, 400, "status must be 400 to 599"),
+        ("POST", "/faults/drop", {"verb": [1]}, 400, "verb must be a string or an array"),
+        ("POST", "/faults/drop", {"times": 1.5}, 400, "times must be an integer"),
         ("POST", "/wait", {"target": "cm/x"}, 400, "waitFor needs the argument condition"),
         ("POST", "/wait", {"target": "cm", "condition": "create"}, 400, "is not an object"),
         ("POST", "/wait", {"target": "cm/x", "condition": "gone"}, 400, "is not a condition"),

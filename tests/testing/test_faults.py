@@ -63,7 +63,7 @@ def test_statuses(
     server: TestServer, client: HttpClient, method: str, code: int, reason: str, message: str
 ) -> None:
     """Each status has the Status body that kube-apiserver sends, and is injected once."""
-    fault = server.faults.add(resource="configmaps", name="m", status=code, times=1)
+    fault = server.faults.respond(code, resource="configmaps", name="m", times=1)
     path = MAPS if method == "POST" else f"{MAPS}/m"
     status, body = client(method, path, None if method == "GET" else _map("m"))
     assert (status, body["code"], body.get("reason", "")) == (code, code, reason)
@@ -74,7 +74,7 @@ def test_statuses(
 
 def test_retry_after(server: TestServer, client: HttpClient) -> None:
     """429 has the header Retry-After; a message replaces that of kube-apiserver."""
-    server.faults.add(verb="list", status=429, retry_after=7, message="slow down")
+    server.faults.respond(429, verb="list", retry_after=7, message="slow down")
     request = http.client.HTTPSConnection(server.url.removeprefix("https://"), context=_tls(client))
     request.request("GET", MAPS, headers={"Authorization": f"Bearer {server.token}"})
     response = request.getresponse()
@@ -120,29 +120,29 @@ def test_matching(
     server: TestServer, client: HttpClient, fields: dict[str, Any], hit: bool
 ) -> None:
     """A fault is injected into requests that match all of its fields, which are globs."""
-    server.faults.add(status=500, **fields)
+    server.faults.respond(500, **fields)
     assert client("GET", f"{DEPLOYMENTS}/d")[0] == (500 if hit else 404)
 
 
 def test_discovery_is_spared(server: TestServer, client: HttpClient) -> None:
     """Discovery fails only with a fault that names no verb and no resource."""
-    with server.faults.add(verb="get", status=500):
+    with server.faults.respond(500, verb="get"):
         assert client("GET", "/version")[0] == 200
-    with server.faults.add(status=500):
+    with server.faults.respond(500):
         assert client("GET", "/version")[0] == 500
     assert client("GET", "/version")[0] == 200
 
 
 def test_subresources(server: TestServer, client: HttpClient) -> None:
     """A subresource is named as in rules of RBAC."""
-    server.faults.add(resource="namespaces/*", status=409)
+    server.faults.respond(409, resource="namespaces/*")
     assert client("GET", "/api/v1/namespaces/default")[0] == 200
     assert client("GET", "/api/v1/namespaces/default/status")[0] == 409
 
 
 def test_after_write(server: TestServer, client: HttpClient) -> None:
     """The client gets an error although its write is stored: the time-out after success."""
-    server.faults.add(verb="create", resource="configmaps", status=504, after_write=True, times=1)
+    server.faults.respond(504, verb="create", resource="configmaps", after_write=True, times=1)
     assert client("POST", MAPS, _map("written"))[0] == 504
     assert client("POST", MAPS, _map("written"))[0] == 409
 
@@ -152,7 +152,7 @@ def test_dropped_connection(server: TestServer, client: HttpClient) -> None:
     for after_write in (False, True):
         name = f"dropped-{after_write}".lower()
         with (
-            server.faults.add(verb="create", drop_connection=True, after_write=after_write),
+            server.faults.drop(verb="create", after_write=after_write),
             pytest.raises((http.client.RemoteDisconnected, ConnectionError)),
         ):
             client("POST", MAPS, _map(name))
@@ -164,7 +164,7 @@ def test_probability(server: TestServer, client: HttpClient) -> None:
     """With a seed the same requests fail in each run."""
     runs = []
     for _ in range(2):
-        with server.faults.add(verb="get", status=500, probability=0.5, seed=7):
+        with server.faults.respond(500, verb="get", probability=0.5, seed=7):
             runs.append([client("GET", f"{MAPS}/none")[0] for _ in range(12)])
     assert runs[0] == runs[1]
     assert set(runs[0]) == {500, 404}
@@ -172,7 +172,7 @@ def test_probability(server: TestServer, client: HttpClient) -> None:
 
 def test_delay(server: TestServer, client: HttpClient) -> None:
     """A slow answer is slow in real time; the history has its latency."""
-    server.faults.add(verb="get", name="slow", delay="50ms")
+    server.faults.delay("50ms", verb="get", name="slow")
     assert client("GET", f"{MAPS}/slow")[0] == 404
     assert client("GET", MAPS)[0] == 200  # the earlier request is complete now
     (record,) = server.requests.select(name="slow")
@@ -183,7 +183,7 @@ def test_delay(server: TestServer, client: HttpClient) -> None:
 def test_stale_reads(server: TestServer, client: HttpClient) -> None:
     """Gets and lists show the state when the fault was added, and a write from them conflicts."""
     client("POST", MAPS, _map("stale"))
-    fault = server.faults.add(resource="configmaps", stale_reads=True)
+    fault = server.faults.read_stale(resource="configmaps")
     client("PATCH", f"{MAPS}/stale", {"data": {"k": "2"}}, type=MERGE)
     client("POST", MAPS, _map("newer"))
     _, stale = client("GET", f"{MAPS}/stale")
@@ -200,7 +200,7 @@ def test_dropped_watch(server: TestServer, client: HttpClient) -> None:
     """Open watches end cleanly at once; later ones are served when the fault is removed."""
     with client.watch(f"{MAPS}?watch=1") as stream:
         stream.readline()
-        server.faults.add(verb="watch", resource="configmaps", drop_watch=True).remove()
+        server.faults.end_watches(resource="configmaps").remove()
         assert b"" in iter(stream.readline, None)  # ends
     version = client("GET", MAPS)[1]["metadata"]["resourceVersion"]
     with client.watch(f"{MAPS}?watch=1&resourceVersion={version}") as stream:
@@ -209,9 +209,9 @@ def test_dropped_watch(server: TestServer, client: HttpClient) -> None:
 
 
 def test_aborted_watch(server: TestServer, client: HttpClient) -> None:
-    """With drop_connection the stream breaks off."""
+    """With `abort` the stream breaks off."""
     with client.watch(f"{MAPS}?watch=1&resourceVersion=1") as stream:
-        server.faults.add(drop_watch=True, drop_connection=True, times=1)
+        server.faults.end_watches(abort=True, times=1)
         with pytest.raises((http.client.IncompleteRead, ConnectionError)):
             stream.read()
 
@@ -220,7 +220,7 @@ def test_expired_watch(server: TestServer, client: HttpClient) -> None:
     """The last event of an expired watch is the Status 410 Expired, of new watches too."""
     version = client("GET", MAPS)[1]["metadata"]["resourceVersion"]
     with client.watch(f"{MAPS}?watch=1&resourceVersion={version}") as stream:
-        server.faults.add(verb="watch", expire_watch=True)
+        server.faults.expire_watches()
         event = json.loads(stream.readline())
         assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
         assert event["object"]["reason"] == "Expired"
@@ -236,8 +236,8 @@ def test_partition(server: TestServer, client: HttpClient) -> None:
     version = client("GET", MAPS)[1]["metadata"]["resourceVersion"]
     results: list[int] = []
     with client.watch(f"{MAPS}?watch=1&resourceVersion={version}") as stream:
-        fault = server.faults.add(user_agent="Python-urllib/*", partition=True)
-        waiting = server.faults.add(user_agent="tests", verb="get", name="p", partition=True)
+        fault = server.faults.partition(user_agent="Python-urllib/*")
+        waiting = server.faults.partition(user_agent="tests", verb="get", name="p")
         request = threading.Thread(target=lambda: results.append(client("GET", f"{MAPS}/p")[0]))
         request.start()
         assert other("POST", MAPS, _map("p"))[0] == 201
@@ -252,7 +252,7 @@ def test_partition(server: TestServer, client: HttpClient) -> None:
 
 def test_history(server: TestServer, client: HttpClient) -> None:
     """The record of a request names the faults that were injected; a fault is shown as JSON."""
-    fault = server.faults.add(verb="delete", status=500)
+    fault = server.faults.respond(500, verb="delete")
     client("DELETE", f"{MAPS}/m")
     (record,) = server.requests.select(verb="delete", name="m")
     assert record.faults == [fault.number]
@@ -266,24 +266,53 @@ def test_history(server: TestServer, client: HttpClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "message"),
     [
-        {},
-        {"verb": "get"},
-        {"status": 200},
-        {"status": 500, "times": 0},
-        {"status": 500, "probability": 2},
-        {"delay": "soon"},
-        {"status": 500, "verb": "post"},
-        {"status": 500, "verb": "GET"},
-        {"status": 500, "resource": "configmap"},
-        {"status": 500, "resource": "Deployment.apps"},
+        ({"status": 200}, "status must be 400 to 599"),
+        ({"times": 0}, "times must be at least 1"),
+        ({"probability": 2}, "probability must be 0 to 1"),
+        ({"verb": "post"}, "'post' is not a verb"),
+        ({"verb": "GET"}, "'GET' is not a verb"),
+        ({"resource": "configmap"}, "configmap"),
+        ({"resource": "Deployment.apps"}, "Deployment.apps"),
     ],
 )
-def test_refused(server: TestServer, fields: dict[str, Any]) -> None:
-    """A fault without an effect, and values that make no sense or match no request, are refused."""
-    with pytest.raises(ValueError):  # noqa: PT011 - the messages differ
-        server.faults.add(**fields)
+def test_refused(server: TestServer, fields: dict[str, Any], message: str) -> None:
+    """Values that make no sense or match no request are refused."""
+    with pytest.raises(ValueError, match=message):
+        server.faults.respond(**{"status": 500, **fields})
+
+
+def test_refused_durations(server: TestServer) -> None:
+    """A text that is no duration is refused."""
+    with pytest.raises(ValueError, match="'soon' is not a duration"):
+        server.faults.delay("soon")
+    with pytest.raises(ValueError, match="'soon' is not a duration"):
+        server.faults.end_watches(after="soon")
+
+
+def test_effects_add_up(server: TestServer, client: HttpClient) -> None:
+    """A request gets the effects of all faults that match it, in their order, until one ends it."""
+    delay = server.faults.delay("20ms", verb="create")
+    error = server.faults.respond(500, verb="create")
+    unused = server.faults.respond(503, verb="create")
+    assert client("POST", MAPS, _map("never"))[0] == 500
+    assert (delay.injected, error.injected, unused.injected) == (1, 1, 0)
+    (record,) = server.requests.select(verb="create", name="never")
+    assert record.faults == [delay.number, error.number]
+    assert client("GET", f"{MAPS}/never")[0] == 404
+
+
+def test_delayed_end_of_watches(server: TestServer, client: HttpClient) -> None:
+    """With `after` open watches end later."""
+    version = client("GET", MAPS)[1]["metadata"]["resourceVersion"]
+    with client.watch(f"{MAPS}?watch=1&resourceVersion={version}") as stream:
+        assert server.faults.end_watches(after="1h", times=1).injected == 1
+        client("POST", MAPS, _map("before-the-end"))
+        assert json.loads(stream.readline())["object"]["metadata"]["name"] == "before-the-end"
+        assert server.faults.expire_watches(after="10ms", times=1).injected == 1
+        assert json.loads(stream.readline())["object"]["code"] == 410
+        assert not stream.readline()
 
 
 def test_used_up_faults_leave_room(
@@ -292,19 +321,19 @@ def test_used_up_faults_leave_room(
     """The limit counts the faults that still affect requests."""
     monkeypatch.setattr(faults, "MAX_FAULTS", 2)
     for _ in range(3):
-        server.faults.add(verb="*", resource="configmaps", status=500, times=1)
+        server.faults.respond(500, verb="*", resource="configmaps", times=1)
         assert client("GET", f"{MAPS}/m")[0] == 500
-    server.faults.add(resource="configmaps", delay="1ms")
-    server.faults.add(resource="configmaps", delay="1ms")
+    server.faults.delay("1ms", resource="configmaps")
+    server.faults.delay("1ms", resource="configmaps")
     with pytest.raises(ValueError, match="there are 2 faults already"):
-        server.faults.add(resource="configmaps", delay="1ms")
+        server.faults.delay("1ms", resource="configmaps")
 
 
 def test_stops_behind_a_partition() -> None:
     """A server with a partition stops, and its clients lose their connections."""
     with TestServer() as server:
         client = HttpClient(server)
-        fault = server.faults.add(verb="get", partition=True)
+        fault = server.faults.partition(verb="get")
         errors: list[Exception] = []
 
         def get() -> None:

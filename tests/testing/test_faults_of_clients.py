@@ -39,17 +39,17 @@ def _kubectl(server: TestServer, *arguments: str) -> subprocess.CompletedProcess
 
 def test_kubectl_shows_the_status(server: TestServer) -> None:
     """kubectl shows the reasons and messages as those of kube-apiserver."""
-    with server.faults.add(verb="get", name="m", status=403):
+    with server.faults.respond(403, verb="get", name="m"):
         stderr = _kubectl(server, "get", "cm", "m").stderr
     assert stderr.startswith('Error from server (Forbidden): configmaps "m" is forbidden: User')
-    with server.faults.add(verb="delete", status=409):
+    with server.faults.respond(409, verb="delete"):
         stderr = _kubectl(server, "delete", "cm", "m").stderr
     assert stderr.startswith("Error from server (Conflict): Operation cannot be fulfilled on")
 
 
 def test_client_go_retries(server: TestServer) -> None:
     """client-go waits for Retry-After and sends the request again."""
-    fault = server.faults.add(verb="get", name="m", status=429, times=1)
+    fault = server.faults.respond(429, verb="get", name="m", times=1)
     result = _kubectl(server, "get", "cm", "m", "--output=name")
     assert result.stdout == "configmap/m\n", result.stderr
     assert fault.injected == 1
@@ -57,10 +57,10 @@ def test_client_go_retries(server: TestServer) -> None:
     assert statuses == [429, 200]
 
 
-@pytest.mark.parametrize("effect", ["drop_watch", "expire_watch"])
+@pytest.mark.parametrize("effect", ["end_watches", "expire_watches"])
 def test_client_go_watches_again(server: TestServer, effect: str) -> None:
     """`kubectl wait` sees the change although its watch was ended or has expired."""
-    fault = server.faults.add(verb="watch", resource="configmaps", times=1, **{effect: True})
+    fault = getattr(server.faults, effect)(resource="configmaps", times=1)
     with ThreadPoolExecutor(1) as executor:
         waiting = executor.submit(
             _kubectl, server, "wait", "cm/m", "--for=jsonpath={.data.k}=2", "--timeout=60s"
@@ -79,7 +79,7 @@ def test_official_client(server: TestServer) -> None:
     stream = watch.Watch().stream(
         api.list_namespaced_config_map, "default", resource_version=version
     )
-    fault = server.faults.add(verb="watch", resource="configmaps", drop_watch=True, times=1)
+    fault = server.faults.end_watches(resource="configmaps", times=1)
     writer = threading.Thread(
         target=lambda: (
             server.wait_until(lambda: fault.injected, timeout="60s"),
@@ -90,7 +90,7 @@ def test_official_client(server: TestServer) -> None:
     assert next(stream)["object"].metadata.name == "new"
     writer.join()
     with (
-        server.faults.add(verb="watch", expire_watch=True),
+        server.faults.expire_watches(),
         pytest.raises(client.ApiException) as e,
     ):
         list(watch.Watch().stream(api.list_namespaced_config_map, "default", resource_version="1"))
@@ -125,8 +125,8 @@ async def _operate(server: TestServer) -> None:
     )
     watches = {"verb": "watch", "resource": "configmaps"}
     await server.wait_until_async(lambda: server.requests.select(**watches), timeout="60s")
-    refused = server.faults.add(verb="patch", resource="configmaps", status=500, times=1)
-    expired = server.faults.add(**watches, expire_watch=True, times=1)
+    refused = server.faults.respond(500, verb="patch", resource="configmaps", times=1)
+    expired = server.faults.expire_watches(resource="configmaps", times=1)
     maps = server.internal_client().resource("v1", "configmaps", namespace="default")
     await server.run_async(maps.create({"metadata": {"name": "watched"}}))
     await server.wait_for_async("cm/watched", "jsonpath={.data.seen}=yes", timeout="60s")

@@ -110,7 +110,7 @@ def test_forgotten_before_the_body_came(
     monkeypatch.setattr(requests, "MAX_BODIES_BYTES", 150)
     client, patch = HttpClient(server), {"data": {"k": "x" * 80}}
     for name in ("a", "b", "c"):
-        with server.faults.add(verb="patch", partition=True) as fault:
+        with server.faults.partition(verb="patch") as fault:
             waiting = threading.Thread(
                 target=lambda: client("PATCH", f"{MAPS}/none", patch, type=MERGE)
             )

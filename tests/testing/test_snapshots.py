@@ -188,7 +188,7 @@ def test_reset(server: TestServer, client: HttpClient) -> None:
     client("POST", "/api/v1/namespaces", {"metadata": {"name": "a"}})
     client("DELETE", f"{CORE}/serviceaccounts/default")
     client("POST", MAPS, _map("m"))
-    server.faults.add(status=500, verb="delete")
+    server.faults.respond(500, verb="delete")
     server.clock.advance("10s")  # APIServices and flow schemas are created after 5 s
     flow_schemas = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
     count = len(client("GET", flow_schemas)[1]["items"])

@@ -44,7 +44,7 @@ after(async () => {
 });
 
 test('a fault is injected once', async () => {
-  await control('POST', '/faults', { verb: 'get', resource: 'configmaps', status: 503, times: 1 });
+  await control('POST', '/faults/respond', { status: 503, verb: 'get', resource: 'configmaps', times: 1 });
   const read = () => core.readNamespacedConfigMap({ namespace: 'default', name: 'none' });
   await assert.rejects(read(), { code: 503 });
   await assert.rejects(read(), { code: 404 });
@@ -79,10 +79,10 @@ test('an informer recovers from dropped and expired watches', async () => {
   let added;
   informer.on('add', (object) => added?.take(object));
   await informer.start();
-  for (const [name, fault] of [['a', { drop_watch: true }], ['b', { expire_watch: true }]]) {
+  for (const [name, effect] of [['a', 'end-watches'], ['b', 'expire-watches']]) {
     added = expectation((object) => object.metadata.name === name);
     reconnected = expectation(() => true);
-    await control('POST', '/faults', { verb: 'watch', resource: 'configmaps', times: 1, ...fault });
+    await control('POST', `/faults/${effect}`, { resource: 'configmaps', times: 1 });
     await reconnected.met;
     await core.createNamespacedConfigMap({ namespace: 'default', body: configMap(name) });
     await added.met;

@@ -122,7 +122,7 @@ BACKENDS = (
         durable=True,
     ),
 )
-"""The first match counts."""
+"""In the order in which a `--storage` flag is compared with them; the first match counts."""
 
 
 def backend_of(spec: str) -> Backend:

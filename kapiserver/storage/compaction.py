@@ -16,7 +16,7 @@ from kapiserver.storage.errors import Conflict, KeyExists, Refused, StorageError
 from kapiserver.storage.kv import KV, Revision
 
 INTERVAL = 300.0
-"""Seconds, the default of kube-apiserver's --etcd-compaction-interval."""
+"""Seconds between two compactions, as by default of --etcd-compaction-interval."""
 COMPACTION_KEY = "/kapiserver/compaction"
 """The key in the store, below its root, that each run writes. Its value is the revision to which
 the run compacts, in decimal."""
@@ -44,12 +44,12 @@ class Compactor:
         self._stopped = False
 
     def start(self) -> None:
-        """Start. Call on the store's event loop."""
+        """Start compacting. Call it on the store's event loop."""
         if self._interval > 0:
             self._start_run()
 
     def stop(self) -> None:
-        """Stop. Call before the store is closed. Idempotent."""
+        """Stop compacting. Call it before the store is closed. Idempotent."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

@@ -19,7 +19,7 @@ from kapiserver.storage.errors import Corrupt, KeyExists
 from kapiserver.storage.kv import KV, Revision
 
 SECRET = "/kapiserver/continue-token-secret"
-"""The key in the store, below its root, of the encryption key."""
+"""The key in the store, below its root, under which the encryption key is saved."""
 
 SECRET_BYTES = 32
 _NONCE_BYTES = 12

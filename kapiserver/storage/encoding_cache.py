@@ -19,7 +19,7 @@ from kapiserver.storage.entry import Entry
 DEFAULT_BYTES = 128 << 20
 """Default limit for trees and encodings, for all resources together."""
 TREE_SHARE = 24
-"""Trees get one part in this many of the limit."""
+"""Trees get the limit divided by this number."""
 TREE_COST = 12
 """Approximate bytes of memory of a tree per byte of its stored form."""
 ACCOUNT_COST = 300
@@ -140,7 +140,7 @@ class EncodingCache:
 
     @property
     def size(self) -> int:
-        """Bytes in both caches."""
+        """The bytes in both caches."""
         return self.trees.size + self.encodings.size
 
     def clear(self) -> None:

@@ -322,7 +322,7 @@ def _secret_error(text: str, sizes: tuple[int, ...]) -> str:
 class EncryptionFile:
     """A configuration file: read by the constructor and, with `is_reloaded`, by `reload`.
 
-    files       those that `reload` reads
+    files       the files that `reload` reads
     encryption  the rules in force
     """
 

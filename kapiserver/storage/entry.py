@@ -148,7 +148,7 @@ class Entry:
 
     @property
     def key(self) -> ObjectKey:
-        """Namespace and name."""
+        """The namespace and name of the object."""
         return self.codec.key(self.path)
 
     @property
@@ -158,17 +158,17 @@ class Entry:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """`metadata.labels`."""
+        """The labels of the object."""
         return self.selectable.labels
 
     @property
     def fields(self) -> Mapping[str, str]:
-        """Selectable fields, `metadata.name` included."""
+        """The selectable fields, `metadata.name` included."""
         return self.selectable.fields
 
     @property
     def selectable(self) -> Selectable:
-        """Labels and selectable fields."""
+        """The labels and the selectable fields, decoded if they are not cached."""
         selectable = self._selectable
         if selectable is None:
             selectable = self._selectable = self.codec.selectable(self)
@@ -176,7 +176,7 @@ class Entry:
 
     @property
     def has_selectable(self) -> bool:
-        """Whether `selectable` need not decode the object."""
+        """Whether labels and fields are cached, so that `selectable` does not decode the object."""
         return self._selectable is not None
 
     def cache_selectable(self, selectable: Selectable) -> None:
@@ -199,11 +199,12 @@ class Entry:
 
     @property
     def cached_tree(self) -> Tree | None:
-        """The tree if it is cached, else None. Shared."""
+        """The tree if it is cached, else None. It is shared: never change it."""
         return self._tree
 
     def tree(self) -> Tree:
-        """Return the object in the hub version, with resourceVersion. Shared: never change it."""
+        """Return the object in the hub version, with its resourceVersion. It is shared: never
+        change it."""
         tree = self._tree
         if tree is None:
             tree = self.codec.tree(self)
@@ -227,7 +228,7 @@ class Entry:
         return data
 
     def is_encoded(self, encoding: Encoding) -> bool:
-        """Whether `encode` need not encode the object."""
+        """Whether `encode` returns cached or spliced bytes and does not encode the object."""
         data = self.cached_encoding(encoding) or self.codec.splice(self, encoding)
         return data is not None
 

@@ -34,7 +34,7 @@ class StorageError(Exception):
 
 
 class KeyExists(StorageError):
-    """Create of an existing key."""
+    """The key to create exists already."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"key exists: {key}")
@@ -47,8 +47,8 @@ class ConversionRefused(StorageError):
 
 
 class Conflict(StorageError):
-    """Update or delete of a key whose revision is not the expected one; `current` is None if the
-    key is absent."""
+    """The key to update or delete is not at the expected revision; `current` is None if it is
+    absent."""
 
     def __init__(self, key: str, *, expected: int, current: int | None) -> None:
         super().__init__(f"key {key} is at revision {current}, not {expected}")
@@ -143,7 +143,7 @@ class StoreLocked(StorageError):
 
 
 class TooMuchWork(StorageError):
-    """Too much long work is queued, of this user or of all."""
+    """Too much long work of this user, or of all users, is queued."""
 
     def __init__(self) -> None:
         super().__init__("too many large objects are being processed, please try again later")

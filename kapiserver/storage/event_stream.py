@@ -26,7 +26,7 @@ class WatchStart(Struct, frozen=True):
     """The start of a watch.
 
     scope       a prefix, or one key
-    revision    of the initial objects, or the one to resume from
+    revision    the revision of the initial objects, or the one to resume from
     initial     the objects to send first; None if the watch resumes
     marked      whether a bookmark marks the end of the initial objects
     expired     the error if the revision is too old

@@ -17,12 +17,12 @@ SYSTEM = ""
 
 
 class FairQueue(Generic[Work]):
-    """Work by user.
+    """The queued work of all users, who take turns.
 
-    limit           queued pieces of all users together
-    limit_per_user  queued pieces of one user
+    limit           how many pieces of all users together may be queued
+    limit_per_user  how many pieces of one user may be queued
     running_per_user
-                    pieces that one user may have running
+                    how many pieces of one user may run at a time
     """
 
     def __init__(self, *, limit: int, limit_per_user: int, running_per_user: int) -> None:

@@ -43,7 +43,7 @@ class ObjectChange(NamedTuple):
 
     @property
     def last(self) -> Entry:
-        """The object as it is now, or as it was last."""
+        """The object as it is now, or as it was before its deletion."""
         entry = self.new if self.new is not None else self.old
         assert entry is not None
         return entry
@@ -76,7 +76,7 @@ class Informer:
 
     @property
     def lister(self) -> Lister:
-        """A new lister of the objects: to keep it would be a reference cycle."""
+        """A new lister of the objects. To keep it here would make a reference cycle."""
         return Lister(self, self._codec)
 
     def subscribe(self, on_change: OnChange) -> Subscription:
@@ -334,8 +334,8 @@ class Subscription:
             self._deliver(undecoded)
 
     def pause(self, view: dict[str, Entry]) -> None:
-        """Wait for the next `begin`; `view` holds the entries that the cache held. Called by the
-        informer."""
+        """Stop delivering changes until the next `begin`. `view` has the entries that the cache
+        held. Called by the informer."""
         self._stop_decoding()
         self._stop_task()
         self._synced.clear()
@@ -400,8 +400,8 @@ def _deliver_nothing(_changes: Sequence[ObjectChange]) -> None:
 
 
 class Lister:
-    """Reads objects out of an informer, without waiting: complete once a subscription is synced,
-    and possibly behind the store. An entry's tree is shared: never change it."""
+    """Reads the objects of an informer without waiting. They are complete once a subscription is
+    synced, and may be behind the store. An entry's tree is shared: never change it."""
 
     __slots__ = ("_codec", "_informer")
 
@@ -425,7 +425,7 @@ class Index:
     def __init__(self, informer: Informer, values: Callable[[Entry], Iterable[str]]) -> None:
         self._values = values
         self._entries: dict[str, dict[str, Entry]] = {}
-        """By value and path."""
+        """The objects, by value and path."""
         self._values_by_path: dict[str, tuple[str, ...]] = {}
         self._subscription = informer.subscribe(self._on_change)
 

@@ -158,7 +158,7 @@ class WatchIndex:
 
     def __init__(self) -> None:
         self._by_directory: dict[str, dict[KVWatch, None]] = {}
-        """In the order in which the watches were added."""
+        """The watches of each directory, in the order in which they were added."""
 
     def __iter__(self) -> Iterator[KVWatch]:
         """Iterate over a copy of all watches."""
@@ -198,7 +198,7 @@ class RecentEvents:
     behind is served from here."""
 
     def __init__(self, since: Revision) -> None:
-        """Events up to and including revision `since` are missing."""
+        """Begin without events: those up to and including revision `since` are missing."""
         self._since = since
         self._events: deque[KVEvent] = deque()
         self._bytes = 0

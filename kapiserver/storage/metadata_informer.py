@@ -44,7 +44,7 @@ class ObjectMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> ObjectKey:
-        """Namespace and name."""
+        """The namespace and name of the object."""
         return _key_of(self.resource, self.path)
 
 
@@ -58,7 +58,7 @@ class DeletedObject:
 
     @functools.cached_property
     def key(self) -> ObjectKey:
-        """Namespace and name."""
+        """The namespace and name of the object."""
         return _key_of(self.resource, self.path)
 
 
@@ -151,7 +151,7 @@ class MetadataInformer:
         return self._uids.get(path, "")
 
     def stop(self) -> None:
-        """Stop. Idempotent."""
+        """Stop listing and watching. Idempotent."""
         self._on_break = lambda: None
         self._drop_pending()
         if self._watch is not None:

@@ -68,7 +68,7 @@ _OWNERSHIP = tuple(
 )
 
 _VARINTS = ((1, 0x7F), (2, 0x3FFF), (3, 0x1FFFFF), (4, 0xFFFFFFF))
-"""Length of a varint in bytes, and the greatest number of that length."""
+"""The lengths of varints in bytes, each with the greatest number of that length."""
 
 
 class ObjectCodec:

@@ -57,7 +57,7 @@ class IdentifierSource(Protocol):
 class StoreContext(Struct, frozen=True, kw_only=True):
     """The parts that the stores of all resources share.
 
-    converting  the store `kv` itself if it converts the objects of this resource
+    converting  the store `kv` itself if it converts the objects of this resource, else None
     """
 
     kv: KV
@@ -121,7 +121,7 @@ class ResourceReader:
         self._cache = cached.cache
         self._lists = cached.lists
         self.informer = cached.informer
-        """Objects and their changes for code in this process."""
+        """Informs code in this process of objects and their changes."""
         self._fanout = cached.fanout
         self._offloader = cached.context.offloader
         self._retirement: asyncio.Future[None] | None = None

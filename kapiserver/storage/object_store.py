@@ -62,7 +62,7 @@ class _Admitted(Struct, frozen=True):
     """An object after mutating admission, not yet prepared by its strategy.
 
     validate    the validating half of its admission
-    cost        of processing the object (`codecs/cost.py`)
+    cost        the cost of processing the object (`codecs/cost.py`)
     """
 
     obj: Tree

@@ -21,7 +21,8 @@ EventType: TypeAlias = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class ListQuery(Struct, frozen=True, kw_only=True):
-    """A list request. An empty `namespace` means all namespaces; strings are as the client sent."""
+    """A list request. An empty `namespace` means all namespaces. Strings are as the client sent
+    them."""
 
     namespace: str = ""
     selection: Selection = EVERYTHING
@@ -153,12 +154,12 @@ class Write(Struct, frozen=True, kw_only=True):
 
     admit           the admission chain; None writes without admission
     dry_run         do all but the write
-    cost            of processing the body or patch (`codecs/cost.py`)
+    cost            the cost of processing the body or patch (`codecs/cost.py`)
 
     The others concern updates only:
 
     subresource     the subresource whose strategy prepares the object; "" for the object itself
-    preconditions   PUT passes the uid of the body
+    preconditions   what the current object must have; PUT passes the uid of the body
     may_create      call the update function with None to create a missing object (apply, and PUT of
                     some kinds)
     reads_only      the update function neither changes the current object nor returns a part of it

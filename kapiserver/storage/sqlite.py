@@ -42,7 +42,7 @@ from kapiserver.storage.sqlite_wal import has_lost_transactions, wal_size
 
 EMPTY_STORE_REVISION = Revision(1)
 WAL_LIMIT = 32 << 20
-"""In bytes. A longer write-ahead log is checkpointed and truncated even if that has to wait."""
+"""Bytes. A longer write-ahead log is checkpointed and truncated, even if that has to wait."""
 
 _BUSY_TIMEOUT = 10_000
 _TRUNCATE_BUSY_TIMEOUT = 20
@@ -109,8 +109,8 @@ INSERT INTO expiry SELECT number, 9e99, 0 FROM numbers
 class Write(Struct, frozen=True):
     """One write, applied if the key's revision is `expected` (0: the key is absent).
 
-    value    None deletes the key
-    expires  seconds since the epoch, 0 for never
+    value    the new value; None deletes the key
+    expires  when the key expires, in seconds since the epoch; 0 for never
     """
 
     key: str
@@ -134,7 +134,7 @@ class Database:
         """Open the file, or a new store in memory, and create missing tables. Raises Corrupt,
         Unavailable.
 
-        exclusive   no other connection can be opened, and SQLite needs no file for the index of
+        exclusive   no other connection can be opened, so that SQLite needs no file for the index of
                     its write-ahead log
         first       no other connection is open
         fsync       flush each transaction to disk

@@ -249,7 +249,7 @@ def summarize(path: Path) -> Summary:
 
 @contextmanager
 def _connection_to(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to an existing store."""
+    """Yield a connection to an existing store."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     with translate_errors(path):
@@ -262,7 +262,7 @@ def _connection_to(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _exclusive(path: Path) -> Iterator[None]:
-    """The exclusive lock of an existing store."""
+    """Hold the exclusive lock of an existing store."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     with _locked(path):
@@ -290,7 +290,8 @@ def _check_absent(path: Path) -> None:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[Path]:
-    """A new file, readable by its owner only; has a temporary name until it is complete."""
+    """Yield the temporary path of a new file, readable by its owner only. The file gets its name
+    when it is complete."""
     partial = Path(f"{path}.partial")
     try:
         os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))

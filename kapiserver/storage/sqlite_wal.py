@@ -17,7 +17,7 @@ from kapiserver.storage.errors import Refused
 _HEADER = struct.Struct(">16xII8x")
 _FRAME = struct.Struct(">4xIII8x")
 _CUT_OFF = 1
-"""Transactions that a crash can leave unfinished: the next begins when the last is on disk."""
+"""How many transactions a crash can cut off: one begins when the last is on disk."""
 
 
 def wal_size(path: str) -> int:

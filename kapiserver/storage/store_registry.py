@@ -65,7 +65,8 @@ class StoreHooks(Struct, frozen=True, kw_only=True):
     """Functions of the layer above that stores call.
 
     converter   converts custom objects that only a webhook can convert
-    reserve     by group and plural name: allocates addresses and ports before an object is written
+    reserve     what allocates addresses and ports before an object is written, by group and plural
+                name
     """
 
     converter: Converter = _no_converter
@@ -135,7 +136,7 @@ class StoreRegistry:
         self._token_codec: ContinueTokenCodec | None = None
         self._unsaved_token_secret = os.urandom(SECRET_BYTES)
         self._stores: dict[tuple[str, str, str], ResourceStore] = {}
-        """By `Resource.store_key`."""
+        """The stores, by `Resource.store_key`."""
         self._stores_by_name: dict[tuple[GroupVersion, str], ResourceStore] = {}
         self._hooks = hooks(self)
 

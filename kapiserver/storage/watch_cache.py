@@ -144,7 +144,7 @@ class WatchCache:
 
     @property
     def count(self) -> int:
-        """Number of objects in the cache."""
+        """The number of objects in the cache."""
         return len(self._entries)
 
     # Waiting.

@@ -31,7 +31,7 @@ TRANSIENT_RETRY_SECONDS = 5.0
 PAUSE_SECONDS = 0.05
 
 _LOGIN_ERRORS = ("invalid auth token", "revision of auth store is old", "user name is empty")
-"""Errors after which to log in again."""
+"""Errors after which the client logs in again."""
 _AUTH_DISABLED = "authentication is not enabled"
 _TRANSIENT_WRITE_ERRORS = (
     "etcdserver: no leader",
@@ -72,7 +72,7 @@ class EtcdClient:
     EtcdError for a refusal, and Corrupt for an invalid response."""
 
     def __init__(self, config: EtcdConfig) -> None:
-        """Raises OSError for certificate files that cannot be read."""
+        """Open the transport. Raises OSError for certificate files that cannot be read."""
         self._config = config
         self._transport = open_transport(config)
         self.codec = self._transport.codec

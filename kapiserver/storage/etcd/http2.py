@@ -39,8 +39,8 @@ KEEPALIVE_TIMEOUT_SECONDS = 5.0
 class Connection(asyncio.Protocol):
     """One connection.
 
-    usable      accepts requests
-    closed      has no socket any more
+    usable      whether it accepts requests
+    closed      whether its socket is closed
     """
 
     def __init__(self) -> None:

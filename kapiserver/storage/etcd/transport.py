@@ -123,7 +123,7 @@ class Transport(Protocol):
         """Send a request and return the response. Raises RequestNotSent, ResponseLost, and the
         error of `refusal`, within about CALL_SECONDS.
 
-        token   of the logged-in user, "" for none
+        token   the token of the logged-in user, "" for none
         """
 
     def stream(

@@ -53,7 +53,7 @@ _ERRORS: tuple[tuple[str, HttpError], ...] = (
     ("Missing expected CR after chunk", BadRequest("malformed chunked encoding")),
     ("Chunk extensions", BadRequest("malformed chunked encoding")),
 )
-"""By prefix of the library's message."""
+"""The errors, by the prefix of the library's message."""
 
 HTTP_1_1 = "1.1"
 _VERSIONS = ("1.0", HTTP_1_1)
@@ -66,7 +66,7 @@ _SINGLE = (
 )  # fmt: skip
 """Headers that a request may have only once, beside Host, Content-Length and Transfer-Encoding."""
 _BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-"""In a path."""
+"""Matches a percent sign in a path without two hexadecimal digits behind it."""
 _INVALID_METHOD = "Invalid method encountered"
 _REQUEST_LINE = re.compile(rb"[A-Za-z]+ /\S* HTTP/1\.[01]\r\n")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]")
@@ -91,8 +91,8 @@ def error_of_head(
     """Return the error for a request that the HTTP library accepts and Go's server refuses, or
     None.
 
-    target          as sent in the request line
-    version         of HTTP, such as "1.1"
+    target          the target as in the request line
+    version         the version of HTTP, such as "1.1"
     has_repeated    whether a header occurs more than once
     """
     if version not in _VERSIONS:

@@ -18,7 +18,7 @@ QUIET_SECONDS = 0.5
 
 
 class LingeringClose:
-    """Ends a connection."""
+    """Ends a connection whose client may still be sending."""
 
     def __init__(self, transport: asyncio.Transport) -> None:
         """Begin to end a connection whose last bytes were written."""

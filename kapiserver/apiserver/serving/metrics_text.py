@@ -30,11 +30,11 @@ _PLACE = "\0"
 class Family(Struct, frozen=True, kw_only=True):
     """A metric with all its series.
 
-    name    as in the text, with the suffix of a counter
+    name    the name in the text, with the suffix of a counter
     text    what the metric means
     labels  names of the labels
     series  values of the labels, and the number or histogram; read once
-    bounds  of the buckets of a histogram
+    bounds  the upper bounds of the buckets of a histogram
     """
 
     name: str

@@ -45,7 +45,7 @@ third of the time of a str."""
 class RequestHead(Struct, eq=False):
     """A request whose headers are complete.
 
-    target      as in the request line
+    target      the target as in the request line
     headers     looked up case-insensitively; names are in title case
     keep_alive  whether the client wants to send another request
     error       the request is malformed: the other fields may be empty; None if it is valid
@@ -72,7 +72,7 @@ class RequestParser:
     """Parses bytes, and calls `on_head` with each RequestHead. After a malformed request, and after
     one that closes its connection, it ignores all bytes.
 
-    body        of the last request
+    body        the body of the last request
     """
 
     def __init__(self, source: BodySource, on_head: Callable[[RequestHead], None]) -> None:

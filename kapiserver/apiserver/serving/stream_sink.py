@@ -57,7 +57,7 @@ class StreamSink:
         self._started: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self.bytes_sent = 0
-        """Bytes of frames."""
+        """How many bytes of frames were written to the sink."""
 
     def write(self, frames: bytes) -> None:
         """Write one or more whole frames of the stream."""

@@ -75,11 +75,11 @@ class APIServiceRegistration:
         self._custom = server.custom_resources
         self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
         self._served_versions: dict[str, frozenset[GroupVersion]] = {}
-        """Group-versions by definition."""
+        """The group-versions of each definition."""
         self._definition_counts: Counter[GroupVersion] = Counter()
         """How many definitions serve a group-version."""
         self._present_at_start: frozenset[str] | None = None
-        """Names; None until all APIServices are queued for the first time."""
+        """The names of APIServices; None until all are queued for the first time."""
         self._subscription: Subscription | None = None
         self._reconciled: set[str] = set()
         self._starting: asyncio.Task[None] | None = None

@@ -38,8 +38,8 @@ class ControllerContext:
     """The parts of a server that one controller uses.
 
     metadata    owners, finalizers and deletion of every object; shared with other controllers
-    user        of the controller's requests
-    manager     field manager of its writes
+    user        the user of the controller's requests
+    manager     the field manager of its writes
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     signing_ca  files of the server's own CA, which signs client certificates; None without HTTPS
     """

@@ -53,7 +53,7 @@ class CRDStatusController:
         )
 
         self._deletion_watches: dict[str, Subscription] = {}
-        """By definition, subscriptions to its objects."""
+        """The subscriptions to the objects of definitions, by definition."""
 
     async def start(self) -> None:
         """Queue the present definitions, and definitions that change later."""

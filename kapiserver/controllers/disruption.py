@@ -35,7 +35,7 @@ from kapiserver.storage.lifecycle import timestamp
 NAME = "disruption-controller"
 WORKERS = 4
 BATCH_SECONDS = 0.2
-"""Wait after a change of a pod, so that one reconcile covers a burst of changes."""
+"""The wait after a change of a pod, so that one reconcile covers a burst of changes."""
 EVICTION_TIMEOUT_SECONDS = 120.0
 """An evicted pod that still exists after this time counts again."""
 _POLICY = GroupVersion("policy", "v1")

@@ -46,7 +46,7 @@ from kapiserver.storage.kv import Revision
 
 WORKERS = 4
 BATCH_SECONDS = 0.1
-"""Wait after a change, so that one reconcile covers a burst of changes."""
+"""The wait after a change, so that one reconcile covers a burst of changes."""
 REST_FACTOR = 4
 """A namespace is reconciled again at the earliest after this multiple of the last duration."""
 _DISCOVERY = GroupVersion("discovery.k8s.io", "v1")
@@ -60,7 +60,7 @@ class _Variant(Struct, frozen=True):
     name: str
     reads_pods: bool
     sync: Callable[[_Reader, str, frozenset[str]], Awaitable[None]]
-    """(reader, namespace, names of deleted services)"""
+    """Takes the reader, the namespace, and the names of deleted services."""
 
 
 class ServiceEndpointsController:
@@ -71,7 +71,7 @@ class ServiceEndpointsController:
         self._server = context.server
         self._variant = variant
         self._deleted_services: dict[str, set[str]] = {}
-        """By namespace: their Endpoints and slices are to be deleted."""
+        """The deleted services of each namespace, whose Endpoints and slices are to be deleted."""
         self._scheduled: set[str] = set()
         self._durations: dict[str, float] = {}
         """Seconds that the last reconcile took, by namespace."""

@@ -94,7 +94,7 @@ _SCHEMAS = (
 
 
 class FlowControlBootstrap:
-    """Creates the missing ones, once."""
+    """Creates the missing flow schemas and priority levels, once."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context

@@ -60,9 +60,9 @@ class GarbageCollector:
         self._unresolved: dict[str, None] = {}
         """Paths of objects with an owner whose kind was unknown at the last reconcile."""
         self._objects: dict[str, ObjectMetadata] = {}
-        """By path: objects with owners, and owners deleted with foreground or orphan policy."""
+        """Objects with owners, and owners deleted with foreground or orphan policy, by path."""
         self._dependents_by_owner: dict[str, dict[str, None]] = {}
-        """Paths by their owner's uid."""
+        """The paths of dependents, by the uid of their owner."""
         self._owners_awaiting_dependents: dict[str, str] = {}
         """Owners being deleted that wait for their dependents: uid to path."""
         self._dependents_queued: set[str] = set()

@@ -30,7 +30,7 @@ class ControllerManager:
 
     ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
     signing_ca  files of the server's own CA; None without HTTPS
-    registry    of the controllers that there are
+    registry    the controllers that there are
     has_policy  whether the store has the bootstrap policy of RBAC already
     """
 

@@ -14,7 +14,7 @@ class PeriodicCheck:
 
     check   checks all objects
     item    what is checked, for the log
-    name    of the controller, for logs and metrics
+    name    the name of the controller, for logs and metrics
     """
 
     def __init__(

@@ -31,8 +31,8 @@ class Scope(Enum):
 class ControllerDescriptor(Struct, frozen=True, kw_only=True):
     """One controller.
 
-    user        in whose name it writes: that of its service account in Kubernetes
-    manager     under which its fields are managed
+    user        the user of its writes: that of its service account in Kubernetes
+    manager     the field manager of its writes
     selectable  whether `--controllers` knows it; the others are kube-apiserver's own and always run
     """
 

@@ -33,7 +33,7 @@ from kapiserver.storage.query import ListQuery
 NAME = "resourcequota-controller"
 WORKERS = 5
 BATCH_SECONDS = 2.0
-"""Wait after a change, so that one calculation covers a burst of changes."""
+"""The wait after a change, so that one calculation covers a burst of changes."""
 _MAY_SHRINK = ("persistentvolumeclaims", "pods", "services")
 
 
@@ -45,7 +45,7 @@ class ResourceQuotaController:
         self._server = context.server
         self._metadata = context.metadata
         self._quotas: dict[str, set[ObjectKey]] = {}
-        """By namespace."""
+        """The quotas of each namespace."""
         self._dirty: set[ObjectKey] = set()
         """Quotas whose usage must be calculated anew."""
         self._scheduled: set[str] = set()

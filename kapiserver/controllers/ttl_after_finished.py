@@ -19,7 +19,7 @@ from kapiserver.storage.informer import ObjectChange
 
 NAME = "ttl-after-finished-controller"
 WORKERS = 5
-"""--concurrent-ttl-after-finished-syncs of kube-controller-manager."""
+"""The default of --concurrent-ttl-after-finished-syncs of kube-controller-manager."""
 _BATCH = GroupVersion("batch", "v1")
 _FINISHED = ("Complete", "Failed")
 

@@ -32,7 +32,7 @@ class WorkQueue(Generic[Item]):
 
     reconcile   handles one item; when it raises, the item is retried with exponential backoff
     workers     how many items are reconciled concurrently
-    name        of the controller, for logs and metrics
+    name        the name of the controller, for logs and metrics
     """
 
     def __init__(

@@ -53,7 +53,8 @@ async def replace_fields(
     subresource: str = "",
     uid: str = "",
 ) -> Tree | None:
-    """As `update_object`, for objects that may be large: the event loop copies nothing.
+    """Update fields as `update_object` does, of an object that may be large: the event loop copies
+    nothing.
 
     `fields` returns new values by JSON pointer (`{"/status": {...}}`), or {} if nothing changes. It
     must not change the object. The object and the returned one belong to the watch cache."""

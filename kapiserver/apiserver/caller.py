@@ -34,8 +34,8 @@ class Caller(Struct, frozen=True, kw_only=True):
     """The user of an operation.
 
     user_agent  names the program; its part before the slash is the default field manager
-    warnings    for the client
-    annotations of the audit event
+    warnings    warnings for the client
+    annotations annotations of the audit event
     audits_bodies   whether the audit event will have the body of the request
     object_reference    what the body says about the object of the audit event
     """

@@ -63,7 +63,7 @@ class Server(Struct, frozen=True, kw_only=True):
     flow_classifier: FlowClassifier | None = None
     memory_limit: MemoryLimit | None = None
     audit: AuditLog | None = None
-    """None without an audit policy."""
+    """The audit log; None without an audit policy."""
     faults: Faults | None = None
     """Faults that a test injects into requests."""
     calls: Mapping[str, CallHandler] = field(default_factory=dict)
@@ -132,7 +132,7 @@ class AdmissionStep(Struct, frozen=True, kw_only=True):
 
     is_idle     reports that the hook has nothing to do for a write, so that it need not be called;
                 None if the hook must be called for each write
-    labels      of its runs that admit the write
+    labels      the labels of its runs that admit the write
     """
 
     hook: Hook

@@ -89,9 +89,9 @@ class WebhookMetrics:
     def __init__(self) -> None:
         self.seconds: Histogram[WebhookLabels] = Histogram(WEBHOOK_SECONDS, limit=MAX_USER_SERIES)
         self.requests: Counter[tuple[WebhookLabels, int]] = Counter(limit=MAX_USER_SERIES)
-        """By labels and status code."""
+        """The requests, by labels and status code."""
         self.rejections: Counter[tuple[WebhookLabels, str, int]] = Counter(limit=MAX_USER_SERIES)
-        """By labels, type of the error and status code."""
+        """The rejections, by labels, type of the error and status code."""
         self.failed_open: Counter[tuple[str, str]] = Counter(limit=MAX_USER_SERIES)
         """Failed calls of webhooks with failurePolicy Ignore, by name and type."""
 
@@ -148,8 +148,8 @@ class RequestSeries:
 class ResourceRequests:
     """The metrics of the requests for one resource.
 
-    series        by all labels
-    shared        by all labels with an empty `dry_run`
+    series        the series by all labels
+    shared        the series by all labels with an empty `dry_run`
     long_running  open watches and other streams, by all labels with an empty `dry_run`
     """
 
@@ -245,15 +245,15 @@ class Metrics:
     def __init__(self) -> None:
         self.requests = AllRequests()
         self.in_flight: Gauge[str] = Gauge()
-        """By request kind: "readOnly" or "mutating"."""
+        """The requests in flight, by kind: "readOnly" or "mutating"."""
         self.authentication_seconds: Histogram[str] = Histogram(AUTHENTICATION_SECONDS)
-        """By result: "success", "failure" without credentials, or "error"."""
+        """Seconds by result: "success", "failure" without credentials, or "error"."""
         self.authentication = AuthenticationMetrics()
         self.user_requests: Counter[str] = Counter()
         """Authenticated requests by `username_label`."""
         self.audit_events: Counter[str] = Counter()
         self.audit_errors: Counter[str] = Counter()
-        """By audit backend."""
+        """The errors, by audit backend."""
         self.audit_levels: Counter[str] = Counter()
         self.audit_rejections = 0
         """Requests that failed because their event was lost."""
@@ -262,7 +262,7 @@ class Metrics:
         self.authorization_reloads = Reloads()
         self.encryption_reloads = Reloads()
         self.manifest_reloads: dict[str, Reloads] = {}
-        """Of the static manifests, by admission plugin."""
+        """The reloads of the static manifests, by admission plugin."""
         self.match_conditions = MatchConditionMetrics()
         self.validating_policy_seconds: Histogram[PolicyLabels] = Histogram(
             POLICY_SECONDS, limit=MAX_USER_SERIES
@@ -273,7 +273,7 @@ class Metrics:
         self.storage_seconds: Histogram[StorageLabels] = Histogram(REQUEST_SECONDS)
         self.workqueues = WorkQueueMetrics()
         self.job_deletion_seconds: Histogram[str] = Histogram(JOB_DELETION_SECONDS)
-        """From the expiry of a Job to its deletion; the label is empty."""
+        """Seconds from the expiry of a Job to its deletion; the label is empty."""
         self.rpc = RPCMetrics()
 
     def observe_webhook(

@@ -62,8 +62,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     """How a response ended.
 
-    status      of the response that was sent
-    bytes_sent  of the body, or of a stream's frames
+    status      the status of the response that was sent
+    bytes_sent  the bytes of the body, or of a stream's frames
     finished    False if the client went away or the connection was aborted
     """
 
@@ -113,12 +113,12 @@ class Request(Struct, kw_only=True, eq=False):
     impersonation_constraint    the verb of constrained impersonation that allowed it, or ""
     audit_id    identifies the request in the log and in the response
     target      the resource that the path names, once it is resolved
-    decision    of the authorizer
-    annotations of the audit event
+    decision    the decision of the authorizer
+    annotations annotations of the audit event
     audited     whether the audit policy was asked about the request
     audits_bodies   whether the audit event will have the body of the request
     object_reference    what the body says about the object of the audit event
-    warnings    for the client
+    warnings    warnings for the client
     latency     seconds by part: authentication, authorization, queue, body, admission,
                 mutating-webhook, validating-webhook, storage
     received    when it was received, in seconds of `time.perf_counter`

@@ -42,7 +42,7 @@ class RequestInfo(Struct, frozen=True, kw_only=True):
     verb        of a resource request: get list watch create update patch delete deletecollection
                 (or `proxy`); of others the method in lower case
     resource    plural name in the path; empty for a non-resource request
-    name        of the object; of a list, the name that its field selector requires
+    name        the name of the object; of a list, the name that its field selector requires
     is_item     whether the path names one object, or a subresource of it
     trailing    path segments below the subresource
     field_selector, label_selector  as in the query of a list, watch or deletecollection

@@ -30,7 +30,7 @@ class Response(Struct, frozen=True, kw_only=True):
                 has received most of the previous one
     length      total bytes of the slices, for Content-Length; None if unknown (sent chunked)
     headers     all but Content-Type and Content-Length; filters append to it
-    media_type  for Content-Type; "" leaves it out
+    media_type  the value of Content-Type; "" leaves it out
     is_passed_on    whether the body is another server's: it is neither compressed nor recorded
     """
 
@@ -50,7 +50,7 @@ class StreamResponse(Struct, frozen=True, kw_only=True):
     """A response that goes on, such as a watch. Its head is sent after the handler has returned, so
     the handler can still raise errors.
 
-    sink        from `Request.open_sink`; buffers frames until the head is sent
+    sink        the sink of `Request.open_sink`; it buffers frames until the head is sent
     timeout     seconds until the stream ends; 0 means no limit
     on_timeout  called before the stream ends because of its timeout; may write last frames
     before_end  awaited before the client sees the end of the stream

@@ -46,10 +46,10 @@ VIEWS: dict[str, View] = {"scale": Scale()}
 class Target(Struct, frozen=True, kw_only=True):
     """The resource, version, object and store that one request is about.
 
-    version     of the URL: bodies are in this version
-    kind        of bodies: the resource's own kind, or that of the subresource
-    key         of the object; the name is empty for a collection
-    verbs       that the path allows
+    version     the version of the URL: bodies are in this version
+    kind        the kind of bodies: the resource's own, or that of the subresource
+    key         the key of the object; its name is empty for a collection
+    verbs       the verbs that the path allows
     view        None if bodies are the object itself
     """
 

@@ -35,7 +35,7 @@ class TokenIdentity(Struct, frozen=True, kw_only=True):
     """The user of a valid token.
 
     audiences       the requested audiences for which the token is valid
-    annotations     for the audit event of the request
+    annotations     annotations for the audit event of the request
     """
 
     user: User

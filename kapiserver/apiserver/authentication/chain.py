@@ -172,7 +172,7 @@ class Authentication:
     """The authenticators of one server.
 
     authenticator   their union
-    files           those that `reload` reads
+    files           the files that `reload` reads
     """
 
     def __init__(

@@ -35,7 +35,7 @@ _ASSOCIATED_KEYS = "authentication.kubernetes.io/associated-node-keys"
 class Attempt(Struct, frozen=True, kw_only=True):
     """One way in which a caller may impersonate a user.
 
-    caller      as the authorizer sees it
+    caller      the caller as the authorizer sees it
     checks      what the caller must be authorized for, all of them
     user        the user that the request gets
     constraint  the verb for the audit log; "" for the verb `impersonate`

@@ -120,8 +120,8 @@ class JwtAuthenticator(ManagedAuthenticator):
     tree        a valid AuthenticationConfiguration
     source      the file of the configuration, and its decoder, which raises BadConfiguration; None
                 if flags stand for it
-    audiences   those of this server
-    anonymous   is set up by the configuration
+    audiences   the audiences of this server
+    anonymous   whether the configuration sets up anonymous requests
     """
 
     def __init__(

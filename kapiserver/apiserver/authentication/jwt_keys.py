@@ -71,7 +71,7 @@ class IssuerKeys:
     """The keys of one issuer.
 
     issuer      an Issuer of an AuthenticationConfiguration
-    algorithms  those that its tokens may use
+    algorithms  the algorithms that its tokens may use
     """
 
     def __init__(self, issuer: Tree, clock: Clock, algorithms: Sequence[str] = ALGORITHMS) -> None:

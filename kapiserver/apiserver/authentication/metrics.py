@@ -22,6 +22,6 @@ class AuthenticationMetrics:
         """Accepted service account tokens: "valid" and "stale" ones with an extended expiry, and
         "legacy" ones of Secrets."""
         self.jwt_seconds: Histogram[tuple[str, str]] = Histogram(JWT_SECONDS, limit=MAX_USER_SERIES)
-        """By result, "success" or "failure", and the hash of the issuer's URL."""
+        """Seconds by result, "success" or "failure", and the hash of the issuer's URL."""
         self.reloads = Reloads()
-        """Of the authentication configuration."""
+        """The reloads of the authentication configuration."""

@@ -28,9 +28,9 @@ class BadTokenFile(Exception):
 class TokenFileAuthenticator(ManagedAuthenticator):
     """Recognizes the tokens of a file.
 
-    users       by token
-    audiences   for which these tokens are valid
-    path        of the file, which `reload` reads again
+    users       the users by token
+    audiences   the audiences for which these tokens are valid
+    path        the path of the file, which `reload` reads again
     """
 
     def __init__(

@@ -45,8 +45,8 @@ class _Verdict(Struct, frozen=True, kw_only=True):
 class WebhookTokenAuthenticator(ManagedAuthenticator):
     """Recognizes the tokens that a webhook recognizes.
 
-    version     of the TokenReview: v1 or v1beta1
-    audiences   those of this server
+    version     the version of the TokenReview: v1 or v1beta1
+    audiences   the audiences of this server
     ttl         seconds for which a verdict is kept; 0 for none. A failed call is not kept.
     """
 

@@ -10,7 +10,7 @@ _NO_OPINION = Decision(verdict=Verdict.NO_OPINION, reason="Everything is forbidd
 
 
 class AlwaysDeny:
-    """For tests; other authorizers may still allow a request."""
+    """Denies every request, for tests; other authorizers may still allow it."""
 
     async def authorize(self, _user: User, _info: RequestInfo) -> Decision:
         """Have no opinion, which denies unless another authorizer allows."""

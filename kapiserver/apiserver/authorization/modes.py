@@ -109,7 +109,7 @@ class Authorization(ManagedAuthorizer):
     """The authorizers of one server, after that of system:masters.
 
     rbac    RBAC's authorizer, None if that mode is off
-    files   those that `reload` reads
+    files   the files that `reload` reads
     """
 
     def __init__(

@@ -56,7 +56,7 @@ class NodeGraph:
     def __init__(self, stores: StoreRegistry) -> None:
         self._stores = stores
         self._owners: dict[str, _Owner] = {}
-        """By the path of the object that gives."""
+        """The owners, by the path of the object that gives."""
         self._nodes: dict[Vertex, Counter[str]] = {}
         """How many objects give a vertex to each node."""
         self._volumes: dict[str, _Volume] = {}

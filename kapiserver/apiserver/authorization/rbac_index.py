@@ -53,9 +53,9 @@ class RbacIndex:
         self._compiled_rules: dict[RoleKey, CompiledRules] = {}
         """The rules of decoded roles; a role is decoded when it is first needed."""
         self._grants: dict[_Subject, dict[str, Grant]] = {}
-        """By subject, then by the path of the binding."""
+        """The grants, by subject, then by the path of the binding."""
         self._subjects: dict[str, Sequence[_Subject]] = {}
-        """By the path of the binding."""
+        """The subjects of a binding, by its path."""
         self._subscriptions: list[Subscription] = []
 
     async def start(self) -> None:

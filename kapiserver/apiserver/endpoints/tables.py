@@ -24,8 +24,8 @@ Include: TypeAlias = Literal["None", "Metadata", "Object"]
 class TableBuilder(Struct, frozen=True, kw_only=True):
     """Builds a Table of the objects of one resource.
 
-    table_version   of the Table: v1 or v1beta1 of meta.k8s.io
-    version         of the objects in its rows
+    table_version   the version of the Table: v1 or v1beta1 of meta.k8s.io
+    version         the version of the objects in its rows
     include         whether a row holds its object, the object's metadata, or neither
     """
 

@@ -49,4 +49,4 @@ FILTERS: tuple[Filter, ...] = (
     authorize,  # a forbidden request counts as in flight, and does no other work
     inject_faults,  # last: a test's faults see the user and the decision
 )
-"""In the order in which a request passes through them, the outermost first."""
+"""The filters in the order in which a request passes through them, the outermost first."""

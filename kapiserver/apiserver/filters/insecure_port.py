@@ -28,7 +28,7 @@ SIMPLE_MEDIA_TYPES = frozenset(
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::[0-9]*)?")
 _AUTHORITY = re.compile(r"[^/?#]*://([^/?#]*)")
-"""Of a target in absolute form, as for a proxy."""
+"""Matches the authority of a target in absolute form, as for a proxy."""
 _MAX_HOST = 255
 
 

@@ -86,7 +86,7 @@ APPLY_TYPES: dict[str, tuple[str, Callable[[bytes], Configuration]]] = {
     "application/apply-patch+yaml": ("YAML", _read_yaml),
     "application/apply-patch+cbor": ("CBOR", _read_cbor),
 }
-"""By media type: the name of the encoding in messages, and the function that reads a body."""
+"""The name of the encoding in messages, and the function that reads a body, by media type."""
 
 
 async def apply_configuration(

@@ -50,7 +50,7 @@ UNSTORED_CREATES: dict[tuple[str, str, str], Callable[[], CreateOperation]] = {
     ("authorization.k8s.io", "selfsubjectrulesreviews", ""): _load_review,
     ("authorization.k8s.io", "subjectaccessreviews", ""): _load_review,
 }
-"""By group, resource and subresource (see `media_types.py` on late loading)."""
+"""Loaders, keyed by group, resource and subresource (see `media_types.py` on late loading)."""
 
 
 def unstored_create(server: Server, target: Target) -> CreateOperation | None:

@@ -72,7 +72,7 @@ SUBRESOURCES: dict[tuple[str, str, str], Callable[[], VerbHandler]] = {
     ("", "serviceaccounts", "token"): _load_token,
     ("", "services", "proxy"): _load_service_proxy,
 }
-"""By group, resource and subresource (see `media_types.py` on late loading)."""
+"""Loaders, keyed by group, resource and subresource (see `media_types.py` on late loading)."""
 
 
 def handler_of_subresource(target: Target) -> VerbHandler | None:

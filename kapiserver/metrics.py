@@ -52,7 +52,7 @@ class Observations:
     """The observations of one histogram for one set of labels.
 
     bounds  inclusive upper bounds of the buckets, ascending
-    counts  of observations in each bucket alone, the last one above all bounds
+    counts  the observations in each bucket alone; the last one is above all bounds
     """
 
     __slots__ = ("bounds", "counts", "total")
@@ -98,9 +98,9 @@ def content_hash(*contents: bytes) -> str:
 class Reloads:
     """The reloads of one configuration of the server.
 
-    counts  by status: "success" or "failure"
-    times   of the last reload with that status, in seconds since 1970
-    hash    of the configuration in force; "" if there is none
+    counts  the reloads by status: "success" or "failure"
+    times   the time of the last reload by status, in seconds since 1970
+    hash    the hash of the configuration in force; "" if there is none
     """
 
     __slots__ = ("counts", "hash", "times")

@@ -377,7 +377,7 @@ class Controls(Host):
 
         sources     directories (with subdirectories) and files of YAML or JSON, texts of YAML, and
                     objects
-        namespace   of objects of namespaced kinds that name none
+        namespace   the namespace of objects of namespaced kinds that name none
 
         Namespaces come first, then CustomResourceDefinitions, which are served when their objects
         are created, then what others refer to; webhooks and policies come last. Raises OSError,

@@ -28,7 +28,7 @@ class ExistingCluster:
     """The cluster of the current context of a kubeconfig; use it in `with`.
 
     kubeconfig      the file
-    url             of the API server
+    url             the URL of the API server
     token           the bearer token of the context's user, or ""
     ssl_context     the TLS settings, with the user's certificate
     ca_context      the TLS settings of other users, without a certificate

@@ -52,7 +52,7 @@ class ReadStale(Struct, frozen=True, kw_only=True, tag_field="effect", tag="read
 class EndWatches(Struct, frozen=True, kw_only=True, tag_field="effect", tag="end_watches"):
     """Ends watches.
 
-    seconds     of real time to wait first
+    seconds     how many seconds of real time to wait first
     abort       closes the connection without the end of the stream
     """
 

@@ -141,12 +141,12 @@ class Faults:
 
     verb         a verb, several separated by commas, or a list; "" means every verb, and so on
     resource     plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`
-    namespace    of the object
-    name         of the object, also of one that is created; not of one with generateName
+    namespace    the namespace of the object
+    name         the name of the object, also of one that is created; not of one with generateName
     user         the user's name
     user_agent   the header User-Agent: `kubectl/*`
     times        after how many requests the fault is used up; None: never
-    probability  of each request, 0 to 1
+    probability  the probability for each request, 0 to 1
     seed         makes the random choice of requests the same in each run
     """
 

@@ -34,7 +34,7 @@ _PERIODIC = ("/events/", "/leases/", "/masterleases/")
 class JournalEntry(Struct, frozen=True):
     """One write of the store.
 
-    time    by the server's clock
+    time    the time by the server's clock
     count   the number of writes of objects up to this one, without Events and Leases
     """
 
@@ -122,7 +122,7 @@ class ObjectRevision(Struct, frozen=True, kw_only=True):
     """One revision of an object.
 
     revision    its resourceVersion
-    time        of the write, by the server's clock, in seconds since the epoch
+    time        the time of the write, by the server's clock, in seconds since the epoch
     operation   created, updated or deleted
     object      the object after the write, in the preferred version; None if it was deleted
     diff        the fields that the write changed, managedFields left out

@@ -26,7 +26,7 @@ def injected_error(
 ) -> StatusError:
     """Return the error of an HTTP status for a request.
 
-    name            of the object, from the path or the body
+    name            the name of the object, from the path or the body
     message         replaces that of kube-apiserver unless it is ""
     retry_after     seconds of Retry-After, for 429 and 503
     """

@@ -38,7 +38,7 @@ class _Loop(asyncio.SelectorEventLoop):
 class LoopThread:
     """Opens a context manager on the thread's loop, and closes it there.
 
-    loop    of the thread; there is none before `start`
+    loop    the loop of the thread; there is none before `start`
     """
 
     def __init__(self, context: AbstractAsyncContextManager[object], *, name: str) -> None:

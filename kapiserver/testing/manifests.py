@@ -117,7 +117,7 @@ async def load(
 ) -> list[Tree]:
     """Create the objects, or replace those that exist, with their status; return them as stored.
 
-    namespace   of objects of namespaced kinds that name none
+    namespace   the namespace of objects of namespaced kinds that name none
 
     A CustomResourceDefinition is served when its objects are created. Raises StatusError, and
     ValueError for a kind that is not served.

@@ -35,7 +35,7 @@ class MemoryStore(EmbeddedStore):
         super().__init__(None, clock)
         self._database = Database(None)
         self._expiries: dict[str, float] = {}
-        """By key. Deleted keys stay until the next snapshot."""
+        """When keys expire, by key. Deleted keys stay until the next snapshot."""
 
     async def open(self) -> None:
         """Open the store, which is empty."""

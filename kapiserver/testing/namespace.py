@@ -16,8 +16,8 @@ from kapiserver.testing.server import TestServer
 class TestNamespace(Struct, frozen=True):
     """A namespace for one test.
 
-    server      that the namespace is in; an ExistingCluster with the option --kapiserver-cluster
-    name        of the namespace
+    server      the server of the namespace; an ExistingCluster with the option --kapiserver-cluster
+    name        the name of the namespace
     kubeconfig  file of an administrator's kubeconfig whose context names the namespace
     """
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
 _SERVERS = pytest.StashKey[list["TestServer"]]()
-"""Of a test: the servers of its fixtures, also of those that other fixtures use."""
+"""The servers that a test's fixtures started, directly or through other fixtures."""
 CLUSTER_OPTION = "--kapiserver-cluster"
 
 

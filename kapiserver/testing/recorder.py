@@ -40,8 +40,8 @@ class Recording(Struct, frozen=True, kw_only=True):
     root        prefix of the keys of objects
     time        the server's time at the end, in seconds since the epoch
     base        items of the store before the first recorded write
-    writes      in the order of their revisions
-    requests    as `RequestRecord.to_dict` returns them
+    writes      the writes in the order of their revisions
+    requests    the requests as `RequestRecord.to_dict` returns them
     """
 
     test: str

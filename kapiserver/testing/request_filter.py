@@ -33,7 +33,7 @@ class RequestFilter(Struct, frozen=True, kw_only=True):
     and distinguish upper and lower case: `*` stands for any characters, `?` for one, `[ab]` for one
     of those in the brackets.
 
-    verbs       those of VERBS; `*` is every one
+    verbs       verbs of VERBS; `*` is every one
     resources   plural names as in rules of RBAC: `pods`, `pods/status`, `pods/*` (every
                 subresource), `deployments.apps`; without a group those of all groups
     user_agent  the header, as in `kubectl/*`

@@ -48,7 +48,7 @@ class RequestRecord(Struct, kw_only=True, eq=False):
     status          HTTP status; None while there is no response and while a stream is open, 0 if
                     the connection was dropped
     seconds         real seconds until the response was made or the stream had ended; None before
-    content_type    of the body
+    content_type    the media type of the body
     data            the first MAX_BODY_BYTES of the body
     faults          numbers of the faults that were injected
     decode          returns the JSON of `data`. Raises CodecError, ValueError

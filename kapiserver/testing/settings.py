@@ -29,7 +29,7 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "tuple": ((tuple,), "a list"),
     "Path": ((Path,), "a path"),
 }
-"""By annotation of a field of Config, the types of its values and their description."""
+"""The types of the values of a Config field and their description, by the field's annotation."""
 
 
 def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
@@ -38,8 +38,8 @@ def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
     rbac            False: every authenticated user may do everything (bool)
     tls             False: plain HTTP only (bool)
     insecure        True: plain HTTP besides HTTPS (bool)
-    feature_gates   by name, whether the gate is on, or the text of `--feature-gates`
-    runtime_config  by API version, whether it is on, or the text of `--runtime-config`
+    feature_gates   whether each gate is on, by name, or the text of `--feature-gates`
+    runtime_config  whether each API version is on, by name, or the text of `--runtime-config`
 
     A list or a set may stand for a tuple, and a string for a path. `folder` holds the server's
     files. Raises TypeError for an unknown setting and for a value of another type, ValueError for

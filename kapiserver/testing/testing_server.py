@@ -35,7 +35,7 @@ def run_testing_server(
 ) -> None:
     """Serve until a signal or until the parent has ended.
 
-    settings        of TestServer; the control API listens on the same address
+    settings        settings of TestServer; the control API listens on the same address
     ready_file      gets the line that is printed on standard output, too
     parent_pid      the process to end with; None: only the one at the other end of the input pipe
     """

@@ -28,8 +28,8 @@ _NEEDS_TEST_SERVER = "a cluster knows no tokens of new users; use a ServiceAccou
 class TestUser(Struct, frozen=True, kw_only=True):
     """A user for one test.
 
-    name        as the server knows it, such as `alice` and `system:serviceaccount:default:robot`
-    groups      those of the user, without `system:authenticated`
+    name        the name of the user, such as `alice` and `system:serviceaccount:default:robot`
+    groups      the groups of the user, without `system:authenticated`
     token       a bearer token
     kubeconfig  the file of a kubeconfig with the token; the context has the test's namespace, or
                 that of the ServiceAccount

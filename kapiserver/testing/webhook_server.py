@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 class Webhook:
     """A function of a test that is served as a webhook.
 
-    name        for messages
+    name        the name in messages
     calls       what the function was called with, the last 1,000: requests of admission reviews, or
                 objects to convert
     errors      what it raised; at the end of the test they are raised again, unless the test has

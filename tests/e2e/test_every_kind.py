@@ -61,10 +61,12 @@ SECOND_NAMES = {
 }
 """Names of second objects of kinds whose names are restricted; the default is "two"."""
 CONTROLLED_KINDS = {
-    "CustomResourceDefinition", "FlowSchema", "PodDisruptionBudget", "ResourceQuota",
+    "APIService", "CustomResourceDefinition", "FlowSchema", "PodDisruptionBudget",
+    "ResourceQuota",
 }  # fmt: skip
 """Kinds whose status is written by controllers."""
 SETTLED = {
+    "APIService": '"ServiceNotFound"',
     "CustomResourceDefinition": '"Established"',
     "FlowSchema": '"type": "Dangling", "status": "False"',
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import asyncio
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -146,6 +147,9 @@ def _plugin_row(records: list[Plugin]) -> tuple[str, ...]:
 def _module_of(factory: Callable[..., object]) -> object:
     """Return the module that a factory imports when it is called; the factory if it imports
     none."""
+    if isinstance(factory, functools.partial):  # of a row `_loaded_by(lazy(...))`
+        (load,) = factory.args
+        return importlib.import_module(load().__module__)
     source = textwrap.dedent(inspect.getsource(factory))
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:

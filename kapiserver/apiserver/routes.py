@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from kapiserver.api.lazy import lazy
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
@@ -58,21 +59,15 @@ def route(server: Server) -> Handler:
     return handle
 
 
-def _load_review() -> VerbHandler:
-    from kapiserver.apiserver.endpoints.reviews import serve_review
-
-    return serve_review
-
-
-def _load_component_statuses() -> VerbHandler:
-    from kapiserver.apiserver.endpoints.component_statuses import get_or_list
-
-    return get_or_list
-
+_load_review: Callable[[], VerbHandler] = lazy(
+    "kapiserver.apiserver.endpoints.reviews:serve_review"
+)
 
 UNSTORED: dict[tuple[str, str], Callable[[], VerbHandler]] = {
     ("", "bindings"): load_bind,
-    ("", "componentstatuses"): _load_component_statuses,
+    ("", "componentstatuses"): lazy(
+        "kapiserver.apiserver.endpoints.component_statuses:get_or_list"
+    ),
     ("authentication.k8s.io", "selfsubjectreviews"): _load_review,
     ("authentication.k8s.io", "tokenreviews"): _load_review,
     ("authorization.k8s.io", "localsubjectaccessreviews"): _load_review,
@@ -90,24 +85,6 @@ def _calls(server: Server) -> dict[tuple[str, str], Callable[[], VerbHandler]]:
     return {(resource.group, resource.name): _load_review for resource in resources}
 
 
-def _load_openapi() -> PathHandler:
-    from kapiserver.apiserver.discovery.openapi import serve_openapi  # large, rarely requested
-
-    return serve_openapi
-
-
-def _load_oidc() -> PathHandler:
-    from kapiserver.apiserver.discovery.oidc import serve_oidc  # rarely requested
-
-    return serve_oidc
-
-
-def _load_metrics() -> PathHandler:
-    from kapiserver.apiserver.serving.exposition import serve_metrics  # loads prometheus-client
-
-    return serve_metrics
-
-
 def _loaded_by(load: Callable[[], PathHandler]) -> PathHandler:
     async def handle(server: Server, request: Request) -> AnyResponse:
         loaded = await server.stores.offloader.run(0, load)
@@ -116,16 +93,18 @@ def _loaded_by(load: Callable[[], PathHandler]) -> PathHandler:
     return handle
 
 
+_load_oidc: Callable[[], PathHandler] = lazy("kapiserver.apiserver.discovery.oidc:serve_oidc")
+
 PATHS: dict[str, PathHandler] = {
     "": serve_paths,
     "api": discovery.serve_discovery,
     "apis": discovery.serve_discovery,
-    "openapi": _loaded_by(_load_openapi),
+    "openapi": _loaded_by(lazy("kapiserver.apiserver.discovery.openapi:serve_openapi")),
     "version": serve_version,
     "healthz": serve_health,
     "livez": serve_health,
     "readyz": serve_health,
-    "metrics": _loaded_by(_load_metrics),
+    "metrics": _loaded_by(lazy("kapiserver.apiserver.serving.exposition:serve_metrics")),
     "openid": _loaded_by(_load_oidc),
     ".well-known": _loaded_by(_load_oidc),
 }

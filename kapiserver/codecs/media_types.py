@@ -1,18 +1,11 @@
 """The media types this server speaks, in order of preference.
 
 The server picks the first one when a client states no preference, and error messages list them in
-this order. To add one: write a serializer module in `codecs/`, a loader and a `MediaType` below.
+this order. To add one: write a serializer module in `codecs/` and a `MediaType` below.
 
-Late loading: the table holds loaders, not the serializer classes and not their names. A loader is
-a function without parameters that imports one thing inside its body and returns it:
-
-    def _load_yaml() -> MakeSerializer:
-        from kapiserver.codecs.yaml import YAMLSerializer
-
-        return YAMLSerializer
-
-So a server that speaks no YAML never imports it, and mypy, import-linter, renaming tools and grep
-see an ordinary import. Every literal table of late-loaded code in this project uses this form.
+Late loading: the table holds loaders, `lazy("module:name")` (`api/lazy.py`), so that a server that
+speaks no YAML never imports it. Every literal table of late-loaded code in this project uses this
+form.
 
 Knows no request. Mirrors the SerializerInfo table of k8s.io/apimachinery's codec factory.
 """
@@ -24,6 +17,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from kapiserver.api.lazy import lazy
 from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.framing import CBOR_SEQUENCE, JSON_LINES, LENGTH_PREFIXED, Framing
 from kapiserver.codecs.limits import UNLIMITED
@@ -62,34 +56,10 @@ class MediaType(Struct, frozen=True, kw_only=True, eq=False):
         return self.load()(scheme, max_values=max_values)
 
 
-def _load_json() -> MakeSerializer:
-    from kapiserver.codecs.json import JSONSerializer
-
-    return JSONSerializer
-
-
-def _load_yaml() -> MakeSerializer:
-    from kapiserver.codecs.yaml import YAMLSerializer
-
-    return YAMLSerializer
-
-
-def _load_protobuf() -> MakeSerializer:
-    from kapiserver.codecs.protobuf import ProtobufSerializer
-
-    return ProtobufSerializer
-
-
-def _load_cbor() -> MakeSerializer:
-    from kapiserver.codecs.cbor import CBORSerializer
-
-    return CBORSerializer
-
-
 JSON = MediaType(
     name="application/json",
     extension="json",
-    load=_load_json,
+    load=lazy("kapiserver.codecs.json:JSONSerializer"),
     framing=JSON_LINES,
     stream_name="application/json;stream=watch",
     stream_type="application/json",
@@ -98,12 +68,12 @@ JSON = MediaType(
 YAML = MediaType(
     name="application/yaml",
     extension="yaml",
-    load=_load_yaml,
+    load=lazy("kapiserver.codecs.yaml:YAMLSerializer"),
 )
 PROTOBUF = MediaType(
     name="application/vnd.kubernetes.protobuf",
     extension="protobuf",
-    load=_load_protobuf,
+    load=lazy("kapiserver.codecs.protobuf:ProtobufSerializer"),
     framing=LENGTH_PREFIXED,
     stream_name="application/vnd.kubernetes.protobuf;stream=watch",
     stream_type="application/vnd.kubernetes.protobuf;stream=watch",
@@ -111,7 +81,7 @@ PROTOBUF = MediaType(
 CBOR = MediaType(
     name="application/cbor",
     extension="cbor",
-    load=_load_cbor,
+    load=lazy("kapiserver.codecs.cbor:CBORSerializer"),
     framing=CBOR_SEQUENCE,
     stream_name="application/cbor-seq",
     stream_type="application/cbor-seq",

@@ -1,17 +1,20 @@
 """The registry of controllers: one record each, and what `--controllers` makes of them.
 
-To add a controller: write a module here, a factory and a record below. A factory imports its module
-when it is called, so that reading flags loads no controller. Names and aliases are those of
+To add a controller: write a module here and a record below. Its module is imported when
+it starts, so that reading flags loads no controller. Names and aliases are those of
 kube-controller-manager's `--controllers`. Mirrors cmd/kube-controller-manager/app.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from enum import Enum
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from kapiserver.api.lazy import lazy
 from kapiserver.apiserver.authentication.user import (
     APISERVER,
     AUTHENTICATED,
@@ -19,6 +22,8 @@ from kapiserver.apiserver.authentication.user import (
     service_account_user,
 )
 from kapiserver.controllers.context import Controller, ControllerContext
+
+Factory: TypeAlias = Callable[[ControllerContext], Controller]
 
 
 class Scope(Enum):
@@ -38,7 +43,7 @@ class ControllerDescriptor(Struct, frozen=True, kw_only=True):
 
     name: str
     aliases: tuple[str, ...] = ()
-    factory: Callable[[ControllerContext], Controller]
+    factory: Factory
     user: User
     manager: str = "kube-controller-manager"
     scope: Scope = Scope.LEADER
@@ -46,190 +51,12 @@ class ControllerDescriptor(Struct, frozen=True, kw_only=True):
     enabled_by_default: bool = True
 
 
-def _crd_status(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.crd_status import CRDStatusController
+def _create(load: Callable[[], Factory], context: ControllerContext) -> Controller:
+    return load()(context)
 
-    return CRDStatusController(context)
 
-
-def _api_services(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.api_services import APIServiceRegistration
-
-    return APIServiceRegistration(context)
-
-
-def _api_service_availability(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.api_service_availability import APIServiceAvailability
-
-    return APIServiceAvailability(context)
-
-
-def _flow_control(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.flow_control import FlowControlBootstrap
-
-    return FlowControlBootstrap(context)
-
-
-def _flow_schema_status(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.flow_schema_status import FlowSchemaStatusController
-
-    return FlowSchemaStatusController(context)
-
-
-def _service_accounts(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.namespace_defaults import ServiceAccountsController
-
-    return ServiceAccountsController(context)
-
-
-def _root_ca_publisher(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.namespace_defaults import RootCAPublisher
-
-    return RootCAPublisher(context)
-
-
-def _disruption(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.disruption import DisruptionController
-
-    return DisruptionController(context)
-
-
-def _endpoints(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.endpoints import endpoints_controller
-
-    return endpoints_controller(context)
-
-
-def _endpoint_slices(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.endpoints import endpoint_slice_controller
-
-    return endpoint_slice_controller(context)
-
-
-def _endpoint_slice_mirroring(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.endpoints import endpoint_slice_mirroring_controller
-
-    return endpoint_slice_mirroring_controller(context)
-
-
-def _garbage_collector(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.garbage_collector import GarbageCollector
-
-    return GarbageCollector(context)
-
-
-def _namespaces(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.namespace_deletion import NamespaceController
-
-    return NamespaceController(context)
-
-
-def _volume_protection(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.storage_protection import volume_protection_controller
-
-    return volume_protection_controller(context)
-
-
-def _claim_protection(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.storage_protection import claim_protection_controller
-
-    return claim_protection_controller(context)
-
-
-def _class_protection(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.storage_protection import class_protection_controller
-
-    return class_protection_controller(context)
-
-
-def _role_aggregation(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.role_aggregation import ClusterRoleAggregationController
-
-    return ClusterRoleAggregationController(context)
-
-
-def _resource_quotas(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.resource_quotas import ResourceQuotaController
-
-    return ResourceQuotaController(context)
-
-
-def _service_cidrs(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.service_cidrs import ServiceCIDRController
-
-    return ServiceCIDRController(context)
-
-
-def _bootstrap_signer(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.bootstrap_signer import BootstrapSigner
-
-    return BootstrapSigner(context)
-
-
-def _token_cleaner(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.token_cleaner import TokenCleaner
-
-    return TokenCleaner(context)
-
-
-def _ttl_after_finished(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.ttl_after_finished import TTLAfterFinishedController
-
-    return TTLAfterFinishedController(context)
-
-
-def _token_secrets(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.token_secrets import TokenSecretsController
-
-    return TokenSecretsController(context)
-
-
-def _csr_approving(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.csr_approving import CSRApprovingController
-
-    return CSRApprovingController(context)
-
-
-def _csr_signing(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.csr_signing import CSRSigningController
-
-    return CSRSigningController(context)
-
-
-def _csr_cleaner(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.csr_cleaner import CSRCleanerController
-
-    return CSRCleanerController(context)
-
-
-def _authentication_trust(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.authentication_trust import AuthenticationTrustController
-
-    return AuthenticationTrustController(context)
-
-
-def _apiserver_lease_gc(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.apiserver_lease_gc import APIServerLeaseGC
-
-    return APIServerLeaseGC(context)
-
-
-def _pod_certificate_request_cleaner(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.csr_cleaner import PodCertificateRequestCleaner
-
-    return PodCertificateRequestCleaner(context)
-
-
-def _trust_bundle_publisher(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.trust_bundle_publisher import TrustBundlePublisher
-
-    return TrustBundlePublisher(context)
-
-
-def _policy_status(context: ControllerContext) -> Controller:
-    from kapiserver.controllers.policy_status import PolicyStatusController
-
-    return PolicyStatusController(context)
+def _loaded_by(load: Callable[[], Factory]) -> Factory:
+    return functools.partial(_create, load)
 
 
 def _account(name: str) -> User:
@@ -239,7 +66,7 @@ def _account(name: str) -> User:
 REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="crd-status-controller",
-        factory=_crd_status,
+        factory=_loaded_by(lazy("kapiserver.controllers.crd_status:CRDStatusController")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -247,7 +74,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="cluster-authentication-trust-controller",
-        factory=_authentication_trust,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.authentication_trust:AuthenticationTrustController")
+        ),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -255,7 +84,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="kube-apiserver-identity-lease-garbage-collector",
-        factory=_apiserver_lease_gc,
+        factory=_loaded_by(lazy("kapiserver.controllers.apiserver_lease_gc:APIServerLeaseGC")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -263,7 +92,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="apiservice-registration-controller",
-        factory=_api_services,
+        factory=_loaded_by(lazy("kapiserver.controllers.api_services:APIServiceRegistration")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -271,14 +100,16 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="apiservice-status-remote-available-controller",
-        factory=_api_service_availability,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.api_service_availability:APIServiceAvailability")
+        ),
         user=APISERVER,
         manager="kube-apiserver",
         selectable=False,
     ),
     ControllerDescriptor(
         name="flow-control-bootstrap-controller",
-        factory=_flow_control,
+        factory=_loaded_by(lazy("kapiserver.controllers.flow_control:FlowControlBootstrap")),
         user=APISERVER,
         manager="api-priority-and-fairness-config-producer-v1",
         scope=Scope.EVERY_SERVER,
@@ -286,7 +117,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="flow-schema-status-controller",
-        factory=_flow_schema_status,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.flow_schema_status:FlowSchemaStatusController")
+        ),
         user=APISERVER,
         manager="api-priority-and-fairness-config-consumer-v1",
         scope=Scope.EVERY_SERVER,
@@ -295,149 +128,165 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="serviceaccount-controller",
         aliases=("serviceaccount",),
-        factory=_service_accounts,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.namespace_defaults:ServiceAccountsController")
+        ),
         user=_account("service-account-controller"),
         scope=Scope.EVERY_SERVER,
     ),
     ControllerDescriptor(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
-        factory=_root_ca_publisher,
+        factory=_loaded_by(lazy("kapiserver.controllers.namespace_defaults:RootCAPublisher")),
         user=_account("root-ca-cert-publisher"),
         scope=Scope.EVERY_SERVER,
     ),
     ControllerDescriptor(
         name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
-        factory=_trust_bundle_publisher,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.trust_bundle_publisher:TrustBundlePublisher")
+        ),
         user=_account("kube-apiserver-serving-clustertrustbundle-publisher"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-approving-controller",
         aliases=("csrapproving",),
-        factory=_csr_approving,
+        factory=_loaded_by(lazy("kapiserver.controllers.csr_approving:CSRApprovingController")),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-signing-controller",
         aliases=("csrsigning",),
-        factory=_csr_signing,
+        factory=_loaded_by(lazy("kapiserver.controllers.csr_signing:CSRSigningController")),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-cleaner-controller",
         aliases=("csrcleaner",),
-        factory=_csr_cleaner,
+        factory=_loaded_by(lazy("kapiserver.controllers.csr_cleaner:CSRCleanerController")),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="podcertificaterequest-cleaner-controller",
-        factory=_pod_certificate_request_cleaner,
+        factory=_loaded_by(lazy("kapiserver.controllers.csr_cleaner:PodCertificateRequestCleaner")),
         user=_account("podcertificaterequestcleaner"),
     ),
     ControllerDescriptor(
         name="clusterrole-aggregation-controller",
         aliases=("clusterrole-aggregation",),
-        factory=_role_aggregation,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.role_aggregation:ClusterRoleAggregationController")
+        ),
         user=_account("clusterrole-aggregation-controller"),
         manager="clusterrole-aggregation-controller",
     ),
     ControllerDescriptor(
         name="disruption-controller",
         aliases=("disruption",),
-        factory=_disruption,
+        factory=_loaded_by(lazy("kapiserver.controllers.disruption:DisruptionController")),
         user=_account("disruption-controller"),
     ),
     ControllerDescriptor(
         name="endpoints-controller",
         aliases=("endpoint",),
-        factory=_endpoints,
+        factory=_loaded_by(lazy("kapiserver.controllers.endpoints:endpoints_controller")),
         user=_account("endpoint-controller"),
     ),
     ControllerDescriptor(
         name="endpointslice-controller",
         aliases=("endpointslice",),
-        factory=_endpoint_slices,
+        factory=_loaded_by(lazy("kapiserver.controllers.endpoints:endpoint_slice_controller")),
         user=_account("endpointslice-controller"),
     ),
     ControllerDescriptor(
         name="endpointslice-mirroring-controller",
         aliases=("endpointslicemirroring",),
-        factory=_endpoint_slice_mirroring,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.endpoints:endpoint_slice_mirroring_controller")
+        ),
         user=_account("endpointslicemirroring-controller"),
     ),
     ControllerDescriptor(
         name="garbage-collector-controller",
         aliases=("garbagecollector",),
-        factory=_garbage_collector,
+        factory=_loaded_by(lazy("kapiserver.controllers.garbage_collector:GarbageCollector")),
         user=_account("generic-garbage-collector"),
     ),
     ControllerDescriptor(
         name="namespace-controller",
         aliases=("namespace",),
-        factory=_namespaces,
+        factory=_loaded_by(lazy("kapiserver.controllers.namespace_deletion:NamespaceController")),
         user=_account("namespace-controller"),
     ),
     ControllerDescriptor(
         name="persistentvolume-protection-controller",
         aliases=("pv-protection",),
-        factory=_volume_protection,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.storage_protection:volume_protection_controller")
+        ),
         user=_account("pv-protection-controller"),
     ),
     ControllerDescriptor(
         name="persistentvolumeclaim-protection-controller",
         aliases=("pvc-protection",),
-        factory=_claim_protection,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.storage_protection:claim_protection_controller")
+        ),
         user=_account("pvc-protection-controller"),
     ),
     ControllerDescriptor(
         name="resourcequota-controller",
         aliases=("resourcequota",),
-        factory=_resource_quotas,
+        factory=_loaded_by(lazy("kapiserver.controllers.resource_quotas:ResourceQuotaController")),
         user=_account("resourcequota-controller"),
     ),
     ControllerDescriptor(
         name="service-cidr-controller",
         aliases=("service-cidr",),
-        factory=_service_cidrs,
+        factory=_loaded_by(lazy("kapiserver.controllers.service_cidrs:ServiceCIDRController")),
         user=_account("service-cidrs-controller"),
     ),
     ControllerDescriptor(
         name="serviceaccount-token-controller",
         aliases=("serviceaccount-token",),
-        factory=_token_secrets,
+        factory=_loaded_by(lazy("kapiserver.controllers.token_secrets:TokenSecretsController")),
         # The only controller without a service account of its own: it makes their tokens.
         user=User(name="system:kube-controller-manager", groups=(AUTHENTICATED,)),
     ),
     ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
-        factory=_bootstrap_signer,
+        factory=_loaded_by(lazy("kapiserver.controllers.bootstrap_signer:BootstrapSigner")),
         user=_account("bootstrap-signer"),
         enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
         name="token-cleaner-controller",
         aliases=("tokencleaner",),
-        factory=_token_cleaner,
+        factory=_loaded_by(lazy("kapiserver.controllers.token_cleaner:TokenCleaner")),
         user=_account("token-cleaner"),
         enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
         name="ttl-after-finished-controller",
         aliases=("ttl-after-finished",),
-        factory=_ttl_after_finished,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.ttl_after_finished:TTLAfterFinishedController")
+        ),
         user=_account("ttl-after-finished-controller"),
     ),
     ControllerDescriptor(
         name="validatingadmissionpolicy-status-controller",
-        factory=_policy_status,
+        factory=_loaded_by(lazy("kapiserver.controllers.policy_status:PolicyStatusController")),
         user=_account("validatingadmissionpolicy-status-controller"),
         manager="validatingadmissionpolicy-status",
     ),
     ControllerDescriptor(
         name="volumeattributesclass-protection-controller",
         aliases=("volumeattributesclass-protection",),
-        factory=_class_protection,
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.storage_protection:class_protection_controller")
+        ),
         user=_account("volumeattributesclass-protection-controller"),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from kapiserver.api.lazy import lazy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
@@ -14,35 +15,22 @@ from kapiserver.apiserver.target import Target
 CreateOperation: TypeAlias = Callable[[Server, Target, Caller, Tree, Body], Awaitable[Tree]]
 
 
-def _load_bind() -> CreateOperation:
-    from kapiserver.apiserver.endpoints.subresources.binding import bind_pod
-
-    return bind_pod
-
-
-def _load_evict() -> CreateOperation:
-    from kapiserver.apiserver.endpoints.subresources.eviction import evict_pod
-
-    return evict_pod
-
-
-def _load_token() -> CreateOperation:
-    from kapiserver.apiserver.endpoints.subresources.token import create_token
-
-    return create_token
-
-
-def _load_review() -> CreateOperation:
-    from kapiserver.apiserver.endpoints.reviews import create_review
-
-    return create_review
-
+_load_bind: Callable[[], CreateOperation] = lazy(
+    "kapiserver.apiserver.endpoints.subresources.binding:bind_pod"
+)
+_load_review: Callable[[], CreateOperation] = lazy(
+    "kapiserver.apiserver.endpoints.reviews:create_review"
+)
 
 UNSTORED_CREATES: dict[tuple[str, str, str], Callable[[], CreateOperation]] = {
     ("", "bindings", ""): _load_bind,
     ("", "pods", "binding"): _load_bind,
-    ("", "pods", "eviction"): _load_evict,
-    ("", "serviceaccounts", "token"): _load_token,
+    ("", "pods", "eviction"): lazy(
+        "kapiserver.apiserver.endpoints.subresources.eviction:evict_pod"
+    ),
+    ("", "serviceaccounts", "token"): lazy(
+        "kapiserver.apiserver.endpoints.subresources.token:create_token"
+    ),
     ("authentication.k8s.io", "selfsubjectreviews", ""): _load_review,
     ("authentication.k8s.io", "tokenreviews", ""): _load_review,
     ("authorization.k8s.io", "localsubjectaccessreviews", ""): _load_review,

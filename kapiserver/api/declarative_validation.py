@@ -49,9 +49,9 @@ class FieldRules(Struct, frozen=True):
     rules          further rules; they run for set values and for all objects
     fields         of an object: the rules of its fields, in order; a missing field counts as empty
     pointer        the value may be absent, and then its fields are not validated
-    items          of a list: the rules of each item
-    keys           of a list: the fields that match an item with its old version
-    values         of a map: the rules of each value
+    items          the rules of each item of a list
+    keys           the fields that match an item of a list with its old version
+    values         the rules of each value of a map
     """
 
     short_circuit: Sequence[Rule] = ()

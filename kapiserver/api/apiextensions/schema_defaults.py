@@ -66,8 +66,8 @@ _MAPS = bytes(range(0xA0, 0xC0)) + b"\xf6"
 class DefaultSize(Struct, frozen=True):
     """How many values the defaults of a schema have.
 
-    of_object   those that each object gets once
-    of_item     those that each item of a list or map may get, at any depth
+    of_object   the defaults that each object gets once
+    of_item     the defaults that each item of a list or map may get, at any depth
     """
 
     of_object: int

@@ -49,7 +49,7 @@ def validate(
     """Return the errors of an object, or of its status, by its schema; empty if it is valid.
 
     old   the value before the write: errors of unchanged values are not reported
-    path  of the value; details name fields relative to it
+    path  the path of the value; details name fields relative to it
     """
     plan = plan_of(structural)
     findings = plan.check(value, ABSENT)

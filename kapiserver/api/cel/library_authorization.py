@@ -24,7 +24,7 @@ class Check(Struct, frozen=True):
     """A question to the authorizer.
 
     account  namespace and name of a service account; empty for the user of the request
-    path     of a request for no resource; empty otherwise
+    path     the path of a request for no resource; empty otherwise
     """
 
     verb: str = ""

@@ -42,4 +42,4 @@ def token_projection() -> Tree:
 
 
 TOKEN_PROJECTION = token_projection()
-"""For comparison only. Never changed."""
+"""A projection to compare others with. It never changes."""

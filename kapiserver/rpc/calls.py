@@ -35,7 +35,7 @@ _LOGGED_WARNINGS: set[str] = set()
 class Limits:
     """The bounds of the calls of one group.
 
-    calls          that run at a time
+    calls          how many calls run at a time
     message_bytes  of a request or response, and of each message of a stream
     seconds        after which a unary call ends, if its client does not set a shorter deadline
     """

@@ -57,7 +57,7 @@ class Endpoint:
     """Serves versions of groups on one address, each with its runner.
 
     user_of      returns the user of a call
-    credentials  of TLS; None for a local socket
+    credentials  the credentials of TLS; None for a local socket
     """
 
     def __init__(

@@ -33,7 +33,7 @@ CODES: Mapping[str, tuple[int, int, str]] = {
     "DATA_LOSS": (15, 500, "InternalError"),
     "UNAUTHENTICATED": (16, 401, "Unauthorized"),
 }
-"""By name: the number, and the code and reason of a Status over HTTP."""
+"""The number, and the code and reason of a Status over HTTP, of each code by its name."""
 
 _INTERNAL = "internal error; the log of the server has the reason"
 _CODES_OF_STATUS: Mapping[int, str] = {

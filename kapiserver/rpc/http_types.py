@@ -186,7 +186,7 @@ class TypeMaker:
     """Makes the types of the messages of one version of a group.
 
     module    the name of the module that the types are in
-    package   of the schemas in OpenAPI
+    package   the package of the schemas in OpenAPI
     comments  the texts of messages, fields and enums by full name
     """
 

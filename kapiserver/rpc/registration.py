@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class ConversionError(Exception):
     """A value does not fit into a version. The server answers OUT_OF_RANGE.
 
-    path    of the field in the message, such as `items[2].size`
+    path    the path of the field in the message, such as `items[2].size`
     reason  completes the sentence that begins with the path, or with the value if there is one
-    value   that does not fit; None if the reason tells enough
+    value   the value that does not fit; None if the reason tells enough
     """
 
     def __init__(self, path: str, reason: str, *, value: float | None = None) -> None:
@@ -40,7 +40,7 @@ class RPCError(Exception):
     """The error of a call. Implementations raise it; the server answers with its code.
 
     code_name  name of a gRPC status code, such as NOT_FOUND
-    message    for the client
+    message    the message for the client
     details    messages of google.rpc or others, for programs
     """
 
@@ -103,7 +103,7 @@ class Version:
     """One version of a group.
 
     name      such as v1alpha1
-    package   of the protobuf file, such as dummy.v1alpha1
+    package   the package of the protobuf file, such as dummy.v1alpha1
     service   name of its only service, without the package: Dummy
     comments  of the protobuf file by the full name of the message, field, enum or call
     """
@@ -128,7 +128,7 @@ class Group:
 
     name          such as dummy
     project       first part of the names of its endpoints, such as csi-proxy
-    versions      by preference: v2, v1, v1beta1, v1alpha1
+    versions      the versions by preference: v2, v1, v1beta1, v1alpha1
     server_class  implements the calls of all versions; is created without arguments
     """
 

@@ -28,7 +28,7 @@ class SocketInUse(Exception):
 class SocketFile:
     """A listening socket at a path; `close` removes it.
 
-    path    of the socket
+    path    the path of the socket
     socket  does not block
     """
 

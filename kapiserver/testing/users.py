@@ -113,7 +113,7 @@ class Users:
         """Return the user of a ServiceAccount, which is created if there is none. It has the
         rights of `add`, and those of existing bindings.
 
-        namespace   of the ServiceAccount; "" is the namespace of the test
+        namespace   the namespace of the ServiceAccount; "" is the namespace of the test
 
         Raises ValueError, and StatusError if the server refuses an object.
         """

@@ -76,7 +76,7 @@ class Webhooks:
         resource    plural names as in RBAC: `pods`, `pods/status`, `deployments.apps`, `*`; several
                     are a list
         operation   CREATE, UPDATE, DELETE, CONNECT or `*`; several are a list
-        name        of the webhook in messages; "" makes it from the function's name
+        name        the name of the webhook in messages; "" makes it from the function's name
         fields      others of the webhook, as in its configuration: `failurePolicy="Ignore"`,
                     `namespaceSelector={...}`, `matchConditions=[...]`
 

@@ -37,7 +37,7 @@ _KINDS: dict[GroupVersionKind, type[Kind]] = {
 class WebhookSettings(Struct, frozen=True):
     """The paths in the configuration.
 
-    kubeconfig  has the server's credentials for webhooks
+    kubeconfig  the file with the server's credentials for webhooks
     manifests   the directory of static webhook configurations
     """
 

@@ -64,7 +64,7 @@ class CustomResources:
         self._terminating: set[str] = set()
         """Kinds to remove as soon as their watches have delivered the last events."""
         self._replaced: dict[str, list[Definition]] = {}
-        """By name: definitions that were replaced, while stores may still use them."""
+        """Definitions that were replaced, by name, while stores may still use them."""
 
     @functools.cached_property
     def store(self) -> ResourceStore:

@@ -110,7 +110,7 @@ class _CachedDocument(Struct):
 class OpenAPIDocuments:
     """The documents of one scheme, without the media types of `excluded_types`.
 
-    version     of the server, as in /version
+    version     the version of the server, as in /version
     """
 
     def __init__(

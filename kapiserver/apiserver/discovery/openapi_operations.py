@@ -55,9 +55,9 @@ class Parameter(Struct, frozen=True):
 class Operation(Struct, frozen=True, kw_only=True):
     """One method of one path.
 
-    method      in lower case
+    method      the method in lower case
     action      `x-kubernetes-action`; "" for an operation without objects
-    kind        of the objects
+    kind        the kind of the objects
     body        kind of the request body, or None
     needs_body  whether the body is required
     response    kind of the response body

@@ -36,7 +36,7 @@ _ESCAPES = str.maketrans(
 class StartTag(Struct, frozen=True):
     """A start tag in a text.
 
-    name        in lower case
+    name        the name in lower case
     attributes  names in lower case and values without character references
     closes      whether the element ends with it: `<br/>`
     """

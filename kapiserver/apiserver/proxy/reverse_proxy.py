@@ -51,7 +51,7 @@ class Location(Struct, frozen=True, kw_only=True):
     """Where a request is passed on to.
 
     host    IP address or name
-    port    as in the request; "" means that of the scheme
+    port    the port as in the request; "" means that of the scheme
     path    unquoted; begins with a slash unless it is empty
     context for TLS
     """

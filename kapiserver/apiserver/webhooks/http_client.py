@@ -54,7 +54,7 @@ _RETRIED = frozenset((429, 500, 504))
 class WebhookFailed(Exception):
     """The call failed; the message is kube-apiserver's.
 
-    status      of the error response; 0 if there was no response
+    status      the status of the error response; 0 if there was no response
     transient   whether another attempt may succeed: client-go's DefaultShouldRetry
     """
 
@@ -67,7 +67,7 @@ class WebhookFailed(Exception):
 class Address(Struct, frozen=True, kw_only=True):
     """The address of a webhook.
 
-    url   as shown in error messages
+    url   the URL as error messages show it
     dial  host and port to connect to, if not those of the URL
     name  the name in its certificate; "" means the URL's host
     proxy URL of an HTTP proxy; "" for none
@@ -96,7 +96,7 @@ class HttpClient:
         self._pool = ConnectionPool()
         self._proxies: StreamingClient | None = None
         self._time_limits: dict[float, TimeLimit] = {}
-        """By their seconds."""
+        """The time limits, by their seconds."""
 
     async def __aenter__(self) -> HttpClient:
         return self

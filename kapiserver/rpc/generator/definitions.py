@@ -45,7 +45,7 @@ _PACKAGE_PATH = (FileDescriptorProto.PACKAGE_FIELD_NUMBER,)
 class VersionDefinition:
     """One version of a group.
 
-    path          of the protobuf file
+    path          the path of the protobuf file
     source        its descriptor with comments and positions
     file          the same, linked
     python, stub  protoc's api_pb2.py and api_pb2.pyi

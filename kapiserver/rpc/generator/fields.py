@@ -20,12 +20,12 @@ from kapiserver.rpc.generator.python_names import class_path, function_name
 class ValueType:
     """The type of a field's values, or of a map's keys.
 
-    annotation  in `types.py`, such as `int` or `Item`
-    default     in `types.py`; None if the value is a message
+    annotation  the annotation in `types.py`, such as `int` or `Item`
+    default     the default in `types.py`; None if the value is a message
     check       function of `kapiserver.rpc.conversion` for the way to protobuf; "" if all fit
     read, fill  functions that convert a message to internal and back; "" for values that stay as
                 they are
-    module      that `types.py` imports the class from
+    module      the module that `types.py` imports the class from
     """
 
     annotation: str

@@ -73,7 +73,7 @@ class MatchIndex(Generic[Item]):
         self._items = (*static_items, *items)
         self._static_items = static_items
         self._candidates: dict[Hashable, tuple[Candidate[Item], ...]] = {}
-        """By the parts of a request that rules depend on."""
+        """The candidates, by the parts of a request that rules depend on."""
         self._custom_kinds = scheme.custom
 
     def candidates(self, attributes: Attributes) -> tuple[Candidate[Item], ...]:

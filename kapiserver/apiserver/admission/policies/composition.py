@@ -34,7 +34,7 @@ class Composition:
         self._params = spec.get("paramKind") is not None
         self.match_conditions = MatchConditions(spec.get("matchConditions"), params=self._params)
         self.variables: dict[str, Expression] = {}
-        """By name, in the order of declaration."""
+        """The variables by name, in the order of declaration."""
         self._fields: dict[str, CelType] = {}
         for variable in spec.get("variables") or ():
             expression = self.compile(variable["expression"], e.ANY)

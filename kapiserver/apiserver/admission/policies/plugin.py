@@ -24,7 +24,7 @@ from kapiserver.apiserver.context import Server
 class PolicyPlugin(Generic[Compiled]):
     """The policies of one kind.
 
-    kind          of the policies; that of the bindings ends with Binding
+    kind          the kind of the policies; that of the bindings ends with Binding
     compile_spec  compiles the spec of a policy
     """
 

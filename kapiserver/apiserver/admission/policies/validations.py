@@ -30,11 +30,11 @@ MAX_MESSAGE_BYTES = 5 * 1024
 class Decision(Struct, frozen=True, kw_only=True):
     """The decision on one validation.
 
-    index        of the validation
+    index        the index of the validation
     is_denied    false if it passed, or if its error is ignored
-    reason       of the Status; empty after an error
+    reason       the reason of the Status; empty after an error
     error_type   `no_error` unless the evaluation failed
-    seconds      that the evaluation took
+    seconds      how many seconds the evaluation took
     """
 
     index: int

@@ -31,7 +31,7 @@ from kapiserver.codecs.object_decoder import decode_object
 _GROUP = "admission.k8s.io"
 _KIND = "AdmissionReview"
 _KINDS = {version: GroupVersionKind(_GROUP, version, _KIND) for version in ("v1", "v1beta1")}
-"""By version."""
+"""The kinds, by version."""
 
 
 class BadReview(Exception):

@@ -12,7 +12,7 @@ from . import types
 class Server:
     """Implements the calls of discovery.
 
-    groups  that it lists
+    groups  the groups that it lists
     """
 
     def __init__(self, groups: Sequence[Group]) -> None:

@@ -47,8 +47,8 @@ class FieldRules(Struct, frozen=True):
 
     short_circuit  rules that run first; if one fails, nothing else is validated
     rules          further rules; they run for set values and for all objects
-    fields         of an object: the rules of its fields, in order; a missing field counts as empty
-    pointer        the value may be absent, and then its fields are not validated
+    fields         the rules of the fields of an object, in order; a missing field counts as empty
+    pointer        whether the value may be absent; then its fields are not validated
     items          the rules of each item of a list
     keys           the fields that match an item of a list with its old version
     values         the rules of each value of a map

@@ -86,7 +86,7 @@ class Health:
     alive       checks of all three paths, by name, beside `ping`
     ready       checks of /readyz alone, by name
     hooks       steps of the start, each of them a check `poststarthook/NAME` of all three paths
-    conditions  by hook: such a step is finished once its condition has been true
+    conditions  functions by hook: such a step is finished once its function has returned true
     """
 
     def __init__(

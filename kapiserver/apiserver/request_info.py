@@ -37,14 +37,14 @@ _MAX_CACHED_PATH = 512
 class RequestInfo(Struct, frozen=True, kw_only=True):
     """The verb and the object of a request; parts that the path does not have are empty.
 
-    path        empty if this is only a question to the authorizer about a resource; so are prefix
-                and is_item
-    verb        of a resource request: get list watch create update patch delete deletecollection
-                (or `proxy`); of others the method in lower case
-    resource    plural name in the path; empty for a non-resource request
+    path        the path; empty if this is only a question to the authorizer about a resource; so
+                are prefix and is_item
+    verb        get, list, watch, create, update, patch, delete, deletecollection or proxy of a
+                resource; the method in lower case for other requests
+    resource    the plural name in the path; empty for a non-resource request
     name        the name of the object; of a list, the name that its field selector requires
     is_item     whether the path names one object, or a subresource of it
-    trailing    path segments below the subresource
+    trailing    the path segments below the subresource
     field_selector, label_selector  as in the query of a list, watch or deletecollection
     """
 

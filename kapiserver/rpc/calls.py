@@ -36,8 +36,8 @@ class Limits:
     """The bounds of the calls of one group.
 
     calls          how many calls run at a time
-    message_bytes  of a request or response, and of each message of a stream
-    seconds        after which a unary call ends, if its client does not set a shorter deadline
+    message_bytes  the size of a request, a response, and each message of a stream
+    seconds        when a unary call ends, if its client does not set a shorter deadline
     """
 
     calls: int = 100

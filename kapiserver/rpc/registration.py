@@ -60,7 +60,7 @@ class Call:
     user      who called
     deadline  time of the event loop's clock at which the client stops waiting; None if it waits
               forever
-    metadata  that the client sent; of a key with several values the last one
+    metadata  what the client sent, by key; of several values of a key the last one
     """
 
     version: str
@@ -74,8 +74,8 @@ class Call:
 class Method:
     """One call of one version.
 
-    name               as in the protobuf file: ComputeDouble
-    request, response  protobuf classes of this version
+    name               the name in the protobuf file, such as ComputeDouble
+    request, response  the protobuf classes of this version
     internal_request, internal_response  dataclasses of the group's `types.py`
     to_internal        converts a request; raises ConversionError
     from_internal      converts a response; raises ConversionError
@@ -102,10 +102,10 @@ class Method:
 class Version:
     """One version of a group.
 
-    name      such as v1alpha1
+    name      the name of the version, such as v1alpha1
     package   the package of the protobuf file, such as dummy.v1alpha1
-    service   name of its only service, without the package: Dummy
-    comments  of the protobuf file by the full name of the message, field, enum or call
+    service   the name of its only service, without the package: Dummy
+    comments  the comments of the protobuf file by the full name of the message, field, enum or call
     """
 
     name: str

@@ -33,7 +33,7 @@ class KeyValue(Struct, frozen=True):
 class RangeResult(Struct, frozen=True):
     """One page of a range read, all of one revision.
 
-    items       in key order
+    items       the keys and values, in the order of the keys
     revision    the revision that was read
     remaining   number of keys of the prefix after the last item
     """

@@ -192,8 +192,8 @@ class Controls(Host):
         """Return the revisions of an object, the oldest first. Each has the difference to the one
         before, and the field manager of its write. A deleted object has a history too.
 
-        kind        as kubectl takes it: `deployment`, `deploy`, `Deployment`, `deployments.apps`,
-                    `apps/v1/Deployment`
+        kind        the kind, as kubectl takes it: `deployment`, `deploy`, `Deployment`,
+                    `deployments.apps`, `apps/v1/Deployment`
         namespace   ignored for cluster-scoped kinds
 
         The server keeps the last 20,000 writes of all objects, but at most 32 MiB. Raises
@@ -217,7 +217,7 @@ class Controls(Host):
         condition   `create`, `delete`, `condition=Available`, `condition=Ready=False`,
                     `jsonpath={.status.phase}=Running`, or a function of the object (None if there
                     is none), which runs on the server's loop and must not wait
-        timeout     of real time: `10s`, `500ms` or seconds
+        timeout     a time in real time: `10s`, `500ms` or seconds
 
         Raises AssertionError at the time-out: its message has the object, its last revisions and
         its Events. Raises ValueError for a malformed condition.
@@ -411,7 +411,8 @@ class Controls(Host):
     ) -> str:
         """Return objects as YAML documents, sorted by kind, namespace and name.
 
-        kinds       as in `history`; none: all, except Events, Leases and IP addresses
+        kinds       kinds as in `history`; without any, all of them except Events, Leases and IP
+                    addresses
         namespace   "" for all
         everything  also objects that are as they were after the start
         normalise   leave out or replace what differs between runs: uids, resource versions, times,

@@ -48,8 +48,8 @@ class TestUser(Struct, frozen=True, kw_only=True):
 class Rights(Struct, frozen=True, kw_only=True):
     """What a user may do, besides what existing bindings allow.
 
-    rules           those of a role, as in a manifest: `{"apiGroups": [""], "resources": ["pods"],
-                    "verbs": ["get"]}`
+    rules           the rules of a role, as in a manifest:
+                    `{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}`
     roles           the names of existing ClusterRoles
     role_namespace  where the rules and roles hold; "" is the whole cluster
     """
@@ -89,9 +89,9 @@ class Users:
     ) -> TestUser:
         """Return a new user with these groups and rights.
 
-        name            of the user, who gets the rights; without one a member of the groups is
-                        made, and the groups get the rights
-        rules           those of a role, as in a manifest of a Role
+        name            the name of the user, who gets the rights; without one a member of the
+                        groups is made, and the groups get the rights
+        rules           the rules of a role, as in a manifest of a Role
         roles           the names of existing ClusterRoles
         role_namespace  where the rules and roles hold; "" is the whole cluster
 

@@ -39,9 +39,10 @@ class Reinvocation(Struct):
 class Attributes(Struct, frozen=True, kw_only=True):
     """The attributes of one write.
 
-    name         empty if the server has yet to generate it, with `generate_name` as its start, and
-                 for the objects of a collection that is deleted
-    annotations  of the audit event, which has the body of the request if `audits_bodies`
+    name         the name; empty if the server has yet to generate it, with `generate_name` as its
+                 start, and for the objects of a collection that is deleted
+    annotations  the annotations of the audit event, which has the body of the request if
+                 `audits_bodies`
     options      the CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of the request,
                  without kind
     """

@@ -172,7 +172,7 @@ class Authorization(Struct):
 class Activation(Struct):
     """The values of the variables of expressions for one request.
 
-    values         by name, with `params`; a missing variable has no value
+    values         the values by name, with `params`; a missing variable has no value
     authorization  None if no expression asks the authorizer
     """
 

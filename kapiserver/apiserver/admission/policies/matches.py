@@ -28,9 +28,9 @@ Compiled = TypeVar("Compiled")
 class PolicyMatch(Struct, Generic[Compiled], frozen=True, kw_only=True):
     """A policy that applies to a write.
 
-    variant   as which the rules of the policy match the write
-    bindings  those that match it, with their parameter objects; None is the parameter of a policy
-              or binding without parameters
+    variant   the form of the write that the rules of the policy match
+    bindings  the bindings that match it, with their parameter objects; None is the parameter of a
+              policy or binding without parameters
     """
 
     policy: Policy[Compiled]

@@ -44,9 +44,9 @@ class Webhook(Struct, frozen=True, kw_only=True, eq=False):
     """One compiled webhook.
 
     uid             identifies the webhook: configuration, name and position
-    index           position among all webhooks of the kind
-    timeout         seconds
-    review_version  of the AdmissionReview; None if the server has none of the webhook's versions
+    index           the position among all webhooks of the kind
+    timeout         the time limit of a call in seconds
+    review_version  the version of the AdmissionReview; None if the server has none of the webhook's
     """
 
     name: str

@@ -60,24 +60,24 @@ from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
-from kapiserver.controllers.apiserver_endpoints import ServerAddress
-from kapiserver.controllers.csr_signing import check_signing_files
-from kapiserver.controllers.kubernetes_service import KubernetesService, reached_at
+from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
+from kapiserver.controllers.certificates.csr_signing import check_signing_files
+from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.clock import Clock, SystemClock
-from kapiserver.storage.compaction import Compactor
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
+from kapiserver.storage.kv.compaction import Compactor
 from kapiserver.storage.errors import StorageError
-from kapiserver.storage.kv import KV
-from kapiserver.storage.metered_store import MeteredStore, Observe
-from kapiserver.storage.object_reader import IdentifierSource
-from kapiserver.storage.offload import Offloader
-from kapiserver.storage.store_registry import Converter, StoreHooks, StoreRegistry
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.wrappers.metered_store import MeteredStore, Observe
+from kapiserver.storage.objects.object_reader import IdentifierSource
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.objects.store_registry import Converter, StoreHooks, StoreRegistry
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.audit.log import AuditLog
-    from kapiserver.storage.encryption_config import EncryptionFile
+    from kapiserver.storage.encryption.config import EncryptionFile
 
 _log = logging.getLogger(__name__)
 
@@ -487,7 +487,7 @@ def _converter(stores: StoreRegistry) -> Converter:
 def _encryption(config: Config, clock: Clock, metrics: Metrics) -> EncryptionFile | None:
     if config.encryption_provider_config is None:
         return None
-    from kapiserver.storage.encryption_config import EncryptionFile  # loads a YAML parser
+    from kapiserver.storage.encryption.config import EncryptionFile  # loads a YAML parser
 
     return EncryptionFile(
         config.encryption_provider_config,

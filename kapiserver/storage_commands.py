@@ -1,6 +1,6 @@
 """`kapiserver storage check|compact|backup|restore`: maintenance of the SQLite file of a store.
 
-Flags, output and exit codes; `storage/sqlite_admin.py` does the work. Serves nothing.
+Flags, output and exit codes; `storage/sqlite/admin.py` does the work. Serves nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kapiserver.storage.backends import MEMORY
 
 if TYPE_CHECKING:
-    from kapiserver.storage.sqlite_admin import Summary
+    from kapiserver.storage.sqlite.admin import Summary
 
     _Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -108,8 +108,8 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from kapiserver.storage.sqlite_admin import check
-    from kapiserver.storage.value_check import ValueCheck
+    from kapiserver.storage.sqlite.admin import check
+    from kapiserver.storage.objects.value_check import ValueCheck
 
     path = _path(options)
     problems = check(path, ValueCheck(), _ProgressLines())
@@ -120,7 +120,7 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _compact(options: argparse.Namespace) -> int:
-    from kapiserver.storage.sqlite_admin import compact
+    from kapiserver.storage.sqlite.admin import compact
 
     path = _path(options)
     old_size = path.stat().st_size if path.exists() else 0
@@ -130,7 +130,7 @@ def _compact(options: argparse.Namespace) -> int:
 
 
 def _backup(options: argparse.Namespace) -> int:
-    from kapiserver.storage.sqlite_admin import backup
+    from kapiserver.storage.sqlite.admin import backup
 
     summary = backup(_path(options), options.file, _ProgressLines())
     _print(f"{options.file}: {_summary_text(summary)}")
@@ -138,7 +138,7 @@ def _backup(options: argparse.Namespace) -> int:
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from kapiserver.storage.sqlite_admin import DEFAULT_BUMP, restore
+    from kapiserver.storage.sqlite.admin import DEFAULT_BUMP, restore
 
     bump = DEFAULT_BUMP if options.bump_revision is None else options.bump_revision
     if not 0 <= bump < 1 << 60:

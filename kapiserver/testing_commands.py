@@ -120,7 +120,7 @@ def _add_testing_server(commands: _Commands) -> None:
 
 def _testing_server(options: argparse.Namespace) -> int:
     from kapiserver.testing.settings import parse_setting
-    from kapiserver.testing.testing_server import run_testing_server
+    from kapiserver.testing.control_api.testing_server import run_testing_server
 
     settings = {
         "bind_address": options.bind_address,
@@ -172,8 +172,8 @@ def _add_replay(commands: _Commands) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from kapiserver.testing.recorder import read
-    from kapiserver.testing.replay import run_replay, timeline
+    from kapiserver.testing.history.recorder import read
+    from kapiserver.testing.history.replay import run_replay, timeline
 
     if options.print_timeline:
         sys.stdout.write(timeline(read(options.file)))

@@ -20,7 +20,7 @@ class ManualTimer:
 
 @dataclass(slots=True)
 class ManualClock:
-    """A `kapiserver.storage.clock.Clock` whose time a test sets."""
+    """A `kapiserver.storage.concurrency.clock.Clock` whose time a test sets."""
 
     time: float = 1_700_000_000.0
     timers: list[ManualTimer] = field(default_factory=list)

@@ -22,8 +22,8 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.app import serve
-from kapiserver.storage.clock import SystemClock
-from kapiserver.testing.memory_store import open_memory_store
+from kapiserver.storage.concurrency.clock import SystemClock
+from kapiserver.testing.state.memory_store import open_memory_store
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
 

@@ -13,7 +13,7 @@ from kapiserver.api.linear_regex import matches
 from kapiserver.api.quantity import Quantity
 from kapiserver.api.scalar_types import Duration, Time
 from kapiserver.apiserver.request import unquote_path
-from kapiserver.storage.metadata_informer import _interned
+from kapiserver.storage.objects.metadata_informer import _interned
 from tests.traced_memory import trace
 
 LENGTH = 100_000

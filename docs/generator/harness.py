@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from docs.generator.markdown import code, prose, table
 from kapiserver import testing
 from kapiserver.testing import pytest_plugin
-from kapiserver.testing.control_operations import OPERATIONS
+from kapiserver.testing.control_api.operations import OPERATIONS
 from kapiserver.testing.settings import server_config
 
 _ROW = re.compile(r"^(\w+) {2,}(\S.*(?:\n {4,}\S.*)*)$", re.M)

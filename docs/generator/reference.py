@@ -32,7 +32,7 @@ CONFIGURATION_FILES = {
     "--authorization-config": f"{_APISERVER}.authorization.configuration",
     "--authorization-policy-file": f"{_APISERVER}.authorization.abac",
     "--audit-policy-file": f"{_APISERVER}.audit.policy",
-    "--encryption-provider-config": "kapiserver.storage.encryption_config",
+    "--encryption-provider-config": "kapiserver.storage.encryption.config",
     "--admission-control-config-file": f"{_APISERVER}.admission.configuration",
 }
 """The module that declares the kinds of each file, by flag."""

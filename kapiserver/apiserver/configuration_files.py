@@ -16,7 +16,7 @@ from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.metrics import Reloads, content_hash
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 MAX_BYTES = 1 << 20
 """The largest file that is read."""

@@ -27,7 +27,7 @@ from kapiserver.apiserver.memory_limit import MemoryLimit
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.audit.log import AuditLog
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
     from kapiserver.apiserver.http_client.upstreams import Upstreams
     from kapiserver.codecs.codec_factory import CodecFactory
-    from kapiserver.storage.store_registry import StoreRegistry
+    from kapiserver.storage.objects.store_registry import StoreRegistry
 
 
 class Server(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from kapiserver.storage.clock import Clock, Timer
+from kapiserver.storage.concurrency.clock import Clock, Timer
 
 CHECK_SECONDS = 1.0
 CHECKS_PER_READ = 60

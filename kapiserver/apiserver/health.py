@@ -16,7 +16,7 @@ from typing import TypeAlias
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.response import Response, page_not_found, text_response
-from kapiserver.storage.kv import KV
+from kapiserver.storage.kv.contract import KV
 
 _log = logging.getLogger(__name__)
 

@@ -42,11 +42,11 @@ from kapiserver.codecs import json
 from kapiserver.codecs.cost import cost_of
 from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.codecs.serializer import Decoded
-from kapiserver.storage.entry import Entry
-from kapiserver.storage.event_stream import InitialEventsEnd
-from kapiserver.storage.query import ListResult
-from kapiserver.storage.time_slice import TimeSlice
-from kapiserver.storage.watch_fanout import VisibleEvent
+from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.cache.event_stream import InitialEventsEnd
+from kapiserver.storage.cache.query import ListResult
+from kapiserver.storage.concurrency.time_slice import TimeSlice
+from kapiserver.storage.cache.watch_fanout import VisibleEvent
 
 RETRY_SECONDS = 1.0
 """The wait before `follow` tries again after a transient error."""

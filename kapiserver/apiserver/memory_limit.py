@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kapiserver.apiserver.config import Config
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 DEFAULT_SHARE = 0.75
 """The default limit, as a share of the memory of the machine or of the control group."""

@@ -19,7 +19,7 @@ from kapiserver.apiserver.authentication.metrics import (
 )
 from kapiserver.apiserver.request import LATENCY
 from kapiserver.metrics import MAX_USER_SERIES, Counter, Gauge, Histogram, Observations, Reloads
-from kapiserver.storage.metered_store import OPERATIONS, Observe
+from kapiserver.storage.wrappers.metered_store import OPERATIONS, Observe
 
 REQUEST_SECONDS = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3,

@@ -21,7 +21,7 @@ from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.authorization.authorizer import Decision
 from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.request_info import RequestInfo
-from kapiserver.storage.query import WatchSink
+from kapiserver.storage.cache.query import WatchSink
 
 _log = logging.getLogger(__name__)
 

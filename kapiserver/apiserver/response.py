@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct, field
 
 from kapiserver.apiserver.byte_stream import ByteStream
-from kapiserver.storage.query import WatchSink
+from kapiserver.storage.cache.query import WatchSink
 
 Headers: TypeAlias = list[tuple[str, str]]
 

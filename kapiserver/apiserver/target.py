@@ -21,9 +21,9 @@ from kapiserver.apiserver.customresources.custom_scale import CustomScale
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.object_store import ResourceStore
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 
 class View(Protocol):

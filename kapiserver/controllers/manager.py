@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.tls_settings import Pair
-from kapiserver.controllers.bootstrap import create_system_namespaces
-from kapiserver.controllers.context import Controller, ControllerContext
-from kapiserver.controllers.leader import LeaderElector
+from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
+from kapiserver.controllers.loop.context import Controller, ControllerContext
+from kapiserver.controllers.loop.leader import LeaderElector
 from kapiserver.controllers.registry import (
     REGISTRY,
     ControllerDescriptor,
     Scope,
     enabled_controllers,
 )
-from kapiserver.controllers.shared_metadata import SharedMetadata
+from kapiserver.controllers.loop.shared_metadata import SharedMetadata
 
 _AGGREGATION = "clusterrole-aggregation-controller"
 
@@ -129,7 +129,7 @@ def apiserver_context(server: Server) -> ControllerContext:
 
 
 async def _reconcile_rbac_policy(server: Server, *, aggregate: bool) -> None:
-    from kapiserver.controllers.rbac_bootstrap import reconcile_policy  # not needed without RBAC
+    from kapiserver.controllers.rbac.bootstrap import reconcile_policy  # not needed without RBAC
 
     await reconcile_policy(apiserver_context(server), aggregate=aggregate)
 

@@ -21,7 +21,7 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
-from kapiserver.controllers.context import Controller, ControllerContext
+from kapiserver.controllers.loop.context import Controller, ControllerContext
 
 Factory: TypeAlias = Callable[[ControllerContext], Controller]
 
@@ -66,7 +66,7 @@ def _account(name: str) -> User:
 REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="crd-status-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.crd_status:CRDStatusController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.status.crd_status:CRDStatusController")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -75,7 +75,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="cluster-authentication-trust-controller",
         factory=_loaded_by(
-            lazy("kapiserver.controllers.authentication_trust:AuthenticationTrustController")
+            lazy("kapiserver.controllers.certificates.authentication_trust:AuthenticationTrustController")
         ),
         user=APISERVER,
         manager="kube-apiserver",
@@ -84,7 +84,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="kube-apiserver-identity-lease-garbage-collector",
-        factory=_loaded_by(lazy("kapiserver.controllers.apiserver_lease_gc:APIServerLeaseGC")),
+        factory=_loaded_by(lazy("kapiserver.controllers.deletion.apiserver_lease_gc:APIServerLeaseGC")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -92,7 +92,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="apiservice-registration-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.api_services:APIServiceRegistration")),
+        factory=_loaded_by(lazy("kapiserver.controllers.status.api_services:APIServiceRegistration")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -101,7 +101,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="apiservice-status-remote-available-controller",
         factory=_loaded_by(
-            lazy("kapiserver.controllers.api_service_availability:APIServiceAvailability")
+            lazy("kapiserver.controllers.status.api_service_availability:APIServiceAvailability")
         ),
         user=APISERVER,
         manager="kube-apiserver",
@@ -109,7 +109,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="flow-control-bootstrap-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.flow_control:FlowControlBootstrap")),
+        factory=_loaded_by(lazy("kapiserver.controllers.defaults.flow_control:FlowControlBootstrap")),
         user=APISERVER,
         manager="api-priority-and-fairness-config-producer-v1",
         scope=Scope.EVERY_SERVER,
@@ -118,7 +118,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="flow-schema-status-controller",
         factory=_loaded_by(
-            lazy("kapiserver.controllers.flow_schema_status:FlowSchemaStatusController")
+            lazy("kapiserver.controllers.status.flow_schema_status:FlowSchemaStatusController")
         ),
         user=APISERVER,
         manager="api-priority-and-fairness-config-consumer-v1",
@@ -129,7 +129,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         name="serviceaccount-controller",
         aliases=("serviceaccount",),
         factory=_loaded_by(
-            lazy("kapiserver.controllers.namespace_defaults:ServiceAccountsController")
+            lazy("kapiserver.controllers.defaults.namespace_defaults:ServiceAccountsController")
         ),
         user=_account("service-account-controller"),
         scope=Scope.EVERY_SERVER,
@@ -137,45 +137,45 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
-        factory=_loaded_by(lazy("kapiserver.controllers.namespace_defaults:RootCAPublisher")),
+        factory=_loaded_by(lazy("kapiserver.controllers.defaults.namespace_defaults:RootCAPublisher")),
         user=_account("root-ca-cert-publisher"),
         scope=Scope.EVERY_SERVER,
     ),
     ControllerDescriptor(
         name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
         factory=_loaded_by(
-            lazy("kapiserver.controllers.trust_bundle_publisher:TrustBundlePublisher")
+            lazy("kapiserver.controllers.certificates.trust_bundle_publisher:TrustBundlePublisher")
         ),
         user=_account("kube-apiserver-serving-clustertrustbundle-publisher"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-approving-controller",
         aliases=("csrapproving",),
-        factory=_loaded_by(lazy("kapiserver.controllers.csr_approving:CSRApprovingController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_approving:CSRApprovingController")),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-signing-controller",
         aliases=("csrsigning",),
-        factory=_loaded_by(lazy("kapiserver.controllers.csr_signing:CSRSigningController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_signing:CSRSigningController")),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-cleaner-controller",
         aliases=("csrcleaner",),
-        factory=_loaded_by(lazy("kapiserver.controllers.csr_cleaner:CSRCleanerController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_cleaner:CSRCleanerController")),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="podcertificaterequest-cleaner-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.csr_cleaner:PodCertificateRequestCleaner")),
+        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_cleaner:PodCertificateRequestCleaner")),
         user=_account("podcertificaterequestcleaner"),
     ),
     ControllerDescriptor(
         name="clusterrole-aggregation-controller",
         aliases=("clusterrole-aggregation",),
         factory=_loaded_by(
-            lazy("kapiserver.controllers.role_aggregation:ClusterRoleAggregationController")
+            lazy("kapiserver.controllers.rbac.role_aggregation:ClusterRoleAggregationController")
         ),
         user=_account("clusterrole-aggregation-controller"),
         manager="clusterrole-aggregation-controller",
@@ -183,46 +183,46 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="disruption-controller",
         aliases=("disruption",),
-        factory=_loaded_by(lazy("kapiserver.controllers.disruption:DisruptionController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.policy.disruption:DisruptionController")),
         user=_account("disruption-controller"),
     ),
     ControllerDescriptor(
         name="endpoints-controller",
         aliases=("endpoint",),
-        factory=_loaded_by(lazy("kapiserver.controllers.endpoints:endpoints_controller")),
+        factory=_loaded_by(lazy("kapiserver.controllers.endpoints.endpoints:endpoints_controller")),
         user=_account("endpoint-controller"),
     ),
     ControllerDescriptor(
         name="endpointslice-controller",
         aliases=("endpointslice",),
-        factory=_loaded_by(lazy("kapiserver.controllers.endpoints:endpoint_slice_controller")),
+        factory=_loaded_by(lazy("kapiserver.controllers.endpoints.endpoints:endpoint_slice_controller")),
         user=_account("endpointslice-controller"),
     ),
     ControllerDescriptor(
         name="endpointslice-mirroring-controller",
         aliases=("endpointslicemirroring",),
         factory=_loaded_by(
-            lazy("kapiserver.controllers.endpoints:endpoint_slice_mirroring_controller")
+            lazy("kapiserver.controllers.endpoints.endpoints:endpoint_slice_mirroring_controller")
         ),
         user=_account("endpointslicemirroring-controller"),
     ),
     ControllerDescriptor(
         name="garbage-collector-controller",
         aliases=("garbagecollector",),
-        factory=_loaded_by(lazy("kapiserver.controllers.garbage_collector:GarbageCollector")),
+        factory=_loaded_by(lazy("kapiserver.controllers.deletion.garbage_collector:GarbageCollector")),
         user=_account("generic-garbage-collector"),
     ),
     ControllerDescriptor(
         name="namespace-controller",
         aliases=("namespace",),
-        factory=_loaded_by(lazy("kapiserver.controllers.namespace_deletion:NamespaceController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.deletion.namespace_deletion:NamespaceController")),
         user=_account("namespace-controller"),
     ),
     ControllerDescriptor(
         name="persistentvolume-protection-controller",
         aliases=("pv-protection",),
         factory=_loaded_by(
-            lazy("kapiserver.controllers.storage_protection:volume_protection_controller")
+            lazy("kapiserver.controllers.deletion.storage_protection:volume_protection_controller")
         ),
         user=_account("pv-protection-controller"),
     ),
@@ -230,40 +230,40 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         name="persistentvolumeclaim-protection-controller",
         aliases=("pvc-protection",),
         factory=_loaded_by(
-            lazy("kapiserver.controllers.storage_protection:claim_protection_controller")
+            lazy("kapiserver.controllers.deletion.storage_protection:claim_protection_controller")
         ),
         user=_account("pvc-protection-controller"),
     ),
     ControllerDescriptor(
         name="resourcequota-controller",
         aliases=("resourcequota",),
-        factory=_loaded_by(lazy("kapiserver.controllers.resource_quotas:ResourceQuotaController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.policy.resource_quotas:ResourceQuotaController")),
         user=_account("resourcequota-controller"),
     ),
     ControllerDescriptor(
         name="service-cidr-controller",
         aliases=("service-cidr",),
-        factory=_loaded_by(lazy("kapiserver.controllers.service_cidrs:ServiceCIDRController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.endpoints.service_cidrs:ServiceCIDRController")),
         user=_account("service-cidrs-controller"),
     ),
     ControllerDescriptor(
         name="serviceaccount-token-controller",
         aliases=("serviceaccount-token",),
-        factory=_loaded_by(lazy("kapiserver.controllers.token_secrets:TokenSecretsController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.tokens.token_secrets:TokenSecretsController")),
         # The only controller without a service account of its own: it makes their tokens.
         user=User(name="system:kube-controller-manager", groups=(AUTHENTICATED,)),
     ),
     ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
-        factory=_loaded_by(lazy("kapiserver.controllers.bootstrap_signer:BootstrapSigner")),
+        factory=_loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),
         user=_account("bootstrap-signer"),
         enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
         name="token-cleaner-controller",
         aliases=("tokencleaner",),
-        factory=_loaded_by(lazy("kapiserver.controllers.token_cleaner:TokenCleaner")),
+        factory=_loaded_by(lazy("kapiserver.controllers.tokens.token_cleaner:TokenCleaner")),
         user=_account("token-cleaner"),
         enabled_by_default=False,  # as in kube-controller-manager
     ),
@@ -271,13 +271,13 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         name="ttl-after-finished-controller",
         aliases=("ttl-after-finished",),
         factory=_loaded_by(
-            lazy("kapiserver.controllers.ttl_after_finished:TTLAfterFinishedController")
+            lazy("kapiserver.controllers.deletion.ttl_after_finished:TTLAfterFinishedController")
         ),
         user=_account("ttl-after-finished-controller"),
     ),
     ControllerDescriptor(
         name="validatingadmissionpolicy-status-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.policy_status:PolicyStatusController")),
+        factory=_loaded_by(lazy("kapiserver.controllers.status.policy_status:PolicyStatusController")),
         user=_account("validatingadmissionpolicy-status-controller"),
         manager="validatingadmissionpolicy-status",
     ),
@@ -285,7 +285,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         name="volumeattributesclass-protection-controller",
         aliases=("volumeattributesclass-protection",),
         factory=_loaded_by(
-            lazy("kapiserver.controllers.storage_protection:class_protection_controller")
+            lazy("kapiserver.controllers.deletion.storage_protection:class_protection_controller")
         ),
         user=_account("volumeattributesclass-protection-controller"),
     ),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kapiserver.rpc.sockets import SocketFile, is_allowed, peer_uid
-from kapiserver.storage.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 
 _log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The storage backends that `--storage` selects.
 
-To add a backend: write a module in this package that implements `storage/kv.py`, and add an entry
+To add a backend: write a module in this package that implements `storage/kv/contract.py`, and add an entry
 to `BACKENDS`. The module of a backend is imported when a store is opened.
 """
 
@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kapiserver.storage.clock import Clock, SystemClock
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import Refused, Unavailable
 from kapiserver.storage.etcd.config import EtcdConfig
-from kapiserver.storage.kv import KV
+from kapiserver.storage.kv.contract import KV
 
 MEMORY = ":memory:"
 """The location of a store that only lives in this process."""
@@ -61,13 +61,13 @@ class Backend(Struct, frozen=True, kw_only=True):
 
 
 async def _open_memory(_location: str, settings: StoreSettings) -> KV:
-    from kapiserver.storage.embedded_store import open_embedded
+    from kapiserver.storage.sqlite.embedded_store import open_embedded
 
     return await open_embedded(None, clock=settings.clock)
 
 
 async def _open_sqlite(location: str, settings: StoreSettings) -> KV:
-    from kapiserver.storage.embedded_store import open_embedded
+    from kapiserver.storage.sqlite.embedded_store import open_embedded
 
     return await open_embedded(Path(location), clock=settings.clock, fsync=settings.fsync)
 

@@ -14,13 +14,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kapiserver.testing.clients import KubeClients
-    from kapiserver.testing.environment import use_kubeconfig
-    from kapiserver.testing.namespace import TestNamespace
+    from kapiserver.testing.fixtures.clients import KubeClients
+    from kapiserver.testing.fixtures.environment import use_kubeconfig
+    from kapiserver.testing.fixtures.namespace import TestNamespace
     from kapiserver.testing.server import TestServer
-    from kapiserver.testing.users import TestUser, Users
-    from kapiserver.testing.webhook_server import Webhook
-    from kapiserver.testing.webhooks import Webhooks
+    from kapiserver.testing.fixtures.users import TestUser, Users
+    from kapiserver.testing.fixtures.webhook_server import Webhook
+    from kapiserver.testing.fixtures.webhooks import Webhooks
 
 __all__ = [
     "KubeClients",

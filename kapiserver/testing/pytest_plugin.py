@@ -17,12 +17,12 @@ import pytest
 
 if TYPE_CHECKING:
     from kapiserver.api.types import Tree
-    from kapiserver.testing.clients import KubeClients
-    from kapiserver.testing.existing_cluster import ExistingCluster
-    from kapiserver.testing.namespace import TestNamespace
+    from kapiserver.testing.fixtures.clients import KubeClients
+    from kapiserver.testing.fixtures.existing_cluster import ExistingCluster
+    from kapiserver.testing.fixtures.namespace import TestNamespace
     from kapiserver.testing.server import TestServer
-    from kapiserver.testing.users import TestUser, Users
-    from kapiserver.testing.webhooks import Webhooks
+    from kapiserver.testing.fixtures.users import TestUser, Users
+    from kapiserver.testing.fixtures.webhooks import Webhooks
 
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
     report = yield
     has_servers = "kapiserver.testing.server" in sys.modules
     if report.when in ("setup", "call") and report.failed and has_servers:
-        from kapiserver.testing.failure_reports import report_failure
+        from kapiserver.testing.fixtures.failure_reports import report_failure
 
         servers = item.stash.get(_SERVERS, [])
         temporary = item.config.stash.get(_TEMPORARY, None)
@@ -106,7 +106,7 @@ def pytest_runtest_teardown(
     except BaseException as error:
         if "kapiserver.testing.server" not in sys.modules:
             raise
-        from kapiserver.testing.cancelled_fixtures import finish_teardown, is_cancellation
+        from kapiserver.testing.fixtures.cancelled_fixtures import finish_teardown, is_cancellation
 
         if not is_cancellation(error):
             raise
@@ -154,7 +154,7 @@ def kube_session(
 ) -> Iterator[TestNamespace]:
     """A fresh namespace, of a server that all tests of the session with the same settings share:
     a `kapiserver.testing.TestNamespace`."""
-    from kapiserver.testing.namespace import fresh_namespace
+    from kapiserver.testing.fixtures.namespace import fresh_namespace
     from kapiserver.testing.server import TestServer
 
     server = _kube_session_servers(_settings(request, kube_settings))
@@ -177,7 +177,7 @@ def _kube_session_servers(
     cluster = request.config.getoption(CLUSTER_OPTION)
     with ExitStack() as stack:
         if cluster is not None:
-            from kapiserver.testing.existing_cluster import ExistingCluster
+            from kapiserver.testing.fixtures.existing_cluster import ExistingCluster
 
             existing = stack.enter_context(ExistingCluster(cluster))
             yield lambda _settings: existing
@@ -197,7 +197,7 @@ def _kube_session_servers(
 def _kube_namespace(request: pytest.FixtureRequest) -> TestNamespace:
     """The namespace of kube_session if the test uses it or the option names a cluster, otherwise
     `default` of kube_apiserver."""
-    from kapiserver.testing.namespace import TestNamespace
+    from kapiserver.testing.fixtures.namespace import TestNamespace
 
     names = request.fixturenames
     has_cluster = request.config.getoption(CLUSTER_OPTION) is not None
@@ -213,7 +213,7 @@ def kubeconfig(_kube_namespace: TestNamespace) -> Iterator[Path]:
     """The path of an administrator's kubeconfig for the test's server, which is in the environment
     as KUBECONFIG. The server is kube_session's if the test uses that fixture, otherwise
     kube_apiserver's."""
-    from kapiserver.testing.environment import use_kubeconfig
+    from kapiserver.testing.fixtures.environment import use_kubeconfig
 
     with use_kubeconfig(_kube_namespace.kubeconfig):
         yield _kube_namespace.kubeconfig
@@ -226,7 +226,7 @@ def kube_client(
 ) -> Iterator[KubeClients]:
     """Clients of each library that is installed, for the server of `kubeconfig`: a
     `kapiserver.testing.KubeClients`, as in `kube_client.lightkube()`."""
-    from kapiserver.testing.clients import KubeClients
+    from kapiserver.testing.fixtures.clients import KubeClients
 
     with KubeClients(_kube_namespace) as clients:
         yield clients
@@ -236,8 +236,8 @@ def kube_client(
 def kube_crds(_kube_namespace: TestNamespace) -> Callable[..., list[Tree]]:
     """A function that installs CustomResourceDefinitions from files, directories and dicts, and
     returns them when they are established: `kube_crds("config/crd")`."""
-    from kapiserver.testing.definitions import install_definitions
-    from kapiserver.testing.manifests import Source
+    from kapiserver.testing.fixtures.definitions import install_definitions
+    from kapiserver.testing.state.manifests import Source
 
     def install(*sources: Source) -> list[Tree]:
         return install_definitions(_kube_namespace.server, *sources)
@@ -247,7 +247,7 @@ def kube_crds(_kube_namespace: TestNamespace) -> Callable[..., list[Tree]]:
 
 @pytest.fixture
 def _kube_users(_kube_namespace: TestNamespace) -> Iterator[Users]:
-    from kapiserver.testing.users import Users
+    from kapiserver.testing.fixtures.users import Users
 
     with Users(_kube_namespace) as users:
         yield users
@@ -277,7 +277,7 @@ def kube_webhook(_kube_namespace: TestNamespace) -> Iterator[Webhooks]:
     `kapiserver.testing.Webhooks`: `kube_webhook.validating(function, resource="pods")`, `mutating`
     and `conversion`. The error of a function is an error of the test."""
     from kapiserver.testing.server import TestServer
-    from kapiserver.testing.webhooks import Webhooks
+    from kapiserver.testing.fixtures.webhooks import Webhooks
 
     server = _kube_namespace.server
     if not isinstance(server, TestServer):
@@ -295,8 +295,8 @@ def kube_operator(
     test ends, and returns when the startup handlers have run: `kube_operator(memo=...)`. The
     operator is `clusterwide`, or watches the namespace of kube_session, and is `standalone`. With
     `kubeconfig=` it is the user of that file, as in `kubeconfig=kube_user("alice").kubeconfig`."""
-    from kapiserver.testing.background import running_operator
-    from kapiserver.testing.environment import use_kubeconfig
+    from kapiserver.testing.fixtures.background import running_operator
+    from kapiserver.testing.fixtures.environment import use_kubeconfig
 
     with ExitStack() as stack:
 
@@ -321,7 +321,7 @@ def kube_background(
 ) -> Iterator[Callable[..., None]]:
     """A function that runs a coroutine function in a thread and an asyncio event loop of its own
     until the test ends, and cancels it then: `kube_background(controller.run, argument)`."""
-    from kapiserver.testing.background import running_coroutine
+    from kapiserver.testing.fixtures.background import running_coroutine
 
     with ExitStack() as stack:
 

@@ -21,7 +21,7 @@ from kapiserver.apiserver.serving.kubeconfig import kubeconfig
 from kapiserver.app import RunningServer
 from kapiserver.testing.controls import Controls
 from kapiserver.testing.loop_thread import LoopThread
-from kapiserver.testing.prepared import keep_certificates, write_certificates
+from kapiserver.testing.state.prepared import keep_certificates, write_certificates
 from kapiserver.testing.settings import server_config
 
 if TYPE_CHECKING:

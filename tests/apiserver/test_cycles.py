@@ -16,7 +16,7 @@ import pytest
 
 from kapiserver.api import types as kapiserver_types
 from kapiserver.api.custom_kinds import CustomKind, CustomList
-from kapiserver.storage import object_reader
+from kapiserver.storage.objects import object_reader
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import (
     CRDS,

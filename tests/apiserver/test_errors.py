@@ -50,7 +50,7 @@ from kapiserver.apiserver.serving.kubeconfig import ForeignKubeconfig
 from kapiserver.apiserver.serving.workers import WorkerFailed
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs import errors as codecs
-from kapiserver.controllers.csr_approving import NotAuthorized
+from kapiserver.controllers.certificates.csr_approving import NotAuthorized
 from kapiserver.rpc.errors import OutOfRange
 from kapiserver.rpc.generator.problems import InvalidDefinitions
 from kapiserver.rpc.loading import BadGroups
@@ -58,12 +58,12 @@ from kapiserver.rpc.registration import ConversionError, RPCError
 from kapiserver.rpc.serving import MissingExtra
 from kapiserver.rpc.sockets import SocketInUse
 from kapiserver.storage import errors as storage
-from kapiserver.storage.continue_token import BadToken
-from kapiserver.storage.encryption import DecryptionError
-from kapiserver.storage.encryption_config import InvalidEncryptionConfig
+from kapiserver.storage.objects.continue_token import BadToken
+from kapiserver.storage.encryption.transformers import DecryptionError
+from kapiserver.storage.encryption.config import InvalidEncryptionConfig
 from kapiserver.storage.etcd.http2_frames import ProtocolError
 from kapiserver.storage.etcd.transport import EtcdError, RequestNotSent, ResponseLost
-from kapiserver.storage.query import FetchRequired
+from kapiserver.storage.cache.query import FetchRequired
 
 INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
 BASES = {
@@ -95,7 +95,7 @@ CAUGHT = {
     EventTooLarge,  # the backend of audit drops and counts the event
     EvaluationError,  # likewise, of an expression without a value
     ExpressionFailed,  # the webhook or policy decides as its failurePolicy says
-    FetchRequired,  # storage/offload.py repeats the work in a thread
+    FetchRequired,  # storage/cache/offload.py repeats the work in a thread
     InvalidDefinitions,  # ends `kapiserver rpc generate`
     InvalidFieldPath,  # validation of the CRD reports it
     InvalidPattern,  # likewise
@@ -119,7 +119,7 @@ CAUGHT = {
     UnknownHost,  # the client of webhooks raises WebhookFailed, the proxy BadRequest
     InvalidCredentials,  # the union of authenticators raises Unauthorized
     Unhealthy,  # a health check reports it
-    ValidationTakesLong,  # storage/offload.py does the work in a thread
+    ValidationTakesLong,  # storage/cache/offload.py does the work in a thread
     WebhookFailed,  # the caller of the webhook raises its own error
 }
 """Errors that are caught in the package that raises them, and what happens instead."""

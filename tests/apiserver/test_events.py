@@ -5,8 +5,8 @@ import asyncio
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.query import ListQuery
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.query import ListQuery
 from tests.clock import ManualClock
 
 

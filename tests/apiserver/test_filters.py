@@ -24,7 +24,7 @@ from kapiserver.apiserver.request import Outcome, Request, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.response import AnyResponse, Response, text_response
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.storage.clock import SystemClock
+from kapiserver.storage.concurrency.clock import SystemClock
 
 Inner = Callable[[Request], Awaitable[AnyResponse]]
 

@@ -14,7 +14,7 @@ from kapiserver.apiserver.filters.flow_control import LEVEL_HEADER, SCHEMA_HEADE
 from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.app import build_app
-from kapiserver.storage.query import ListQuery
+from kapiserver.storage.cache.query import ListQuery
 
 GROUP = "flowcontrol.apiserver.k8s.io/v1"
 SCHEMAS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"

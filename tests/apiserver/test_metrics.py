@@ -16,7 +16,7 @@ from kapiserver.apiserver.serving.metrics_text import Family, text_of
 from kapiserver.apiserver.serving.server_metrics import ServerFamilies
 from kapiserver.app import build_app
 from kapiserver.metrics import Counter, Histogram, Observations
-from kapiserver.storage.metered_store import OPERATIONS
+from kapiserver.storage.wrappers.metered_store import OPERATIONS
 from tests.apiserver.customkit import (
     CRDS,
     definition,

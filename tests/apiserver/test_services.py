@@ -16,7 +16,7 @@ from kapiserver.apiserver.allocation.addresses import (
 from kapiserver.apiserver.allocation.repair import AllocationRepair, Leaks
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
-from kapiserver.controllers.kubernetes_service import KubernetesService
+from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService
 from tests.clock import ManualClock
 from tests.storage.etcd_server import running_member
 

@@ -5,10 +5,10 @@ import sys
 
 DATACLASSES = [
     "kapiserver.api.selectors.Selection",
-    "kapiserver.controllers.context.ControllerContext",
-    "kapiserver.storage.metadata_informer.DeletedObject",
-    "kapiserver.testing.faults.Fault",
-    "kapiserver.testing.faults._OpenWatch",
+    "kapiserver.controllers.loop.context.ControllerContext",
+    "kapiserver.storage.objects.metadata_informer.DeletedObject",
+    "kapiserver.testing.faults.faults.Fault",
+    "kapiserver.testing.faults.faults._OpenWatch",
 ]
 """The dataclasses that an import of the test server makes; other records are msgspec structs."""
 FIND_DATACLASSES = """

@@ -25,7 +25,7 @@ from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
 from kapiserver.app import App, build_app
 from kapiserver.codecs import cbor
-from kapiserver.controllers.bootstrap import create_system_namespaces
+from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 
 PATH = "/api/v1/namespaces/default/pods"
 BATCHES, SIZE = 15, 20

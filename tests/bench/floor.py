@@ -39,7 +39,7 @@ from kapiserver.apiserver.serving.server import HttpServer
 from kapiserver.apiserver.serving.tls import ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.kv import KV
+from kapiserver.storage.kv.contract import KV
 from tests.bench import measures, servers
 from tests.bench.client import Connection, Target
 from tests.bench.measures import Figures

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.controllers import api_services
-from kapiserver.controllers.api_services import MANAGED
+from kapiserver.controllers.status import api_services
+from kapiserver.controllers.status.api_services import MANAGED
 from tests.apiserver.conftest import Api, Server
 from tests.apiserver.customkit import CRDS, definition, establish, version, wait_until_deleted
 from tests.controllers.waiting import wait_until

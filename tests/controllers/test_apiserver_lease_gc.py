@@ -10,7 +10,7 @@ import pytest
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.app import build_app
-from kapiserver.controllers.apiserver_lease_gc import (
+from kapiserver.controllers.deletion.apiserver_lease_gc import (
     POLL_SECONDS,
     START_DELAY_SECONDS,
     APIServerLeaseGC,

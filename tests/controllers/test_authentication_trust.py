@@ -10,7 +10,7 @@ from typing import Any
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
-from kapiserver.controllers.authentication_trust import CONFIG_MAP
+from kapiserver.controllers.certificates.authentication_trust import CONFIG_MAP
 from tests.apiserver.test_client_certificates import Authority
 
 HEADERS: dict[str, Any] = {

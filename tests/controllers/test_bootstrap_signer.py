@@ -7,7 +7,7 @@ import json
 
 import jwt
 
-from kapiserver.controllers.bootstrap_signer import detached_signature
+from kapiserver.controllers.tokens.bootstrap_signer import detached_signature
 from tests.controllers.waiting import wait_until
 
 SECRETS = "/api/v1/namespaces/kube-system/secrets"

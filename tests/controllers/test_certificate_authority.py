@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 from kapiserver.api.certificates import pem, signer_rules
 from kapiserver.apiserver.config import Config
-from kapiserver.controllers.certificate_authority import load_authority
-from kapiserver.controllers.csr_signing import check_signing_files, sign_request
+from kapiserver.controllers.certificates.certificate_authority import load_authority
+from kapiserver.controllers.certificates.csr_signing import check_signing_files, sign_request
 from tests.controllers.signing import (
     ADDRESS,
     CLIENT,

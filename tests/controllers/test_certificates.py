@@ -17,9 +17,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
-from kapiserver.controllers.csr_cleaner import is_obsolete
-from kapiserver.controllers.csr_signing import sign_request
-from kapiserver.controllers.trust_bundle_publisher import SIGNER
+from kapiserver.controllers.certificates.csr_cleaner import is_obsolete
+from kapiserver.controllers.certificates.csr_signing import sign_request
+from kapiserver.controllers.certificates.trust_bundle_publisher import SIGNER
 from tests.clock import ManualClock
 from tests.controllers.signing import (
     CERTIFICATES,

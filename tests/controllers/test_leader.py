@@ -14,8 +14,8 @@ import pytest
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
 from kapiserver.app import App, build_app
-from kapiserver.controllers.bootstrap import create_system_namespaces
-from kapiserver.controllers.leader import (
+from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
+from kapiserver.controllers.loop.leader import (
     LEASE,
     LEASE_SECONDS,
     RENEW_DEADLINE_SECONDS,

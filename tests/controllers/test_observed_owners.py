@@ -7,10 +7,10 @@ import asyncio
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
 from kapiserver.client import Client
-from kapiserver.storage.clock import SystemClock
-from kapiserver.storage.kv import Revision
-from kapiserver.storage.wrapped_store import WrappedStore
-from kapiserver.testing.memory_store import MemoryStore
+from kapiserver.storage.concurrency.clock import SystemClock
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.wrappers.wrapped_store import WrappedStore
+from kapiserver.testing.state.memory_store import MemoryStore
 
 CHILDREN = 20
 

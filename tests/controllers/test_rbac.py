@@ -11,9 +11,9 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import MEDIA_TYPES
-from kapiserver.controllers.bootstrap import canonical_tree
-from kapiserver.controllers.rbac_bootstrap import completed
-from kapiserver.controllers.rbac_policy import bootstrap_policy
+from kapiserver.controllers.defaults.bootstrap import canonical_tree
+from kapiserver.controllers.rbac.bootstrap import completed
+from kapiserver.controllers.rbac.policy import bootstrap_policy
 from kapiserver.controllers.registry import REGISTRY
 from tests.controllers.waiting import wait_until
 

@@ -10,7 +10,7 @@ from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.app import build_app
 from kapiserver.controllers.manager import apiserver_context
-from kapiserver.controllers.token_cleaner import TokenCleaner
+from kapiserver.controllers.tokens.token_cleaner import TokenCleaner
 from tests.clock import ManualClock
 from tests.controllers.waiting import until_gone
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kapiserver.apiserver.request import LATENCY
-from kapiserver.controllers.workqueue import WorkQueue
+from kapiserver.controllers.loop.workqueue import WorkQueue
 from tests.clock import ManualClock
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.controllers.leader import LEASE, LEASE_SECONDS
+from kapiserver.controllers.loop.leader import LEASE, LEASE_SECONDS
 from tests.e2e.cluster import CONFIGMAPS, call, names, serving
 from tests.e2e.programs import Server, start
 from tests.storage.etcd_server import Member

@@ -14,7 +14,7 @@ from typing import Protocol
 import pytest
 
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.continue_token import SECRET
+from kapiserver.storage.objects.continue_token import SECRET
 from tests.apiserver.conftest import Api
 from tests.e2e.cluster import CONFIGMAPS, call, create, names, open_response
 from tests.e2e.programs import Server, start, stop

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.storage.sqlite import WAL_LIMIT
+from kapiserver.storage.sqlite.database import WAL_LIMIT
 from tests.e2e.programs import start, stop
 from tests.storage.invariants import check_file
 

@@ -53,8 +53,8 @@ from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.codecs import negotiation
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.parameter_codec import ParameterCodec
-from kapiserver.storage.clock import SystemClock
-from kapiserver.storage.continue_token import BadToken, ContinueTokenCodec
+from kapiserver.storage.concurrency.clock import SystemClock
+from kapiserver.storage.objects.continue_token import BadToken, ContinueTokenCodec
 from tests.fuzz.certificates import CERTIFICATE, KEY, REQUEST
 
 SCHEME = Scheme()

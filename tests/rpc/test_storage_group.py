@@ -19,7 +19,7 @@ from kapiserver.app import RunningServer, serve
 from kapiserver.rpc.api_server import ServedGroups
 from kapiserver.rpc.groups.storage import client_generated, types
 from kapiserver.rpc.serving import ADMIN
-from kapiserver.storage.sqlite_admin import DEFAULT_BUMP, restore, summarize
+from kapiserver.storage.sqlite.admin import DEFAULT_BUMP, restore, summarize
 from tests.apiserver.conftest import Api
 from tests.rpc.groups import ROOT
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kapiserver.storage.errors import Compacted
-from kapiserver.storage.kv import KV, KVEvent, Revision
+from kapiserver.storage.kv.contract import KV, KVEvent, Revision
 
 
 async def check_store(store: KV, start_revision: Revision) -> None:

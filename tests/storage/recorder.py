@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from kapiserver.storage.kv import KVEvent, Revision
+from kapiserver.storage.kv.contract import KVEvent, Revision
 
 TIMEOUT_SECONDS = 60.0
 """Seconds after which a test that waits has failed."""

@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from kapiserver.storage.errors import Conflict
-from kapiserver.storage.kv import KV
+from kapiserver.storage.kv.contract import KV
 from tests.storage.recorder import Recorder
 
 CLIENTS = 1000

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.continue_token import (
+from kapiserver.storage.objects.continue_token import (
     SECRET,
     SECRET_BYTES,
     BadToken,
@@ -18,7 +18,7 @@ from kapiserver.storage.continue_token import (
     load_continue_token_codec,
 )
 from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.kv import Revision
+from kapiserver.storage.kv.contract import Revision
 
 PREFIX = "/registry/pods/"
 TOKEN = ContinueToken(Revision(7), "/registry/pods/default/web\0")

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.embedded_store import open_embedded
-from kapiserver.storage.kv import Revision
+from kapiserver.storage.sqlite.embedded_store import open_embedded
+from kapiserver.storage.kv.contract import Revision
 from tests.storage.invariants import check_file, check_store
 
 WRITERS = 16
 PROGRAM = '''
 import asyncio, hashlib, os, sys
 from pathlib import Path
-from kapiserver.storage.embedded_store import open_embedded
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 
 async def write(store, name):
     """Create, update ten times, delete; say so after each acknowledgement."""

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.poly1305 import Poly1305
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapiserver.storage.encryption import (
+from kapiserver.storage.encryption.transformers import (
     AESCBC,
     AESGCM,
     IDENTITY,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kapiserver.metrics import Reloads, content_hash
-from kapiserver.storage.encryption import IDENTITY, EncryptionRules, GroupResource
-from kapiserver.storage.encryption_config import (
+from kapiserver.storage.encryption.transformers import IDENTITY, EncryptionRules, GroupResource
+from kapiserver.storage.encryption.config import (
     EncryptionFile,
     InvalidEncryptionConfig,
     parse_encryption_config,

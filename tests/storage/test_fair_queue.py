@@ -1,6 +1,6 @@
 """Turns between users."""
 
-from kapiserver.storage.fair_queue import SYSTEM, FairQueue
+from kapiserver.storage.concurrency.fair_queue import SYSTEM, FairQueue
 
 
 def queue_of(**limits: int) -> FairQueue[str]:

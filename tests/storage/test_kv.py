@@ -1,4 +1,4 @@
-"""The conformance suite of `storage/kv.py`, which every backend passes. Stores may be shared and
+"""The conformance suite of `storage/kv/contract.py`, which every backend passes. Stores may be shared and
 need not begin at revision 1, so each test counts from the current revision."""
 
 from __future__ import annotations
@@ -7,11 +7,11 @@ import asyncio
 
 import pytest
 
-from kapiserver.storage.encryption import IDENTITY
-from kapiserver.storage.encryption_store import EncryptedStore
+from kapiserver.storage.encryption.transformers import IDENTITY
+from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
 from kapiserver.storage.etcd.store import PROGRESS_KEY
-from kapiserver.storage.kv import KV, HistoryPage, KeyValue, KVEvent, Revision
+from kapiserver.storage.kv.contract import KV, HistoryPage, KeyValue, KVEvent, Revision
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kapiserver.storage.kv import HistoryPage, KVEvent, Revision
-from kapiserver.storage.kv_watch import (
+from kapiserver.storage.kv.contract import HistoryPage, KVEvent, Revision
+from kapiserver.storage.kv.watch import (
     MAX_BUFFERED,
     RECENT_EVENTS,
     KVWatch,

@@ -8,9 +8,9 @@ import pytest
 
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor
-from kapiserver.storage.entry import Encoding
-from kapiserver.storage.list_encoder import LONG_LIST
-from kapiserver.storage.query import ListQuery
+from kapiserver.storage.cache.entry import Encoding
+from kapiserver.storage.objects.list_encoder import LONG_LIST
+from kapiserver.storage.cache.query import ListQuery
 from tests.storage.objectkit import (
     CBOR,
     JSON,

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kapiserver.storage.embedded_store import open_embedded
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -25,7 +25,7 @@ from kapiserver.storage.errors import (
     KeyExists,
     StorageError,
 )
-from kapiserver.storage.kv import KV, KeyValue, Revision
+from kapiserver.storage.kv.contract import KV, KeyValue, Revision
 from tests.clock import ManualClock
 from tests.storage.invariants import check_store
 from tests.storage.recorder import Recorder

@@ -15,12 +15,12 @@ from kapiserver.api.lazy_loading import before_loading
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE
-from kapiserver.storage import deferred_free
-from kapiserver.storage.encoding_cache import TREE_SHARE
-from kapiserver.storage.entry import Entry
+from kapiserver.storage.concurrency import deferred_free
+from kapiserver.storage.cache.encoding_cache import TREE_SHARE
+from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.errors import TooMuchWork
-from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.offload import (
+from kapiserver.storage.objects.object_store import ResourceStore
+from kapiserver.storage.cache.offload import (
     QUEUED,
     QUEUED_PER_USER,
     REQUESTER,
@@ -29,7 +29,7 @@ from kapiserver.storage.offload import (
     Offloader,
     Requester,
 )
-from kapiserver.storage.query import DeleteQuery, Write
+from kapiserver.storage.cache.query import DeleteQuery, Write
 from tests.storage.objectkit import FreedNames, config_map, key, open_harness, put
 
 TURNS = 100

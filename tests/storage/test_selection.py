@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kapiserver.api.selectors import parse
-from kapiserver.storage.entry import Entry
-from kapiserver.storage.kv import Revision
+from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.kv.contract import Revision
 from tests.storage.objectkit import StorageHarness, pod, run
 
 LABELS: list[dict[str, str]] = [

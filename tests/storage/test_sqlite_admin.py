@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.embedded_store import open_embedded
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import Compacted, Corrupt, StoreLocked
-from kapiserver.storage.kv import Revision
-from kapiserver.storage.sqlite import WAL_LIMIT
-from kapiserver.storage.sqlite_admin import backup, check, compact, restore
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.sqlite.database import WAL_LIMIT
+from kapiserver.storage.sqlite.admin import backup, check, compact, restore
 from tests.storage.invariants import check_file
 from tests.storage.recorder import Recorder
 
@@ -334,7 +334,7 @@ async def test_refused_commands(
 PROGRAM = """
 import sys
 from pathlib import Path
-from kapiserver.storage import sqlite_admin
+from kapiserver.storage.sqlite import admin as sqlite_admin
 
 sqlite_admin._PAGES, sqlite_admin._COMPACTION_STEP, sqlite_admin._VACUUM_STEP = 1, 5, 1
 

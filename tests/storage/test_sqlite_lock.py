@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.embedded_store import open_embedded
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import StoreLocked
 
 

@@ -38,13 +38,13 @@ from kapiserver.api.types import (
 from kapiserver.codecs import media_types
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.entry import Encoding, Entry, ObjectKey, stamp_resource_version
+from kapiserver.storage.cache.entry import Encoding, Entry, ObjectKey, stamp_resource_version
 from kapiserver.storage.errors import Unreadable
 from kapiserver.storage.etcd.config import EtcdConfig
-from kapiserver.storage.kv import KV, Revision
-from kapiserver.storage.object_codec import EncodingCache, ObjectCodec
-from kapiserver.storage.query import DeleteQuery, ListQuery, WriteResult
-from kapiserver.storage.store_registry import ROOT
+from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.objects.object_codec import EncodingCache, ObjectCodec
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery, WriteResult
+from kapiserver.storage.objects.store_registry import ROOT
 from tests import trees
 from tests.storage.etcd_server import shared_etcd
 from tests.storage.objectkit import JSON, PROTOBUF, SCHEME, StorageHarness

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage import watch_cache
-from kapiserver.storage.query import DeleteQuery, ListQuery, Write
+from kapiserver.storage.cache import watch_cache
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
 from tests.storage.objectkit import (
     CBOR,
     JSON,

@@ -13,13 +13,13 @@ import pytest
 
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.types import Tree
-from kapiserver.storage import write_turns
-from kapiserver.storage.entry import Entry
+from kapiserver.storage.objects import write_turns
+from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.errors import ObjectConflict
-from kapiserver.storage.kv import KV, Revision
-from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery, Write
-from kapiserver.storage.write_turns import Turn, WriteTurns, give_up_turns
+from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.objects.object_store import ResourceStore
+from kapiserver.storage.cache.query import DeleteQuery, Write
+from kapiserver.storage.objects.write_turns import Turn, WriteTurns, give_up_turns
 from tests.storage.objectkit import StorageHarness, config_map, key, run, setting
 
 WRITERS = 30

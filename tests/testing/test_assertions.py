@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kapiserver.testing import TestServer
-from kapiserver.testing.conditions import parse_condition
+from kapiserver.testing.history.conditions import parse_condition
 from tests.testing.http_client import MERGE, HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kapiserver.testing import TestServer
-from kapiserver.testing.clock import Duration, TestClock, parse_seconds
+from kapiserver.testing.determinism.clock import Duration, TestClock, parse_seconds
 from tests.controllers.signing import encoded_request, subject
 from tests.jobs import POD
 from tests.testing.http_client import HttpClient

@@ -11,9 +11,9 @@ import yaml
 
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.testing import KubeClients, TestServer, Users
-from kapiserver.testing.definitions import install_definitions
-from kapiserver.testing.existing_cluster import ExistingCluster
-from kapiserver.testing.namespace import fresh_namespace
+from kapiserver.testing.fixtures.definitions import install_definitions
+from kapiserver.testing.fixtures.existing_cluster import ExistingCluster
+from kapiserver.testing.fixtures.namespace import fresh_namespace
 
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",

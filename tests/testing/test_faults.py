@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.testing import TestServer, faults
+from kapiserver.testing import TestServer
+from kapiserver.testing.faults import faults
 from tests.testing.http_client import MERGE, HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from kapiserver.testing import TestServer, history
-from kapiserver.testing.diffs import Change, changes
+from kapiserver.testing import TestServer
+from kapiserver.testing.history import history
+from kapiserver.testing.history.diffs import Change, changes
 from tests.testing.http_client import MERGE, HttpClient
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kapiserver.apiserver.authorization.rbac_index import RBAC as RBAC_VERSION
-from kapiserver.testing import TestServer, prepared
+from kapiserver.testing import TestServer
+from kapiserver.testing.state import prepared
 
 RBAC = "rbac.authorization.k8s.io/v1"
 

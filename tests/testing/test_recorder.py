@@ -14,8 +14,8 @@ import pytest
 from kapiserver.apiserver.config import Config
 from kapiserver.cli import main
 from kapiserver.testing import TestServer
-from kapiserver.testing.recorder import Recording, read
-from kapiserver.testing.replay import serve_recording, timeline
+from kapiserver.testing.history.recorder import Recording, read
+from kapiserver.testing.history.replay import serve_recording, timeline
 from tests.e2e.programs import kubectls
 from tests.testing.http_client import MERGE, HttpClient
 from tests.testing.test_snapshots import _definition

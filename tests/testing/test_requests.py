@@ -11,8 +11,9 @@ import pytest
 
 from kapiserver.apiserver.request import Request
 from kapiserver.codecs.media_types import PROTOBUF
-from kapiserver.testing import TestServer, requests
-from kapiserver.testing.requests import RequestRecord
+from kapiserver.testing import TestServer
+from kapiserver.testing.history import requests
+from kapiserver.testing.history.requests import RequestRecord
 from tests.testing.http_client import MERGE, HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"

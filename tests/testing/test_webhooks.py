@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kapiserver.testing import KubeClients, TestNamespace, TestServer, Webhooks
-from kapiserver.testing.diffs import json_patch
+from kapiserver.testing.history.diffs import json_patch
 from tests.testing.http_client import HttpClient
 
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -13,7 +13,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 
 _LABEL = "resource.kubernetes.io/admin-access"
 _DETAIL = f"admin access to devices requires the `{_LABEL}: true` label on the containing namespace"

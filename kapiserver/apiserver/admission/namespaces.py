@@ -5,7 +5,7 @@ from __future__ import annotations
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 
 
 async def namespace_object(server: Server, name: str) -> Tree:

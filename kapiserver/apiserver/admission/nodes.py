@@ -8,7 +8,7 @@ from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 

@@ -14,7 +14,7 @@ from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 _GROUP = "admissionregistration.k8s.io"

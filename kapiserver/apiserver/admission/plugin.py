@@ -16,7 +16,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Hook, IsIdle
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import Metrics
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 CREATE = ("CREATE",)
 UPDATE = ("UPDATE",)

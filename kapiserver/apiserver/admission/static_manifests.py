@@ -29,7 +29,7 @@ from kapiserver.apiserver.metrics import Metrics
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.metrics import Reloads, content_hash
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 _GROUP_VERSION = GroupVersion("admissionregistration.k8s.io", "v1")
 _EXTENSIONS = (".yaml", ".yml", ".json")

@@ -15,12 +15,12 @@ from kapiserver.api.accessors import is_terminating, name_of, namespace_of, valu
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import AlreadyExists, NotFound
-from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.object_store import ResourceStore
-from kapiserver.storage.query import DeleteQuery
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.lifecycle import timestamp
+from kapiserver.storage.objects.object_store import ResourceStore
+from kapiserver.storage.cache.query import DeleteQuery
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 NETWORKING = GroupVersion("networking.k8s.io", "v1")
 FAMILY_LABEL = "ipaddress.kubernetes.io/ip-family"

@@ -43,7 +43,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import InternalError
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.errors import StorageError, Unavailable
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 _SPEC = Path("spec")
 _log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class ServiceAllocation:
     async def reserve(
         self, new: Tree | None, old: Tree | None, dry_run: bool
     ) -> AsyncIterator[None]:
-        """Allocate on entry and release on exit (see Reserve in `storage/query.py`). Raises
+        """Allocate on entry and release on exit (see Reserve in `storage/cache/query.py`). Raises
         InvalidObject, InternalError."""
         if new is None:
             yield

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from kapiserver.apiserver.audit.backend import MAX_QUEUED_BYTES
 from kapiserver.apiserver.audit.event import AuditEvent
-from kapiserver.storage.clock import Clock, Timer
+from kapiserver.storage.concurrency.clock import Clock, Timer
 
 MAX_CONCURRENT = 10
 """Batches that are sent at a time."""

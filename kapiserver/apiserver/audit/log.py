@@ -21,7 +21,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 _MEGABYTE = 1 << 20
 

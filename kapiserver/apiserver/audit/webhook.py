@@ -16,8 +16,8 @@ from kapiserver.apiserver.audit.truncation import PLUGIN as TRUNCATE
 from kapiserver.apiserver.audit.truncation import EventTooLarge
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
-from kapiserver.storage.background_tasks import BackgroundTasks
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Clock
 
 _HEAD = b'{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":['
 _TAIL = b"]}"

@@ -30,7 +30,7 @@ from kapiserver.apiserver.audit.event import AuditEvent
 from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.truncation import PLUGIN as TRUNCATE
 from kapiserver.apiserver.audit.truncation import EventTooLarge
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 MAX_BATCH = 100
 """Events of the blocking modes that are written before their requests go on."""

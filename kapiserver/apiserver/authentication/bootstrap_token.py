@@ -24,10 +24,10 @@ from kapiserver.apiserver.authentication.authenticator import (
     shared_audiences,
 )
 from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
-from kapiserver.storage.clock import Clock
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 NAMESPACE = "kube-system"
 SECRET_TYPE = "bootstrap.kubernetes.io/token"

@@ -13,7 +13,7 @@ from kapiserver.apiserver.authentication.client_authorities import ClientAuthori
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.user import CREDENTIAL_ID, User, with_authenticated
 from kapiserver.apiserver.request import Certificate, Request
-from kapiserver.storage.clock import Clock, SystemClock
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
 
 
 class CertificateAuthenticator:

@@ -36,8 +36,8 @@ from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticato
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import ReloadedFile
-from kapiserver.storage.clock import Clock
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 
 class Parts(Struct, frozen=True, kw_only=True):

@@ -36,8 +36,8 @@ from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
-from kapiserver.storage.background_tasks import BackgroundTasks
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Clock
 
 CACHE_SECONDS = 10.0
 """How long a verified token is not verified again; never longer than it is valid."""

@@ -23,7 +23,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     WebhookFailed,
     tls_context,
 )
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 MAX_CALLS = 10
 """The maximum number of requests to endpoints at a time, for the tokens of one issuer."""

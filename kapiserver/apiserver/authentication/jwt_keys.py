@@ -31,7 +31,7 @@ from kapiserver.apiserver.webhooks.http_client import (
 from kapiserver.apiserver.webhooks.http_connection import RawResponse
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 WELL_KNOWN = "/.well-known/openid-configuration"
 DISCOVERY_SECONDS = 10.0

@@ -36,9 +36,9 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
-from kapiserver.storage.clock import Clock
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 LAST_USED = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"

@@ -15,7 +15,7 @@ from kapiserver.apiserver.authentication.client_authorities import ClientAuthori
 from kapiserver.apiserver.authentication.user import User, with_authenticated
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 
 class RequestHeaderAuthenticator:

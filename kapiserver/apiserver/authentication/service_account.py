@@ -32,10 +32,10 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
-from kapiserver.storage.clock import Clock
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 STALE_TOKEN = "authentication.k8s.io/stale-token"
 """The audit annotation of a token that is used after its original expiry."""

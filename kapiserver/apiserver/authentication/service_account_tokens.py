@@ -27,7 +27,7 @@ from kapiserver.apiserver.authentication.service_account_keys import (
 )
 from kapiserver.apiserver.authentication.user import SERVICE_ACCOUNT_PREFIX
 from kapiserver.apiserver.config import Config
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 KEY_FILE = "sa.key"
 PRIVATE_CLAIMS = "kubernetes.io"

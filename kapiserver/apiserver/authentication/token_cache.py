@@ -10,7 +10,7 @@ import hashlib
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 MAX_ENTRIES = 4096
 

@@ -25,7 +25,7 @@ from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.authentication.user import User, with_authenticated
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 MAX_CALLS = 1000
 """Calls in progress; more tokens are refused without a call."""

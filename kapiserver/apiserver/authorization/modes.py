@@ -41,9 +41,9 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.metrics import Reloads
-from kapiserver.storage.background_tasks import BackgroundTasks
-from kapiserver.storage.clock import Clock, Timer
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Clock, Timer
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 STOP_SECONDS = 60.0
 """How long a webhook that a reload replaced may end its calls: one takes at most 30 s."""

@@ -21,8 +21,8 @@ from kapiserver.api.core.pod_references import (
 )
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.storage.informer import ObjectChange, Subscription
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 CLAIMS, VOLUMES, SECRETS = "persistentvolumeclaims", "persistentvolumes", "secrets"
 

@@ -14,9 +14,9 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import SERVICE_ACCOUNT_PREFIX, User
 from kapiserver.apiserver.authorization.authorizer import Decision, Verdict
 from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
-from kapiserver.storage.entry import Entry
-from kapiserver.storage.informer import ObjectChange, Subscription
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 RBAC = GroupVersion("rbac.authorization.k8s.io", "v1")
 

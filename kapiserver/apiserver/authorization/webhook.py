@@ -25,7 +25,7 @@ from kapiserver.apiserver.durations import parse_duration
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 _log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from kapiserver.apiserver.webhooks.client_config import call_webhook
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.codecs.json import encode_value
 from kapiserver.storage.errors import ConversionRefused
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 _REVIEW_VERSIONS = ("v1", "v1beta1")
 

@@ -17,8 +17,8 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cbor import encode_value
 from kapiserver.storage.errors import ConversionRefused
-from kapiserver.storage.query import FetchRequired
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.cache.query import FetchRequired
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 CACHE_SIZE = 256
 

@@ -27,7 +27,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.tree_decoder import decode_tree
-from kapiserver.storage.lifecycle import timestamp
+from kapiserver.storage.objects.lifecycle import timestamp
 
 if TYPE_CHECKING:
     from kapiserver.api.custom_kinds import Definition

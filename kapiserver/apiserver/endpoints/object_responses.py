@@ -34,10 +34,10 @@ from kapiserver.codecs.cbor import CBORSerializer
 from kapiserver.codecs.cost import LARGE
 from kapiserver.codecs.json import SORT_KEYS
 from kapiserver.codecs.media_types import CBOR, JSON, PROTOBUF, YAML
-from kapiserver.storage.entry import Entry, encoding_of
-from kapiserver.storage.offload import Offloader
-from kapiserver.storage.query import ListResult
-from kapiserver.storage.time_slice import TimeSlice
+from kapiserver.storage.cache.entry import Entry, encoding_of
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.query import ListResult
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 SLICE = 256 * 1024
 """The size in bytes at which a slice of a list is sent."""

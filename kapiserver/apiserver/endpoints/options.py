@@ -31,7 +31,7 @@ from kapiserver.apiserver.request import Query, Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameter_codec import ParameterCodec
-from kapiserver.storage.query import DeleteQuery, ListQuery, Preconditions, WatchQuery
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Preconditions, WatchQuery
 
 Rules: TypeAlias = Callable[[Tree], list[FieldError]]
 

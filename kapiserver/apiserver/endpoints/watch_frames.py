@@ -14,11 +14,11 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.endpoints.tables import TableBuilder, partial_metadata
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import MediaType
-from kapiserver.storage.entry import Entry
-from kapiserver.storage.kv import Revision
-from kapiserver.storage.list_encoder import event_frame
-from kapiserver.storage.offload import Offloader
-from kapiserver.storage.query import EventType, Framer
+from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.objects.list_encoder import event_frame
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.query import EventType, Framer
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 

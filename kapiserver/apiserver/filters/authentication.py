@@ -15,7 +15,7 @@ from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.metrics import username_label
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
-from kapiserver.storage.offload import REQUESTER, Requester
+from kapiserver.storage.cache.offload import REQUESTER, Requester
 
 
 def authenticate(server: Server, next_handler: Handler) -> Handler:

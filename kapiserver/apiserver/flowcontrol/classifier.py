@@ -16,9 +16,9 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request_info import RequestInfo
-from kapiserver.storage.entry import ObjectKey
-from kapiserver.storage.informer import ObjectChange, Subscription
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")
 _SCHEMAS, _LEVELS = "flowschemas", "prioritylevelconfigurations"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.http_client.addresses import is_global_unicast
-from kapiserver.storage.offload import Offloader
+from kapiserver.storage.cache.offload import Offloader
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.http_client.session import StreamingClient

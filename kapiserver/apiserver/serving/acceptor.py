@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
-from kapiserver.storage.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 
 BACKLOG = 512
 """Connections that the operating system queues until they are accepted."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kapiserver.api.go_format import go_value
 from kapiserver.metrics import Observations
-from kapiserver.storage.time_slice import TimeSlice
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PIECE_CHARACTERS = 256 * 1024

@@ -29,9 +29,9 @@ from kapiserver.apiserver.webhooks.http_client import (
     encode_review,
     tls_context,
 )
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 _random = random.SystemRandom()
 """Not the generator of the module, whose state belongs to the program that runs the server."""

@@ -30,7 +30,7 @@ from kapiserver.apiserver.webhooks.http_connection import (
 )
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import SORT_KEYS, decode_value, encode_value
-from kapiserver.storage.write_turns import give_up_turns
+from kapiserver.storage.objects.write_turns import give_up_turns
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.http_client.session import StreamingClient

@@ -43,7 +43,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     decode_review,
     encode_review,
 )
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 ATTEMPTS = 5
 """The maximum number of attempts of one call."""

@@ -16,7 +16,7 @@ import orjson
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.etcd.messages import RangeResponse, TxnResponse, WatchResponse
 from kapiserver.storage.etcd.transport import Call
-from kapiserver.storage.kv import KeyValue, KVEvent, Revision
+from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 
 GatewayMessage: TypeAlias = Mapping[str, Any]
 S = TypeVar("S")

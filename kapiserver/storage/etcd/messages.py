@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from kapiserver.storage.kv import KeyValue, KVEvent, Revision
+from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 
 NO_REVISION = Revision(0)
 

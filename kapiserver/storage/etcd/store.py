@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from kapiserver.storage.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -44,7 +44,7 @@ from kapiserver.storage.etcd.messages import (
     WatchResponse,
 )
 from kapiserver.storage.etcd.transport import Call, EtcdError
-from kapiserver.storage.kv import (
+from kapiserver.storage.kv.contract import (
     KV,
     EventSink,
     GetResult,
@@ -55,8 +55,8 @@ from kapiserver.storage.kv import (
     Revision,
     Watch,
 )
-from kapiserver.storage.kv_watch import KVWatch, RecentEvents, WatchIndex
-from kapiserver.storage.prefix import prefix_end
+from kapiserver.storage.kv.watch import KVWatch, RecentEvents, WatchIndex
+from kapiserver.storage.kv.prefix import prefix_end
 
 KEY_SEPARATOR = "/"
 """Every key of a store begins with its root and this separator."""

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.etcd.messages import RangeResponse, TxnResponse, WatchResponse
-from kapiserver.storage.kv import Revision
+from kapiserver.storage.kv.contract import Revision
 
 CALL_SECONDS = 5.0
 """Timeout of one call to one endpoint."""

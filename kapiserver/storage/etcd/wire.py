@@ -23,7 +23,7 @@ from kapiserver.codecs.protobuf_wire import (
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.etcd.messages import RangeResponse, TxnResponse, WatchResponse
 from kapiserver.storage.etcd.transport import Call
-from kapiserver.storage.kv import KeyValue, KVEvent, Revision
+from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -27,7 +27,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
-from kapiserver.storage.clock import Clock
+from kapiserver.storage.concurrency.clock import Clock
 
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 

@@ -24,7 +24,7 @@ from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.plugins import node_audiences
 from kapiserver.apiserver.authorization.node_identity import PREFIX, node_name
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 
 _LEASES = "kube-node-lease"
 _RESTRICTED = "node-restriction.kubernetes.io"

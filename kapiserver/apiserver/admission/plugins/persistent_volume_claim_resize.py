@@ -13,7 +13,7 @@ from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 _STORAGE = GroupVersion("storage.k8s.io", "v1")

@@ -18,7 +18,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.admission.plugins.pod_security_configuration import Settings
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 _PREFIX = "pod-security.kubernetes.io/"

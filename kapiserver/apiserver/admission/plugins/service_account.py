@@ -16,7 +16,7 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 
 DEFAULT = "default"

@@ -41,7 +41,7 @@ from kapiserver.apiserver.webhooks.http_client import (
     new_tls_context,
 )
 from kapiserver.codecs.cost import cost_of
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 MAX_RESPONSE_BYTES = 8 << 20
 """The largest response of a webhook."""

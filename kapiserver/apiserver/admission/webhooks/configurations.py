@@ -23,8 +23,8 @@ from kapiserver.apiserver.admission.matching.index import Candidate, MatchIndex
 from kapiserver.apiserver.admission.webhooks.reviews import review_version
 from kapiserver.apiserver.webhooks.client_config import ClientConfig
 from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.informer import ObjectChange
-from kapiserver.storage.store_registry import StoreRegistry
+from kapiserver.storage.objects.informer import ObjectChange
+from kapiserver.storage.objects.store_registry import StoreRegistry
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.static_manifests import StaticManifests

@@ -15,8 +15,8 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.entry import Encoding, encoding_of
-from kapiserver.storage.query import Framer
+from kapiserver.storage.cache.entry import Encoding, encoding_of
+from kapiserver.storage.cache.query import Framer
 
 _random = random.SystemRandom()
 """Not the generator of the module, whose state belongs to the program that runs the server."""

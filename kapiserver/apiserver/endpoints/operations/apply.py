@@ -44,7 +44,7 @@ from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.errors import ObjectConflict
-from kapiserver.storage.query import Write, WriteResult
+from kapiserver.storage.cache.query import Write, WriteResult
 
 
 class Configuration(Struct, frozen=True):

@@ -15,7 +15,7 @@ from kapiserver.apiserver.endpoints.decode import (
 from kapiserver.apiserver.endpoints.field_managers import track_ownership
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import Write, WriteResult
+from kapiserver.storage.cache.query import Write, WriteResult
 
 
 async def create_object(

@@ -15,7 +15,7 @@ from kapiserver.apiserver.endpoints.options import check_options, delete_query
 from kapiserver.apiserver.errors import BadRequest, Forbidden
 from kapiserver.apiserver.status import SUCCESS, details
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import ListQuery, ListResult, WriteResult
+from kapiserver.storage.cache.query import ListQuery, ListResult, WriteResult
 
 
 def delete_options(server: Server, target: Target, body: Body) -> Tree:

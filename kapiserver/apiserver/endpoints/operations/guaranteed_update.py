@@ -10,7 +10,7 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.options import is_dry_run
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import UpdateFunc, Write, WriteResult
+from kapiserver.storage.cache.query import UpdateFunc, Write, WriteResult
 
 
 async def guaranteed_update(

@@ -43,7 +43,7 @@ from kapiserver.codecs import cbor, json
 from kapiserver.codecs.errors import CodecError, UnsupportedMediaType
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree, is_strictly_typed
-from kapiserver.storage.query import Write, WriteResult
+from kapiserver.storage.cache.query import Write, WriteResult
 
 
 class Document(Struct, frozen=True):

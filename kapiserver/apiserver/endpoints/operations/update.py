@@ -19,7 +19,7 @@ from kapiserver.apiserver.endpoints.operations.guaranteed_update import (
     names_version,
 )
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.query import Preconditions, Write, WriteResult
+from kapiserver.storage.cache.query import Preconditions, Write, WriteResult
 
 
 async def update_object(

@@ -37,10 +37,10 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.status import SUCCESS, status
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import ObjectConflict
-from kapiserver.storage.lifecycle import timestamp
-from kapiserver.storage.query import Preconditions, Write
+from kapiserver.storage.objects.lifecycle import timestamp
+from kapiserver.storage.cache.query import Preconditions, Write
 
 
 async def bind(server: Server, request: Request, target: Target) -> AnyResponse:

@@ -21,7 +21,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, text_response
 from kapiserver.apiserver.target import Target
 from kapiserver.codecs.parameter_codec import ParameterCodec
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 
 
 async def log(server: Server, request: Request, target: Target) -> AnyResponse:

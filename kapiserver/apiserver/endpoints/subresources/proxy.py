@@ -26,9 +26,9 @@ from kapiserver.apiserver.proxy.reverse_proxy import Location, forward
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
-from kapiserver.storage.query import ListQuery
+from kapiserver.storage.cache.query import ListQuery
 
 KUBELET_PORT = 10250
 """The port of kubelets whose nodes report none."""

@@ -32,9 +32,9 @@ from kapiserver.apiserver.errors import BadRequest, UnknownResource
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.entry import ObjectKey
+from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound, ObjectConflict
-from kapiserver.storage.lifecycle import timestamp
+from kapiserver.storage.objects.lifecycle import timestamp
 
 _BINDABLE_KINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 _SECONDS = Path("spec") / "expirationSeconds"

@@ -1,0 +1,1 @@
+"""Certificate signing requests, and the trust bundles that the server publishes."""

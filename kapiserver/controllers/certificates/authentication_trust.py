@@ -1,0 +1,157 @@
+"""Publishes how this cluster authenticates clients, for extension API servers: the ConfigMap
+`kube-system/extension-apiserver-authentication`.
+
+If several servers share a store, each adds what it trusts, and removes expired CAs only. Mirrors
+pkg/controlplane/controller/clusterauthenticationtrust of kube-apiserver.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from kapiserver.api.group import CORE
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.authentication.client_authorities import (
+    client_authority_files,
+    pem_certificates,
+    read_certificates,
+)
+from kapiserver.apiserver.config import Config
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.subscriptions import Subscriptions
+from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.writing import create_missing, update_object
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.informer import ObjectChange
+
+NAME = "cluster-authentication-trust-controller"
+NAMESPACE = "kube-system"
+CONFIG_MAP = "extension-apiserver-authentication"
+RESYNC_SECONDS = 60.0
+"""The time between two checks of the files."""
+_LISTS = (
+    "requestheader-username-headers",
+    "requestheader-uid-headers",
+    "requestheader-group-headers",
+    "requestheader-extra-headers-prefix",
+    "requestheader-allowed-names",
+)
+"""Keys of the ConfigMap whose values are JSON lists, by the names of the settings."""
+
+_log = logging.getLogger(__name__)
+
+
+class AuthenticationTrustController:
+    """The control loop; its queue holds the name of the ConfigMap."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._config = context.server.config
+        self._clock = context.server.clock
+        self._subscriptions = Subscriptions(context.server)
+        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
+        self._looks_again = False
+
+    async def start(self) -> None:
+        """Subscribe to ConfigMaps, if the server accepts client certificates."""
+        if client_authority_files(self._config) or self._config.requestheader_client_ca_file:
+            self._config_maps = self._subscriptions.add(CORE, "configmaps", self._on_config_map)
+            self._queue.add(CONFIG_MAP)
+
+    async def stop(self) -> None:
+        """Stop, and cancel the reconcile in progress."""
+        self._subscriptions.cancel()
+        await self._queue.stop()
+
+    def _on_config_map(self, change: ObjectChange) -> None:
+        if change.last.key == ObjectKey(NAMESPACE, CONFIG_MAP):
+            self._queue.add(CONFIG_MAP)
+
+    async def _reconcile(self, name: str) -> None:
+        await self._subscriptions.wait_synced()
+        if not self._looks_again:
+            self._looks_again = True
+            self._queue.add_after(name, RESYNC_SECONDS)
+            self._clock.call_later(RESYNC_SECONDS, self._end_look)
+        current = self._config_maps.lister.get(ObjectKey(NAMESPACE, name))
+        trusted, now = _trust_data(self._config), self._clock.now()
+        config_maps = self._context.resource("v1", "configmaps", namespace=NAMESPACE)
+        if current is None:
+            await create_missing(config_maps, {"metadata": {"name": name}, "data": trusted})
+            return
+
+        def change(tree: Tree) -> Tree:
+            return tree | {"data": _combine(tree.get("data") or {}, trusted, now)}
+
+        if change(current.tree()) != current.tree():
+            await update_object(config_maps, name, change)
+
+    def _end_look(self) -> None:
+        self._looks_again = False
+
+
+def _trust_data(config: Config) -> dict[str, str]:
+    """Return the data of the ConfigMap for one server."""
+    data: dict[str, str] = {}
+    files = client_authority_files(config)
+    if files:
+        data["client-ca-file"] = _bundle(files)
+    if config.requestheader_client_ca_file is not None:
+        data["requestheader-client-ca-file"] = _bundle([config.requestheader_client_ca_file])
+        for key in _LISTS:
+            data[key] = _json(getattr(config, key.replace("-", "_")))
+    return data
+
+
+def _bundle(files: Sequence[Path]) -> str:
+    certificates: dict[str, None] = {}
+    for file in files:
+        try:
+            certificates.update(dict.fromkeys(read_certificates(file)))
+        except (OSError, ValueError) as error:  # a file that is being replaced
+            _log.error("the client CAs of %s are not published: %s", file, error)
+    return "".join(certificates)
+
+
+def _combine(current: Mapping[str, str], trusted: Mapping[str, str], now: float) -> dict[str, str]:
+    """Return the data with what this server trusts added."""
+    data = dict(current)
+    for key, text in trusted.items():
+        old = data.get(key) or ""
+        if key in _LISTS:
+            data[key] = _json(dict.fromkeys((*_parsed(old), *_parsed(text))))
+        else:
+            certificates = dict.fromkeys((*pem_certificates(old), *pem_certificates(text)))
+            # The server keeps its own CAs even if they have expired: the administrator set them.
+            current_certificates = frozenset(pem_certificates(text))
+            data[key] = "".join(
+                each
+                for each in certificates
+                if each in current_certificates or not _has_expired(each, now)
+            )
+    return data
+
+
+def _has_expired(certificate: str, now: float) -> bool:
+    from cryptography import x509  # needed only if several servers trust different CAs
+
+    try:
+        parsed = x509.load_pem_x509_certificate(certificate.encode())
+    except ValueError:
+        return True
+    return parsed.not_valid_after_utc.timestamp() < now
+
+
+def _json(values: Iterable[str]) -> str:
+    return json.dumps(list(values), separators=(",", ":"), ensure_ascii=False)
+
+
+def _parsed(text: str) -> list[str]:
+    try:
+        values: Tree | list[str] = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        return []
+    return [each for each in values if isinstance(each, str)] if isinstance(values, list) else []

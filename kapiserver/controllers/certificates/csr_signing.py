@@ -1,0 +1,198 @@
+"""Sign approved CertificateSigningRequests for Kubernetes' own signers.
+
+A request that breaks the rules of its signer gets the condition Failed. Mirrors
+pkg/controller/certificates/signer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from kapiserver.api.accessors import has_condition, uid_of, value_at
+from kapiserver.api.certificates.signer_rules import (
+    KUBE_APISERVER_CLIENT,
+    KUBE_APISERVER_CLIENT_KUBELET,
+    KUBELET_SERVING,
+    LEGACY_UNKNOWN,
+    SIGNERS,
+    InvalidRequest,
+    check_request,
+    read_request,
+)
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.controllers.certificates.certificate_authority import load_authority
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.subscriptions import Subscriptions
+from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.writing import update_object
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.informer import ObjectChange
+
+NAME = "certificatesigningrequest-signing-controller"
+CERTIFICATES = GroupVersion("certificates.k8s.io", "v1")
+REQUESTS = "certificatesigningrequests"
+WORKERS = 5
+MIN_DURATION = timedelta(minutes=10)
+
+
+class CSRSigningController:
+    """The control loop; its queue holds names of requests."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._server = context.server
+        config = context.server.config
+        self._files = signing_files(config, context.signing_ca)
+        self._max_duration = timedelta(seconds=config.cluster_signing_duration)
+        self._subscriptions = Subscriptions(context.server)
+        self._queue: WorkQueue[str] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Subscribe to requests, if there is a certificate authority."""
+        if self._files:
+            self._requests = self._subscriptions.add(CERTIFICATES, REQUESTS, self._on_request)
+
+    async def stop(self) -> None:
+        """Stop, and cancel the reconciles in progress."""
+        self._subscriptions.cancel()
+        await self._queue.stop()
+
+    def _on_request(self, change: ObjectChange) -> None:
+        if change.new is not None:
+            self._queue.add(change.new.key.name)
+
+    async def _reconcile(self, name: str) -> None:
+        await self._subscriptions.wait_synced()
+        entry = self._requests.lister.get(ObjectKey("", name))
+        if entry is None or not _awaits_certificate(entry.tree()):
+            return
+        request = entry.tree()
+        files = self._files.get(value_at(request, "spec", "signerName"))
+        if files is None:
+            return
+        now = datetime.fromtimestamp(self._server.clock.now(), UTC)
+        duration = self._duration(value_at(request, "spec", "expirationSeconds"))
+        try:
+            certificate = await asyncio.to_thread(
+                sign_request, files, request["spec"], duration, now
+            )
+        except InvalidRequest as error:
+            message = str(error)
+            await self._update(
+                name, uid_of(request), lambda current: _with_failure(current, message)
+            )
+        else:
+            encoded = base64.b64encode(certificate).decode()
+            await self._update(
+                name, uid_of(request), lambda current: _with_certificate(current, encoded)
+            )
+
+    def _duration(self, expiration_seconds: int | None) -> timedelta:
+        if expiration_seconds is None:
+            return self._max_duration
+        requested = max(timedelta(seconds=expiration_seconds), MIN_DURATION)
+        return min(requested, self._max_duration)
+
+    async def _update(self, name: str, uid: str, change: Callable[[Tree], Tree]) -> None:
+        """Change the status of a request that still awaits a certificate."""
+        requests = self._context.resource(str(CERTIFICATES), REQUESTS)
+
+        def change_awaiting(current: Tree) -> Tree:
+            return change(current) if _awaits_certificate(current) else current
+
+        await update_object(requests, name, change_awaiting, subresource="status", uid=uid)
+
+
+def sign_request(files: Pair, spec: Tree, duration: timedelta, now: datetime) -> bytes:
+    """Return a certificate for the spec of a request, as PEM. The files are read for each request,
+    so that a new CA is used at once. Raises InvalidRequest if the signer refuses the request, and
+    ValueError for unusable files."""
+    request = read_request(spec)
+    check_request(spec["signerName"], request)
+    return load_authority(files).sign(request, duration, now)
+
+
+def _awaits_certificate(request: Tree) -> bool:
+    return (
+        has_condition(request, "Approved")
+        and not has_condition(request, "Denied")
+        and not has_condition(request, "Failed")
+        and not value_at(request, "status", "certificate")
+    )
+
+
+def _with_certificate(request: Tree, certificate: str) -> Tree:
+    return request | {"status": {**request["status"], "certificate": certificate}}
+
+
+def _with_failure(request: Tree, message: str) -> Tree:
+    status = request["status"]
+    condition = {
+        "type": "Failed",
+        "status": "True",
+        "reason": "SignerValidationFailure",
+        "message": message,
+    }
+    return request | {"status": {**status, "conditions": [*status["conditions"], condition]}}
+
+
+# The files of each signer.
+
+
+def signing_files(config: Config, own_ca: Pair | None) -> Mapping[str, Pair]:
+    """Return the CA of each signer. If flags name the CA of a signer, only signers with such flags
+    have one; else all have the CA of --cluster-signing-cert-file, or the server's own."""
+    specific = {
+        signer: Pair(certificate=certificate, key=key)
+        for signer, (certificate, key) in _specific_files(config).items()
+        if certificate is not None and key is not None
+    }
+    if specific:
+        return specific
+    certificate, key = config.cluster_signing_cert_file, config.cluster_signing_key_file
+    if certificate is not None and key is not None:
+        own_ca = Pair(certificate=certificate, key=key)
+    return {} if own_ca is None else dict.fromkeys(SIGNERS, own_ca)
+
+
+def _specific_files(config: Config) -> Mapping[str, tuple[Path | None, Path | None]]:
+    return {
+        KUBELET_SERVING: (
+            config.cluster_signing_kubelet_serving_cert_file,
+            config.cluster_signing_kubelet_serving_key_file,
+        ),
+        KUBE_APISERVER_CLIENT_KUBELET: (
+            config.cluster_signing_kubelet_client_cert_file,
+            config.cluster_signing_kubelet_client_key_file,
+        ),
+        KUBE_APISERVER_CLIENT: (
+            config.cluster_signing_kube_apiserver_client_cert_file,
+            config.cluster_signing_kube_apiserver_client_key_file,
+        ),
+        LEGACY_UNKNOWN: (
+            config.cluster_signing_legacy_unknown_cert_file,
+            config.cluster_signing_legacy_unknown_key_file,
+        ),
+    }
+
+
+def check_signing_files(config: Config) -> None:
+    """Read the CA files that flags name. Raises ValueError for an unusable one, and if flags name
+    a CA for all signers and one for a single signer."""
+    specific = any(map(all, _specific_files(config).values()))
+    if specific and config.cluster_signing_cert_file is not None:
+        raise ValueError("cannot specify default and per controller certs at the same time")
+    for signer, files in signing_files(config, None).items():
+        try:
+            load_authority(files)
+        except ValueError as error:
+            raise ValueError(f"failed to start {signer} certificate controller: {error}") from None

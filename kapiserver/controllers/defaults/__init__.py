@@ -1,0 +1,1 @@
+"""Objects that every cluster or namespace has."""

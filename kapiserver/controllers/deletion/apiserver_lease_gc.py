@@ -1,0 +1,65 @@
+"""Delete expired Leases of API servers' identities.
+
+A kube-apiserver holds such a Lease while it runs, so a store that one has used may have some. This
+server makes none. Mirrors pkg/controlplane/controller/apiserverleasegc.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from kapiserver.api.accessors import name_of, uid_of, value_at
+from kapiserver.api.columns import parse_time
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.periodic_check import PeriodicCheck
+from kapiserver.controllers.loop.writing import suppress_reason
+
+NAME = "kube-apiserver-identity-lease-garbage-collector"
+START_DELAY_SECONDS = 60.0
+"""The delay after the start; a short-lived server does not need to load Leases."""
+POLL_SECONDS = 3600.0
+_COORDINATION = GroupVersion("coordination.k8s.io", "v1")
+_NAMESPACE = "kube-system"
+_SELECTOR = "apiserver.kubernetes.io/identity=kube-apiserver"
+
+
+class APIServerLeaseGC:
+    """The control loop."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._clock = context.server.clock
+        self._resource = context.server.scheme.declared_resource(_COORDINATION, "leases")
+        self._check = PeriodicCheck(
+            context, self._delete_expired, item="all leases", seconds=POLL_SECONDS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Check the Leases after a delay and then periodically."""
+        self._check.start(START_DELAY_SECONDS)
+
+    async def stop(self) -> None:
+        """Stop, and cancel the check in progress."""
+        await self._check.stop()
+
+    async def _delete_expired(self) -> None:
+        leases = self._context.served_resource(self._resource, namespace=_NAMESPACE)
+        if leases is None:
+            return
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        for lease in (await leases.list(labelSelector=_SELECTOR))["items"]:
+            if is_expired(lease, now):
+                # The resourceVersion keeps a Lease that is renewed meanwhile.
+                version = lease["metadata"]["resourceVersion"]
+                preconditions = {"uid": uid_of(lease), "resourceVersion": version}
+                with suppress_reason("NotFound", "Conflict"):
+                    await leases.delete(name_of(lease), {"preconditions": preconditions})
+
+
+def is_expired(lease: Tree, now: datetime) -> bool:
+    """Return whether a Lease has expired, or lacks the fields that every API server sets."""
+    renewed = parse_time(value_at(lease, "spec", "renewTime"))
+    seconds = value_at(lease, "spec", "leaseDurationSeconds")
+    return renewed is None or seconds is None or now - renewed > timedelta(seconds=seconds)

@@ -1,0 +1,458 @@
+"""Delete dependents with their owners: background, foreground and orphan deletion.
+
+The metadata informer delivers the owners of every object. The collector keeps the objects that have
+owners, and the owners that wait for their dependents. Before it writes, it reads the object from
+the store. Mirrors pkg/controller/garbagecollector of Kubernetes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from kapiserver.api.accessors import finalizers_of, is_terminating, metadata_of, uid_of
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.types import Tree
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.event_recorder import EventRecorder
+from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.writing import UPDATE_ATTEMPTS
+from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.errors import NotFound
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.objects.lifecycle import FOREGROUND, ORPHAN
+from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
+from kapiserver.storage.objects.object_store import ResourceStore
+from kapiserver.storage.concurrency.time_slice import TimeSlice
+
+NAME = "garbage-collector-controller"
+WORKERS = 20
+MAX_DELETED_UIDS = 10_000
+"""How many uids of deleted objects are remembered."""
+
+_ChangeOwners: TypeAlias = Callable[[list[Tree]], list[Tree]]
+
+_log = logging.getLogger(__name__)
+
+
+class _OwnersByState(Struct):
+    """The uids of one object's owners, by their state."""
+
+    solid: list[str]
+    absent: list[str]
+    waiting: list[str]
+
+
+class GarbageCollector:
+    """The control loop; its queue holds paths of objects."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._server = context.server
+        self._metadata = context.metadata
+        self._recorder = EventRecorder(context, "garbage-collector-controller")
+        self._unresolved: dict[str, None] = {}
+        """Paths of objects with an owner whose kind was unknown at the last reconcile."""
+        self._objects: dict[str, ObjectMetadata] = {}
+        """Objects with owners, and owners deleted with foreground or orphan policy, by path."""
+        self._dependents_by_owner: dict[str, dict[str, None]] = {}
+        """The paths of dependents, by the uid of their owner."""
+        self._owners_awaiting_dependents: dict[str, str] = {}
+        """Owners being deleted that wait for their dependents: uid to path."""
+        self._dependents_queued: set[str] = set()
+        """Uids of the waiting owners whose dependents have all been queued."""
+        self._deleted_uids: OrderedDict[str, None] = OrderedDict()
+        self._queue: WorkQueue[str] = context.work_queue(
+            self._reconcile, workers=WORKERS, name=NAME
+        )
+
+    async def start(self) -> None:
+        """Subscribe to the metadata of all objects."""
+        self._server.custom_resources.listeners.append(self._on_definitions_changed)
+        self._metadata.subscribe(self)
+
+    async def stop(self) -> None:
+        """Stop, and cancel the reconciles in progress."""
+        self._server.custom_resources.listeners.remove(self._on_definitions_changed)
+        await self._queue.stop()
+
+    def _on_definitions_changed(self, _names: Sequence[str]) -> None:
+        """Reconcile objects whose owner may be of a kind that is defined now."""
+        unknown, self._unresolved = self._unresolved, {}
+        for path in unknown:
+            self._queue.add(path)
+
+    # The handler of the metadata informer.
+
+    def on_reset(self) -> None:
+        """Forget everything: all present objects follow."""
+        self._queue.clear()
+        self._unresolved.clear()
+        for part in (
+            self._objects,
+            self._dependents_by_owner,
+            self._owners_awaiting_dependents,
+            self._dependents_queued,
+            self._deleted_uids,
+        ):
+            part.clear()
+
+    def on_upsert(self, observed: ObjectMetadata) -> None:
+        """An object was created or changed."""
+        if self._deleted_uids:
+            self._deleted_uids.pop(observed.uid, None)  # a snapshot of a test server was restored
+        before = self._objects.get(observed.path)
+        deletes_dependents = observed.terminating and (
+            FOREGROUND in observed.finalizers or ORPHAN in observed.finalizers
+        )
+        if before is None and not observed.owners and not deletes_dependents:
+            return
+        self._forget(observed.path)
+        if observed.owners or deletes_dependents:
+            self._objects[observed.path] = observed
+        for owner in observed.owners:
+            self._dependents_by_owner.setdefault(owner.get("uid") or "", {})[observed.path] = None
+        if deletes_dependents:
+            self._owners_awaiting_dependents[observed.uid] = observed.path
+        if deletes_dependents or (
+            observed.owners and (before is None or before.owners != observed.owners)
+        ):
+            self._queue.add(observed.path)
+        if before is not None:
+            self._add_waiting_owners(before)
+
+    def on_delete(self, deleted: DeletedObject) -> None:
+        """An object was deleted: queue its dependents and the owners that wait for it."""
+        before = self._objects.get(deleted.path)
+        self._forget(deleted.path)
+        uid = deleted.uid if before is None else before.uid
+        if uid:
+            self._deleted_uids[uid] = None
+            if len(self._deleted_uids) > MAX_DELETED_UIDS:
+                self._deleted_uids.popitem(last=False)
+            for path in self._dependents_by_owner.get(uid, ()):
+                self._queue.add(path)
+        if before is not None:
+            self._add_waiting_owners(before)
+
+    def _forget(self, path: str) -> None:
+        before = self._objects.pop(path, None)
+        if before is None:
+            return
+        if self._owners_awaiting_dependents.get(before.uid) == path:
+            del self._owners_awaiting_dependents[before.uid]
+            self._dependents_queued.discard(before.uid)
+        for owner in before.owners:
+            uid = owner.get("uid") or ""
+            paths = self._dependents_by_owner.get(uid)
+            if paths is not None:
+                paths.pop(path, None)
+                if not paths:
+                    del self._dependents_by_owner[uid]
+
+    def _add_waiting_owners(self, before: ObjectMetadata) -> None:
+        """Queue the owners of an object that wait for their dependents."""
+        for owner in before.owners:
+            path = self._owners_awaiting_dependents.get(owner.get("uid") or "")
+            if path is not None:
+                self._queue.add(path)
+
+    # Reconciling one object.
+
+    async def _reconcile(self, path: str) -> None:
+        await self._metadata.wait_listed()  # an object may be listed before its owners
+        observed = self._objects.get(path)
+        if observed is None or await self._has_observed_owners(observed):
+            return
+        store = self._server.stores.get(observed.resource)
+        try:
+            entry = await store.get(observed.key)
+        except NotFound:
+            return
+        obj = await self._metadata_of_entry(store, entry)
+        if uid_of(obj) != observed.uid:
+            return
+        if is_terminating(obj):
+            await self._process_dependents(observed, obj)
+        elif metadata_of(obj).get("ownerReferences"):
+            await self._process_owners(observed, obj, entry.revision)
+
+    async def _has_observed_owners(self, observed: ObjectMetadata) -> bool:
+        """Whether the informer has observed each owner, and none waits for its dependents. The
+        object need not be read then: a later event of an owner queues it again."""
+        if observed.terminating:
+            return False
+        time_slice = TimeSlice()
+        for reference in observed.owners:
+            await time_slice.yield_if_expired()
+            uid = reference.get("uid")
+            try:
+                resource = self._resource_of(reference)
+                key = _key_of_owner(observed, reference, resource)
+            except (NotRegistered, ValueError, _ClusterScopedDependent):
+                return False
+            path = self._server.stores.get(resource).codec.path(key)
+            if not uid or self._metadata.uid_of(path) != uid:
+                return False
+            if uid in self._owners_awaiting_dependents:
+                return False
+        return True
+
+    async def _process_dependents(self, observed: ObjectMetadata, obj: Tree) -> None:
+        """Carry out the deletion policy of a terminating owner for its dependents."""
+        finalizers = finalizers_of(obj)
+        if ORPHAN in finalizers:
+            for path in list(self._dependents_by_owner.get(observed.uid, ())):
+                await self._remove_owners(path, [observed.uid])
+            await self._drop_finalizer(observed, ORPHAN)
+        elif FOREGROUND in finalizers:
+            if not any(
+                self._blocks(path, observed.uid)
+                for path in self._dependents_by_owner.get(observed.uid, ())
+            ):
+                await self._drop_finalizer(observed, FOREGROUND)
+            elif observed.uid not in self._dependents_queued:
+                self._dependents_queued.add(observed.uid)
+                for path in self._dependents_by_owner[observed.uid]:
+                    if (
+                        self._blocks(path, observed.uid)
+                        and self._objects[path].uid not in self._owners_awaiting_dependents
+                    ):
+                        self._queue.add(path)
+
+    def _blocks(self, path: str, uid: str) -> bool:
+        """Return whether foreground deletion of the owner waits for the dependent."""
+        return any(
+            item.get("uid") == uid and item.get("blockOwnerDeletion") is True
+            for item in self._objects[path].owners
+        )
+
+    async def _process_owners(
+        self, observed: ObjectMetadata, obj: Tree, revision: Revision
+    ) -> None:
+        """Keep the object, remove references to absent owners, or delete it."""
+        owners = await self._classify_owners(observed, obj)
+        if owners is None:
+            return
+        if owners.solid:
+            if owners.absent or owners.waiting:
+                await self._remove_owners(observed.path, [*owners.absent, *owners.waiting])
+            return
+        if owners.waiting and self._dependents_by_owner.get(observed.uid):
+            await self._unblock_cycle(observed)
+            policy = "Foreground"
+        elif ORPHAN in finalizers_of(obj):
+            policy = "Orphan"
+        else:
+            policy = "Foreground" if FOREGROUND in finalizers_of(obj) else "Background"
+        await self._delete(observed, policy, revision)
+
+    async def _unblock_cycle(self, observed: ObjectMetadata) -> None:
+        """Break a cycle of foreground deletions: make none of the object's owners wait for it."""
+        dependents = self._dependents_by_owner.get(observed.uid, ())
+        if any(self._objects[path].uid in self._owners_awaiting_dependents for path in dependents):
+            await self._change_owners(
+                observed.path,
+                lambda owners: [{**item, "blockOwnerDeletion": False} for item in owners],
+            )
+
+    async def _classify_owners(self, observed: ObjectMetadata, obj: Tree) -> _OwnersByState | None:
+        """Return the owners by state, or None if one cannot be looked up."""
+        owners_by_state, absent, time_slice = _OwnersByState([], [], []), [], TimeSlice()
+        for reference in metadata_of(obj).get("ownerReferences") or ():
+            uid = reference.get("uid") or ""
+            await time_slice.yield_if_expired()
+            try:
+                owner = await self._get_owner(observed, reference)
+            except _ClusterScopedDependent as error:
+                await self._warn(observed, str(error))
+                return None
+            except (NotRegistered, ValueError) as error:
+                _log.info("an owner of %s cannot be looked up: %s", observed.path, error)
+                self._unresolved[observed.path] = None
+                return None
+            if owner is None:
+                owners_by_state.absent.append(uid)
+                if uid not in self._deleted_uids:
+                    absent.append(reference)
+            elif is_terminating(owner) and FOREGROUND in finalizers_of(owner):
+                owners_by_state.waiting.append(uid)
+            else:
+                owners_by_state.solid.append(uid)
+        await self._warn_of_other_namespaces(observed, absent)
+        return owners_by_state
+
+    async def _get_owner(self, observed: ObjectMetadata, reference: Tree) -> Tree | None:
+        """Return the owner that a reference names, or None if it does not exist. Raises
+        NotRegistered, ValueError, _ClusterScopedDependent."""
+        uid = reference.get("uid") or ""
+        resource = self._resource_of(reference)
+        key = _key_of_owner(observed, reference, resource)
+        if uid in self._deleted_uids:
+            return None
+        store = self._server.stores.get(resource)
+        for version in ("0", ""):  # the watch cache may lack what another server created just now
+            try:
+                owner = await self._metadata_of_entry(
+                    store, await store.get(key, resource_version=version)
+                )
+            except NotFound:
+                continue
+            if uid_of(owner) == uid:
+                return owner
+        return None
+
+    def _resource_of(self, reference: Tree) -> Resource:
+        """Return the resource of an owner. Raises NotRegistered, ValueError."""
+        version = GroupVersion.parse(reference.get("apiVersion") or "")
+        return self._server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
+
+    async def _warn_of_other_namespaces(
+        self, observed: ObjectMetadata, absent: Sequence[Tree]
+    ) -> None:
+        """Write an event for each absent owner that is in another namespace."""
+        owners: dict[Resource, dict[tuple[str, str], Tree]] = {}
+        time_slice = TimeSlice()
+        for reference in absent:
+            await time_slice.yield_if_expired()
+            resource = self._resource_of(reference)
+            if resource.namespaced:
+                identity = (reference.get("name") or "", reference.get("uid") or "")
+                owners.setdefault(resource, {})[identity] = reference
+        for resource, references in owners.items():
+            names = {name for name, _ in references}
+            store = self._server.stores.get(resource)
+            for entry in await store.cached_entries():
+                await time_slice.yield_if_expired()
+                name = entry.key.name
+                if name not in names:
+                    continue
+                metadata = await self._metadata_of_entry(store, entry)
+                owner = references.get((name, uid_of(metadata)))
+                if owner is not None:
+                    text = _reference_text(owner, entry.key.namespace)
+                    namespace = observed.key.namespace
+                    await self._warn(
+                        observed, f'ownerRef {text} does not exist in namespace "{namespace}"'
+                    )
+
+    async def _warn(self, observed: ObjectMetadata, message: str) -> None:
+        dependent = await self._server.stores.get(observed.resource).get(observed.key)
+        await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
+
+    async def _metadata_of_entry(self, store: ResourceStore, entry: Entry) -> Tree:
+        """Return the object, or its metadata alone if the rest is not decoded yet."""
+        if entry.cached_tree is not None:
+            return entry.cached_tree
+        run, decode = self._server.stores.offloader.run_for_entry, store.codec.ownership_metadata
+        return {"metadata": await run(entry, decode, entry.path, entry.value)}
+
+    # Writing one object.
+
+    async def _remove_owners(self, path: str, uids: Sequence[str]) -> None:
+        """Remove owner references from a dependent."""
+        removed = frozenset(uids)
+        await self._change_owners(
+            path, lambda owners: [item for item in owners if item.get("uid") not in removed]
+        )
+
+    async def _change_owners(self, path: str, change: _ChangeOwners) -> None:
+        observed = self._objects.get(path)
+        if observed is None:
+            return
+
+        def patch(metadata: Tree) -> Tree:
+            owners = metadata.get("ownerReferences") or []
+            changed = change(owners)
+            return {} if changed == owners else {"ownerReferences": changed or None}
+
+        await self._patch_metadata(observed, patch)
+
+    async def _drop_finalizer(self, observed: ObjectMetadata, name: str) -> None:
+        def patch(metadata: Tree) -> Tree:
+            finalizers = metadata.get("finalizers") or []
+            if name not in finalizers:
+                return {}
+            return {
+                "finalizers": [finalizer for finalizer in finalizers if finalizer != name] or None
+            }
+
+        await self._patch_metadata(observed, patch)
+
+    async def _patch_metadata(
+        self, observed: ObjectMetadata, change: Callable[[Tree], Tree]
+    ) -> None:
+        """Merge what `change` returns for the current metadata into them; nothing if it returns
+        nothing."""
+        store = self._server.stores.get(observed.resource)
+        objects = self._context.served_resource(observed.resource, namespace=observed.key.namespace)
+        if objects is None:
+            return
+        for _ in range(UPDATE_ATTEMPTS):
+            try:
+                entry = await store.get(observed.key)
+                metadata = store.codec.ownership_metadata(entry.path, entry.value)
+                patch = change(metadata)
+                if metadata.get("uid") != observed.uid or not patch:
+                    return
+                version = {"resourceVersion": str(entry.revision)}
+                await objects.patch(observed.key.name, {"metadata": {**version, **patch}})
+                return
+            except NotFound:
+                return
+            except StatusError as error:
+                if error.reason == "Conflict":
+                    continue
+                if error.reason != "NotFound":
+                    if not _is_refusal(error):
+                        raise
+                    _log.info("%s was not changed: %s", observed.path, error)
+                return
+
+    async def _delete(self, observed: ObjectMetadata, policy: str, revision: Revision) -> None:
+        """Delete an object if it is still at that revision; if not, it is reconciled again."""
+        key = observed.key
+        objects = self._context.served_resource(observed.resource, namespace=key.namespace)
+        preconditions = {"uid": observed.uid, "resourceVersion": str(revision)}
+        options = {"propagationPolicy": policy, "preconditions": preconditions}
+        if objects is not None:
+            try:
+                await objects.shared.delete(key.name, options)
+            except StatusError as error:
+                if error.reason == "Conflict":
+                    self._queue.add(observed.path)
+                elif error.reason != "NotFound":
+                    raise
+
+
+def _is_refusal(error: StatusError) -> bool:
+    """Whether the error would be the same the next time."""
+    return error.code < 500 and error.code != 429
+
+
+class _ClusterScopedDependent(Exception):
+    """An owner reference of a cluster-scoped object to a namespaced kind."""
+
+
+def _key_of_owner(observed: ObjectMetadata, reference: Tree, resource: Resource) -> ObjectKey:
+    """Return the key of an owner. Raises _ClusterScopedDependent."""
+    if resource.namespaced and not observed.resource.namespaced:
+        raise _ClusterScopedDependent(
+            f"ownerRef {_reference_text(reference, '')} of a cluster-scoped object names a "
+            "namespaced kind"
+        )
+    namespace = observed.key.namespace if resource.namespaced else ""
+    return ObjectKey(namespace, reference.get("name") or "")
+
+
+def _reference_text(reference: Tree, namespace: str) -> str:
+    return (
+        f"[{reference.get('apiVersion')}/{reference.get('kind')}, namespace: {namespace}, "
+        f"name: {reference.get('name')}, uid: {reference.get('uid')}]"
+    )

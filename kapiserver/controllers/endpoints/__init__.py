@@ -1,0 +1,1 @@
+"""Endpoints of services, the service `kubernetes`, and service address ranges."""

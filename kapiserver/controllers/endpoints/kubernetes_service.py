@@ -1,0 +1,271 @@
+"""The service `kubernetes`, its endpoints, and the ranges that services get addresses from.
+
+Every server of a shared store registers its address with a lease and renews it; the endpoints are
+the addresses with a lease. A store in a file or in memory has one server, which needs no lease.
+Mirrors
+kube-apiserver's kubernetesservice and defaultservicecidr controllers and its lease reconciler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+
+from msgspec import Struct
+
+from kapiserver.api.accessors import name_of
+from kapiserver.api.group import CORE, GroupVersion
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
+from kapiserver.controllers.endpoints.apiserver_endpoints import (
+    ServerAddress,
+    address_of_lease,
+    endpoints,
+    slices,
+)
+from kapiserver.controllers.defaults.bootstrap import canonical_tree
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.defaults.priority_classes import create_priority_classes
+from kapiserver.controllers.loop.subscriptions import Subscriptions
+from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.errors import Conflict, KeyExists, NotFound, StorageError
+from kapiserver.storage.objects.informer import ObjectChange
+from kapiserver.storage.cache.query import ListQuery
+
+NAME = "kubernetes"
+NAMESPACE = "default"
+LEASE_SECONDS = 15
+RENEW_SECONDS = 10.0
+_RETRY_SECONDS = 1.0
+_LABELS = {"component": "apiserver", "provider": "kubernetes"}
+_READY = "Kubernetes default Service CIDR is ready"
+
+_log = logging.getLogger(__name__)
+
+
+class KubernetesService:
+    """The control loop; `start` it once, `stop` it once.
+
+    server_address  where clients in the cluster reach this server; None: nowhere
+    """
+
+    def __init__(
+        self, context: ControllerContext, server_address: ServerAddress | None, port: int
+    ) -> None:
+        self._context = context
+        self._server = server = context.server
+        self._place = server_address
+        self._port = port
+        self._leases = f"{server.config.key_root}/masterleases/"
+        self._shared = server.stores.kv.shared
+        self._subscriptions = Subscriptions(server)
+        self._changed = asyncio.Event()
+        self._stopping = False
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Subscribe to services and endpoints, and begin in a task."""
+        for resource in ("services", "endpoints"):
+            self._subscriptions.add(CORE, resource, self._on_change)
+        self._task = asyncio.create_task(self._run(), name="kubernetes-service")
+
+    async def stop(self) -> None:
+        """Stop. If other servers share the store, complete the write in progress first, and remove
+        this server from the endpoints."""
+        self._stopping = True
+        self._subscriptions.cancel()
+        self._changed.set()
+        if self._task is not None:
+            if not self._shared:
+                self._task.cancel()
+            await asyncio.wait([self._task])
+        if self._shared and self._place is not None:
+            try:
+                await self._leave(self._place)
+            except (StorageError, StatusError) as error:
+                _log.info("this server stays in the endpoints of kubernetes: %s", error)
+
+    async def _run(self) -> None:
+        while not self._stopping:
+            next_seconds = RENEW_SECONDS if self._shared else None
+            try:
+                await self._keep()
+                await create_priority_classes(self._context)
+            except Exception as error:
+                _log.warning("service kubernetes: %s; trying again", error)
+                next_seconds = _RETRY_SECONDS
+            timer = None
+            if next_seconds is not None:
+                timer = self._server.clock.call_later(next_seconds, self._resync)
+            await self._changed.wait()
+            self._changed.clear()
+            if timer is not None:  # each turn makes a new timer
+                timer.cancel()
+
+    def _on_change(self, change: ObjectChange) -> None:
+        if change.last.key == (NAMESPACE, NAME):
+            self._resync()
+
+    def _resync(self) -> None:
+        self._changed.set()
+
+    async def _keep(self) -> None:
+        await self._keep_range()
+        await self._keep_service()
+        server_addresses = await self._server_addresses()
+        if server_addresses:
+            await self._keep_endpoints(server_addresses)
+
+    # The range and the service.
+
+    async def _keep_range(self) -> None:
+        store = self._server.stores.by_name(NETWORKING, "servicecidrs")
+        cidrs = self._context.resource(str(NETWORKING), "servicecidrs")
+        key = ObjectKey("", NAME)
+        ranges = service_ranges(self._server.config.service_cluster_ip_range)
+        try:
+            cidr = (await store.get(key)).tree()
+        except NotFound:
+            spec = {"cidrs": [str(network) for network in ranges]}
+            await create_missing(cidrs, _object(NETWORKING, "ServiceCIDR", {"name": NAME}, spec))
+            cidr = (await store.get(key)).tree()
+        if (cidr.get("status") or {}).get("conditions"):
+            return
+        condition = {
+            "type": "Ready",
+            "status": "True",
+            "lastTransitionTime": cidr["metadata"]["creationTimestamp"],
+            "reason": "",
+            "message": _READY,
+        }
+
+        def mark_ready(current: Tree) -> Tree:
+            return current | {"status": {"conditions": [condition]}}
+
+        await update_object(cidrs, NAME, mark_ready, subresource="status")
+
+    async def _keep_service(self) -> None:
+        store = self._server.stores.by_name(CORE, "services")
+        try:
+            await store.get(ObjectKey(NAMESPACE, NAME))
+            return
+        except NotFound:
+            pass
+        network = service_ranges(self._server.config.service_cluster_ip_range)[0]
+        address = str(first_address(network))
+        await self._free(address)
+        metadata: Tree = {"name": NAME, "namespace": NAMESPACE, "labels": dict(_LABELS)}
+        port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": self._port}
+        spec = {"ports": [port], "clusterIP": address, "type": "ClusterIP"}
+        services = self._context.resource("v1", "services", namespace=NAMESPACE)
+        await create_missing(services, _object(CORE, "Service", metadata, spec))
+
+    async def _free(self, address: str) -> None:
+        """Delete the IPAddress if it belongs to an earlier service `kubernetes`."""
+        store = self._server.stores.by_name(NETWORKING, "ipaddresses")
+        try:
+            ip_address = (await store.get(ObjectKey("", address))).tree()
+        except NotFound:
+            return
+        parent = (ip_address.get("spec") or {}).get("parentRef") or {}
+        if parent.get("name") == NAME and parent.get("namespace") == NAMESPACE:
+            await delete_object(self._context.resource(str(NETWORKING), "ipaddresses"), address)
+
+    # Where servers are.
+
+    async def _server_addresses(self) -> list[ServerAddress]:
+        """Return the addresses of all servers, after renewing the lease of this one."""
+        if not self._shared:
+            return [self._place] if self._place is not None else []
+        if self._place is not None:
+            await self._renew(self._place)
+        page = await self._server.stores.kv.range(self._leases)
+        addresses = (address_of_lease(self._server.codecs, item.value) for item in page.items)
+        return sorted(address for address in addresses if address is not None)
+
+    async def _renew(self, server_address: ServerAddress) -> None:
+        kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
+        value = server_address.lease(self._server.codecs)
+        item = (await kv.get(key)).item
+        with contextlib.suppress(KeyExists, Conflict):  # it expired just now: try again later
+            if item is None:
+                await kv.create(key, value, ttl=LEASE_SECONDS)
+            else:
+                await kv.update(key, value, expected=item.revision, ttl=LEASE_SECONDS)
+
+    async def _leave(self, server_address: ServerAddress) -> None:
+        kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
+        item = (await kv.get(key)).item
+        if item is not None:
+            await kv.delete(key, expected=item.revision)
+        page = await kv.range(self._leases)
+        addresses = (address_of_lease(self._server.codecs, item.value) for item in page.items)
+        server_addresses = sorted(address for address in addresses if address is not None)
+        if server_addresses:
+            await self._keep_endpoints(server_addresses)
+
+    async def _keep_endpoints(self, server_addresses: list[ServerAddress]) -> None:
+        version, desired = endpoints(server_addresses)
+        await self._keep_object(version, "endpoints", desired)
+        version, desired_slices = slices(server_addresses)
+        if not self._server.scheme.is_served(version):
+            return
+        for desired in desired_slices:
+            await self._keep_object(version, "endpointslices", desired)
+        names = {name_of(desired) for desired in desired_slices}
+        store = self._server.stores.by_name(version, "endpointslices")
+        objects = self._context.resource(str(version), "endpointslices", namespace=NAMESPACE)
+        for entry in (await store.list(ListQuery(namespace=NAMESPACE))).entries:
+            is_ours = entry.labels.get("kubernetes.io/service-name") == NAME
+            if is_ours and entry.key.name not in names:
+                await delete_object(objects, entry.key.name)
+
+    async def _keep_object(self, version: GroupVersion, resource: str, desired: Tree) -> None:
+        """Create an object, or restore its content."""
+        name = name_of(desired)
+        store = self._server.stores.by_name(version, resource)
+        objects = self._context.resource(str(version), resource, namespace=NAMESPACE)
+        try:
+            existing = (await store.get(ObjectKey(NAMESPACE, name))).tree()
+        except NotFound:
+            await create_missing(objects, desired)
+            return
+        content = {
+            field: value
+            for field, value in canonical_tree(self._server.codecs, desired).items()
+            if field in desired and field not in ("kind", "apiVersion", "metadata")
+        }
+        if any(existing.get(field) != value for field, value in content.items()):
+            await update_object(objects, name, lambda current: current | content)
+
+
+def _object(version: GroupVersion, kind: str, metadata: Tree, spec: Tree) -> Tree:
+    return {"kind": kind, "apiVersion": str(version), "metadata": metadata, "spec": spec}
+
+
+class _Probe(Struct, frozen=True):
+    """A remote address. The route to it determines the local address; no packet is sent."""
+
+    family: socket.AddressFamily
+    address: str
+
+
+_PROBES = (_Probe(socket.AF_INET, "192.0.2.1"), _Probe(socket.AF_INET6, "2001:db8::1"))
+
+
+def reached_at(bind_address: str) -> str:
+    """Return the address at which others reach this machine, or "" if there is none: the bind
+    address unless that is the loopback or a wildcard."""
+    if bind_address not in ("", "0.0.0.0", "::", "::1") and not bind_address.startswith("127."):
+        return bind_address
+    for probe in _PROBES:
+        with contextlib.suppress(OSError), socket.socket(probe.family, socket.SOCK_DGRAM) as sock:
+            sock.connect((probe.address, 9))
+            local: str = sock.getsockname()[0]
+            if not local.startswith(("127.", "169.254.")) and local != "::1":
+                return local
+    return ""

@@ -1,0 +1,1 @@
+"""What every control loop uses: work queue, subscriptions, writes, events, leader election."""

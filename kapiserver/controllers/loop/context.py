@@ -1,0 +1,98 @@
+"""The context of a controller: the server, its user, its clients and work queues.
+
+Mirrors ControllerContext of kube-controller-manager.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kapiserver.api.errors import NotRegistered
+from kapiserver.api.group import GroupVersion, Resource
+from kapiserver.api.resource_client import Client, ResourceClient
+from kapiserver.apiserver.authentication.user import APISERVER, User
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.controllers.loop.workqueue import Item, WorkQueue
+
+if TYPE_CHECKING:
+    from kapiserver.controllers.loop.shared_metadata import SharedMetadata
+
+
+class Controller(Protocol):
+    """A control loop. It is started once and stopped once; a new one is made to run it again."""
+
+    async def start(self) -> None:
+        """Begin to watch; must not wait for the work itself."""
+
+    async def stop(self) -> None:
+        """Stop, and cancel the work in progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControllerContext:
+    """The parts of a server that one controller uses.
+
+    metadata    owners, finalizers and deletion of every object; shared with other controllers
+    user        the user of the controller's requests
+    manager     the field manager of its writes
+    ca_text     PEM of the CA that signs the server's certificate; "" without HTTPS
+    signing_ca  files of the server's own CA, which signs client certificates; None without HTTPS
+    """
+
+    server: Server
+    metadata: SharedMetadata
+    user: User
+    manager: str
+    ca_text: str = ""
+    signing_ca: Pair | None = None
+
+    def resource(self, version: str, name: str, *, namespace: str = "") -> ResourceClient:
+        """Return the controller's client of a resource."""
+        return self._resource(version, name, namespace)
+
+    def served_resource(self, resource: Resource, *, namespace: str = "") -> ResourceClient | None:
+        """Return the controller's client of a resource in a served version, which is the stored
+        one of custom objects if possible; None if none is served."""
+        for version in self._versions(resource):
+            with contextlib.suppress(NotRegistered):
+                self.server.scheme.kind_info(version, resource.name)
+                return self.resource(str(version), resource.name, namespace=namespace)
+        return None
+
+    def _versions(self, resource: Resource) -> Sequence[GroupVersion]:
+        if not resource.definition:
+            return [GroupVersion(resource.group, version) for version in resource.versions]
+        definition = self.server.scheme.custom.by_name(resource.definition)
+        if definition is None:
+            return []
+        versions = (definition.stored_version, *definition.versions.values())
+        return [version.group_version for version in versions if version.served]
+
+    def work_queue(
+        self, reconcile: Callable[[Item], Awaitable[None]], *, workers: int, name: str
+    ) -> WorkQueue[Item]:
+        """Return a work queue with the server's clock and metrics."""
+        server = self.server
+        return WorkQueue(
+            reconcile, server.clock, workers=workers, name=name, metrics=server.metrics.workqueues
+        )
+
+    @functools.cached_property
+    def _resource(self) -> Callable[[str, str, str], ResourceClient]:
+        @functools.lru_cache(maxsize=64)  # garbage collection deletes many objects of a resource
+        def resource(version: str, name: str, namespace: str) -> ResourceClient:
+            return self._client.resource(version, name, namespace=namespace)
+
+        return resource
+
+    @functools.cached_property
+    def _client(self) -> Client:
+        # Made on the first write, because it loads more modules. A controller has the rights
+        # of its service account; the server itself needs none.
+        is_server = self.user is APISERVER
+        return self.server.client(self.user, user_agent=self.manager, authorize=not is_server)

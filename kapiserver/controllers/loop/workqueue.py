@@ -1,0 +1,137 @@
+"""De-duplicating work queue with N workers and exponential backoff.
+
+An item that is added twice before a worker takes it is reconciled once; an item that is added while
+it is being reconciled is reconciled again afterwards. Knows no objects. Mirrors client-go's
+util/workqueue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar, cast
+
+from kapiserver.apiserver.metrics import WorkQueueMetrics
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.clock import Clock, Timer
+
+BASE_DELAY_SECONDS = 1.0
+MAX_DELAY_SECONDS = 60.0
+"""Bounds of the exponential backoff after failures of an item."""
+
+_log = logging.getLogger(__name__)
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+class WorkQueue(Generic[Item]):
+    """A queue and its workers, which are tasks that live while there are items.
+
+    reconcile   handles one item; when it raises, the item is retried with exponential backoff
+    workers     how many items are reconciled concurrently
+    name        the name of the controller, for logs and metrics
+    """
+
+    def __init__(
+        self,
+        reconcile: Callable[[Item], Awaitable[None]],
+        clock: Clock,
+        *,
+        workers: int,
+        name: str,
+        metrics: WorkQueueMetrics | None = None,
+    ) -> None:
+        self._reconcile = reconcile
+        self._clock = clock
+        self._workers = workers
+        self._name = name
+        self._metrics = metrics or WorkQueueMetrics()
+        self._waiting: dict[Item, float] = {}
+        """When each item was added, in seconds of `time.perf_counter`."""
+        self._processing: set[Item] = set()
+        self._failures: dict[Item, int] = {}
+        self._timers: dict[Item, Timer] = {}
+        """The timers of scheduled items."""
+        self._tasks = BackgroundTasks[None]()
+        self._stopping = False
+
+    def add(self, item: Item) -> None:
+        """Queue an item; if a worker has it now, it is reconciled once more afterwards."""
+        if self._stopping:
+            return
+        if item not in self._waiting:
+            self._waiting[item] = time.perf_counter()
+            self._metrics.adds.add(self._name)
+            self._metrics.depth.add(self._name)
+        if len(self._tasks) < self._workers:
+            # An empty context: the work does not count towards the request that added the item.
+            self._tasks.start(self._run(), name=self._name, context=contextvars.Context())
+
+    def add_after(self, item: Item, seconds: float) -> None:
+        """Queue an item after a delay."""
+        self._clock.call_later(seconds, lambda: None if self._stopping else self.add(item))
+
+    def schedule(self, item: Item, seconds: float) -> None:
+        """Queue an item after a delay, in place of the delay that it was scheduled with before."""
+        self.unschedule(item)
+        self._timers[item] = self._clock.call_later(seconds, lambda: self._add_scheduled(item))
+
+    def unschedule(self, item: Item) -> None:
+        """Do not queue an item that was scheduled."""
+        timer = self._timers.pop(item, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _add_scheduled(self, item: Item) -> None:
+        del self._timers[item]
+        self.add(item)
+
+    def clear(self) -> None:
+        """Drop all queued items and their failure counts."""
+        self._metrics.depth.add(self._name, -len(self._waiting))
+        self._waiting.clear()
+        self._failures.clear()
+
+    async def stop(self) -> None:
+        """Drop all items and cancel the workers, even in the middle of an item: a server that has
+        lost leadership must not write any more, and the next leader lists everything again."""
+        self._stopping = True
+        self.clear()
+        for item in tuple(self._timers):
+            self.unschedule(item)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            item = next((item for item in self._waiting if item not in self._processing), None)
+            if item is None:
+                # Here rather than in the done callback: an item added between the two would count
+                # this task as a live worker, and wait for ever.
+                self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+                return
+            started = time.perf_counter()
+            self._metrics.wait_seconds.observe(self._name, started - self._waiting.pop(item))
+            self._metrics.depth.add(self._name, -1)
+            self._processing.add(item)
+            try:
+                await self._reconcile(item)
+                self._failures.pop(item, None)
+            except Exception as error:
+                self._retry(item, error)
+            finally:
+                self._processing.discard(item)
+                self._metrics.work_seconds.observe(self._name, time.perf_counter() - started)
+            # A reconcile that only reads memory never suspends: let other tasks run.
+            await asyncio.sleep(0)
+
+    def _retry(self, item: Item, error: Exception) -> None:
+        self._metrics.retries.add(self._name)
+        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        seconds = min(BASE_DELAY_SECONDS * 2 ** (failures - 1), MAX_DELAY_SECONDS)
+        _log.info("%s: %s failed: %s; retrying in %g s", self._name, item, error, seconds)
+        self.add_after(item, seconds)

@@ -1,0 +1,1 @@
+"""The built-in roles and bindings, and aggregated roles."""

@@ -1,0 +1,1 @@
+"""Conditions that the server writes: definitions, policies, API services, flow schemas."""

@@ -1,0 +1,323 @@
+"""Write the status of CustomResourceDefinitions, and finalize those that are deleted.
+
+The status holds accepted names and conditions. The objects of a deleted definition are deleted
+before its finalizer is removed.
+
+It runs on every server: the first one writes, the others find the status up to date. Mirrors the
+naming, establishing, approval, structure and finalizing controllers of
+k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kapiserver.api.accessors import finalizers_of, is_terminating
+from kapiserver.api.apiextensions.conditions import (
+    condition,
+    is_true,
+    set_condition,
+    without_condition,
+)
+from kapiserver.api.apiextensions.validation.approval import approval_of
+from kapiserver.api.errors import Path
+from kapiserver.api.go_format import join_errors
+from kapiserver.api.resource_client import ResourceClient
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.writing import replace_fields
+from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.lifecycle import timestamp
+from kapiserver.storage.objects.object_store import ResourceStore
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery
+
+NAME = "customresourcedefinitions"
+FINALIZER_WORKERS = 5
+
+
+class CRDStatusController:
+    """The control loop. Names are accepted one definition at a time, so that two definitions
+    cannot be given the same name."""
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._server = server = context.server
+        self._custom = server.custom_resources
+        self._naming_queue: WorkQueue[str] = context.work_queue(
+            self._reconcile_names, workers=1, name=NAME
+        )
+        self._finalizing_queue: WorkQueue[str] = context.work_queue(
+            self._finalize, workers=FINALIZER_WORKERS, name=NAME
+        )
+
+        self._deletion_watches: dict[str, Subscription] = {}
+        """The subscriptions to the objects of definitions, by definition."""
+
+    async def start(self) -> None:
+        """Queue the present definitions, and definitions that change later."""
+        self._custom.listeners.append(self._on_definitions_changed)
+        self._on_definitions_changed(list(self._custom.summaries))
+
+    async def stop(self) -> None:
+        """Stop, and cancel the reconciles in progress."""
+        self._custom.listeners.remove(self._on_definitions_changed)
+        for name in list(self._deletion_watches):
+            self._stop_watching_deletions(name)
+        await self._naming_queue.stop()
+        await self._finalizing_queue.stop()
+
+    def _on_definitions_changed(self, names: Sequence[str]) -> None:
+        heads = self._custom.summaries
+        groups = {name.partition(".")[2] for name in names}
+        for name, head in heads.items():
+            if is_terminating(head):
+                if name in names and _has_finalizer(head):
+                    self._finalizing_queue.add(name)
+            elif (name in names or name.partition(".")[2] in groups) and not _is_up_to_date(head):
+                self._naming_queue.add(name)
+
+    async def _reconcile_names(self, name: str) -> None:
+        head = self._custom.summaries.get(name)
+        if head is None or is_terminating(head) or _is_up_to_date(head):
+            return
+        await self._write_status(name, self._status_of_names)
+
+    def _status_of_names(self, current: Tree) -> Tree:
+        other_names = [
+            head["status"]["acceptedNames"]
+            for name, head in self._custom.summaries.items()
+            if name != current["metadata"]["name"]
+            and head["spec"]["group"] == current["spec"]["group"]
+        ]
+        now = timestamp(self._server.clock.now())
+        return status_of(current, other_names, now)
+
+    async def _write_status(self, name: str, new_status: Callable[[Tree], Tree]) -> None:
+        def fields(current: Tree) -> Tree:
+            status = new_status(current)
+            return {} if status == current["status"] else {"/status": status}
+
+        await replace_fields(self._definitions(), name, fields, subresource="status")
+
+    def _definitions(self) -> ResourceClient:
+        return self._context.resource(str(APIEXTENSIONS), NAME)
+
+    # Deletion.
+
+    async def _finalize(self, name: str) -> None:
+        head = self._custom.summaries.get(name)
+        if head is None or not is_terminating(head) or not _has_finalizer(head):
+            self._stop_watching_deletions(name)
+            return
+        definition = self._server.scheme.custom.by_name(name)
+        if definition is None:
+            await self._set_terminating(
+                name, "False", "NeverEstablished", "resource was never established"
+            )
+        else:
+            if (condition(head, "Terminating") or {}).get("reason") == "InstanceDeletionPending":
+                await self._set_terminating(
+                    name,
+                    "True",
+                    "InstanceDeletionInProgress",
+                    "CustomResource deletion is in progress",
+                )
+            objects = self._server.stores.get(definition.stored_version.resource)
+            if not await self._delete_objects(objects, name):
+                return
+            await self._set_terminating(
+                name, "False", "InstanceDeletionCompleted", "removed all instances"
+            )
+        self._stop_watching_deletions(name)
+        await self._remove_finalizer(name, head["metadata"]["uid"])
+
+    async def _set_terminating(self, name: str, value: str, reason: str, message: str) -> None:
+        now = timestamp(self._server.clock.now())
+
+        def new_status(current: Tree) -> Tree:
+            return set_condition(current["status"], "Terminating", value, reason, message, now=now)
+
+        await self._write_status(name, new_status)
+
+    async def _delete_objects(self, objects: ResourceStore, name: str) -> bool:
+        """Delete all objects of the definition. Return whether none is left; if some are, the next
+        deletion queues the definition again. As in kube-apiserver, this skips admission."""
+        self._watch_deletions(objects, name)
+        query = ListQuery()
+        if (await objects.list(ListQuery(limit=1))).entries:
+            await objects.delete_collection(query, DeleteQuery())
+        return not (await objects.list(ListQuery(limit=1))).entries
+
+    def _watch_deletions(self, objects: ResourceStore, name: str) -> None:
+        """Queue the definition again whenever one of its objects is deleted."""
+
+        def on_change(change: ObjectChange) -> None:
+            if change.new is None:
+                self._finalizing_queue.add(name)
+
+        watched = self._deletion_watches.get(name)
+        if watched is None or watched.informer is not objects.informer:
+            self._stop_watching_deletions(name)
+            subscription = objects.informer.subscribe(on_change)
+            self._deletion_watches[name] = subscription
+
+    def _stop_watching_deletions(self, name: str) -> None:
+        subscription = self._deletion_watches.pop(name, None)
+        if subscription is not None:
+            subscription.cancel()
+
+    async def _remove_finalizer(self, name: str, uid: str) -> None:
+        def fields(current: Tree) -> Tree:
+            finalizers = finalizers_of(current)
+            remaining = [item for item in finalizers if item != FINALIZER]
+            return {} if remaining == finalizers else {"/metadata/finalizers": remaining}
+
+        await replace_fields(self._definitions(), name, fields, uid=uid)
+
+
+FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def _has_finalizer(head: Tree) -> bool:
+    return FINALIZER in finalizers_of(head)
+
+
+# The status: pure.
+
+_NAMES = (
+    ("plural", "PluralConflict", "resources"),
+    ("singular", "SingularConflict", "resources"),
+    ("shortNames", "ShortNamesConflict", "resources"),
+    ("kind", "KindConflict", "kinds"),
+    ("listKind", "ListKindConflict", "kinds"),
+)
+
+
+def _is_up_to_date(head: Tree) -> bool:
+    """Return whether the status needs no write."""
+    return (
+        head["spec"]["names"] == head["status"]["acceptedNames"]
+        and is_true(head, "NamesAccepted")
+        and is_true(head, "Established")
+        and _approval(head) == _approval_condition(head)
+        and not _may_be_non_structural(head)
+    )
+
+
+def status_of(obj: Tree, other_names: Sequence[Tree], now: str) -> Tree:
+    """Return the status of a definition; `other_names` are the accepted names of the other
+    definitions of its group."""
+    names, conflict = _accepted_names(obj, other_names)
+    good = conflict is None
+    reason_and_message = conflict or ("NoConflicts", "no conflicts found")
+    status = {**obj["status"], "acceptedNames": _ordered_names(names)}
+    status = set_condition(status, "NamesAccepted", str(good), *reason_and_message, now=now)
+    if not is_true(obj, "Established"):
+        reason_and_message = ("InitialNamesAccepted", "the initial names have been accepted")
+        if not good:
+            reason_and_message = ("NotAccepted", "not all names are accepted")
+        status = set_condition(status, "Established", str(good), *reason_and_message, now=now)
+    status = _with_structural_condition(status, obj, now)
+    approval = _approval(obj)
+    if approval is None:
+        if condition(obj, _CONFORMANT) is not None:
+            status = without_condition(status, _CONFORMANT)
+        return status
+    return set_condition(status, _CONFORMANT, *approval, now=now)
+
+
+def _accepted_names(obj: Tree, other_names: Sequence[Tree]) -> tuple[Tree, tuple[str, str] | None]:
+    """Return the names that a definition gets, and the reason and message of the last conflict. A
+    name in conflict stays as it was accepted before."""
+    requested: Tree = obj["spec"]["names"]
+    accepted: Tree = obj["status"]["acceptedNames"]
+    names_in_use = {
+        "resources": {
+            name
+            for item in other_names
+            for name in (item["plural"], item.get("singular"), *(item.get("shortNames") or ()))
+        },
+        "kinds": {name for item in other_names for name in (item["kind"], item.get("listKind"))},
+    }
+    names: Tree = dict(accepted)
+    conflict = None
+    for name, reason, among in _NAMES:
+        problem = _name_conflict(requested.get(name), accepted.get(name), names_in_use[among])
+        if problem:
+            conflict = (reason, problem)
+        elif requested.get(name):
+            names[name] = requested[name]
+        else:
+            names.pop(name, None)
+    names.pop("categories", None)
+    if requested.get("categories"):
+        names["categories"] = requested["categories"]
+    return names, conflict
+
+
+def _name_conflict(requested: object, accepted: object, names_in_use: set[str]) -> str:
+    if isinstance(requested, list):
+        accepted_names = accepted if isinstance(accepted, list) else ()
+        matches = [
+            f'"{item}" is already in use'
+            for item in requested
+            if item not in accepted_names and item in names_in_use
+        ]
+        return join_errors(matches)
+    return (
+        f'"{requested}" is already in use'
+        if requested != accepted and requested in names_in_use
+        else ""
+    )
+
+
+def _ordered_names(names: Tree) -> Tree:
+    order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
+    return {name: names[name] for name in order if name in names}
+
+
+_CONFORMANT = "KubernetesAPIApprovalPolicyConformant"
+
+
+def _approval(obj: Tree) -> tuple[str, str, str] | None:
+    """Return status, reason and message of the condition about a protected group, or None for other
+    groups."""
+    matches = approval_of(obj)
+    if matches is None:
+        return None
+    state, message = matches
+    return ("True" if state == "ApprovedAnnotation" else "False", state, message)
+
+
+def _approval_condition(obj: Tree) -> tuple[str, str, str] | None:
+    matches = condition(obj, _CONFORMANT)
+    return None if matches is None else (matches["status"], matches["reason"], matches["message"])
+
+
+_NON_STRUCTURAL = "NonStructuralSchema"
+
+
+def _may_be_non_structural(obj: Tree) -> bool:
+    """Return whether the definition may have a non-structural schema, as those converted from
+    v1beta1 do."""
+    return bool(obj["spec"].get("preserveUnknownFields")) or (
+        condition(obj, _NON_STRUCTURAL) is not None
+    )
+
+
+def _with_structural_condition(status: Tree, obj: Tree, now: str) -> Tree:
+    if not _may_be_non_structural(obj):
+        return status
+    from kapiserver.api.apiextensions import structural_rules  # few definitions need it
+
+    problems: list[str] = []
+    for index, item in enumerate(obj["spec"]["versions"]):
+        path = (Path("spec") / "versions")[index] / "schema.openAPIV3Schema"
+        schema = (item.get("schema") or {}).get("openAPIV3Schema") or {}
+        problems += map(str, structural_rules.check(schema, path) if schema else ())
+    if not problems:
+        return without_condition(status, _NON_STRUCTURAL)
+    message = join_errors(problems)
+    return set_condition(status, _NON_STRUCTURAL, "True", "Violations", message, now=now)

@@ -1,0 +1,1 @@
+"""Bootstrap tokens and tokens of service accounts."""

@@ -1,0 +1,1 @@
+"""The watch cache: entries, their encodings, and the watches that it feeds."""

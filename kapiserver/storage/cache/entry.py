@@ -1,0 +1,310 @@
+"""One revision of one object: its stored bytes, and the values derived from them.
+
+Derived values (tree, labels, selectable fields, encodings) are made at first use and shared by all
+callers; trees are never changed. `storage/cache/encoding_cache.py` may evict them at any time, and they
+are then made again. Knows no media type and no kind: its `EntryCodec` does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.selectors import Selection
+from kapiserver.api.types import Tree
+from kapiserver.storage.kv.contract import Revision
+
+
+class ObjectKey(NamedTuple):
+    """Identifies an object of a resource; the namespace is empty if it is cluster-scoped."""
+
+    namespace: str
+    name: str
+
+
+class Encoding(NamedTuple):
+    """How objects are encoded: in which version and media type (json, yaml, protobuf, cbor)."""
+
+    version: GroupVersion
+    media: str
+
+
+@functools.lru_cache(maxsize=1024)
+def encoding_of(version: GroupVersion, media: str) -> Encoding:
+    """Return an interned encoding, because every entry refers to one."""
+    return Encoding(version, media)
+
+
+class Selectable(NamedTuple):
+    """The labels and fields of an object that selectors match."""
+
+    labels: Mapping[str, str]
+    fields: Mapping[str, str]
+
+
+class EntryCodec(Protocol):
+    """Derives the values of entries, and accounts for their memory."""
+
+    @property
+    def large_bytes(self) -> int:
+        """The size from which on stored values are decoded and encoded in a thread."""
+
+    def key(self, path: str) -> ObjectKey:
+        """Return the namespace and name in a key of the store."""
+
+    def tree(self, entry: Entry) -> Tree:
+        """Decode the stored bytes to the hub version, with the entry's resourceVersion."""
+
+    def selectable(self, entry: Entry) -> Selectable:
+        """Decode labels and selectable fields, if possible without the rest."""
+
+    def prefilter(self, entry: Entry, selection: Selection) -> bool | None:
+        """Match a selection on the raw bytes; None means the object must be decoded."""
+
+    def splice(self, entry: Entry, encoding: Encoding) -> bytes | None:
+        """Splice the object from its stored bytes; None for encodings that need more."""
+
+    def encode(self, entry: Entry, encoding: Encoding) -> bytes:
+        """Encode the object in any other encoding, as an item of a list."""
+
+    def on_tree_cached(self, entry: Entry) -> None:
+        """Account for a tree that the entry cached."""
+
+    def on_encoding_cached(self, entry: Entry, size: int) -> None:
+        """Account for an encoding of that many bytes that the entry cached."""
+
+    def on_superseded(self, entry: Entry) -> None:
+        """Evict the derived values of an entry that is no longer current."""
+
+    def admits_encoding(self) -> bool:
+        """Whether a list should cache an encoding."""
+
+
+class ListItemSplice(NamedTuple):
+    """An item of a protobuf list, made from a slice of the stored value.
+
+    head, tail  bytes before and after the message
+    start, end  slice of the message in the stored value
+    size        length of head, message and tail
+    """
+
+    head: bytes
+    tail: bytes
+    start: int
+    end: int
+    size: int
+
+
+LARGE_OBJECT_BYTES = 32 << 10
+"""Larger stored objects are decoded and encoded in a thread, which takes up to a microsecond for
+each byte."""
+
+
+class Entry:
+    """One revision of one object.
+
+    path        key in the store
+    value       stored bytes, without a resourceVersion
+    revision    revision of the write; 0 if not written (yet, or by a dry run)
+    list_splice how a protobuf list splices the value; set by the codec
+    used        whether a derived value was used since it was cached
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_encodings",
+        "_selectable",
+        "_tree",
+        "codec",
+        "list_splice",
+        "path",
+        "revision",
+        "used",
+        "value",
+    )
+
+    def __init__(
+        self,
+        codec: EntryCodec,
+        path: str,
+        value: bytes,
+        revision: Revision,
+        *,
+        tree: Tree | None = None,
+    ) -> None:
+        self.codec = codec
+        self.path = path
+        self.value = value
+        self.revision = revision
+        self._tree: Tree | None = None
+        self._selectable: Selectable | None = None
+        self._encodings: tuple[Encoding, bytes] | dict[Encoding, bytes] | None = None
+        self.list_splice: ListItemSplice | None = None
+        self.used = False
+        if tree is not None:
+            self.cache_tree(tree)
+
+    @property
+    def key(self) -> ObjectKey:
+        """The namespace and name of the object."""
+        return self.codec.key(self.path)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the object is decoded and encoded in a thread (`storage/cache/offload.py`)."""
+        return len(self.value) >= self.codec.large_bytes
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels of the object."""
+        return self.selectable.labels
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """The selectable fields, `metadata.name` included."""
+        return self.selectable.fields
+
+    @property
+    def selectable(self) -> Selectable:
+        """The labels and the selectable fields, decoded if they are not cached."""
+        selectable = self._selectable
+        if selectable is None:
+            selectable = self._selectable = self.codec.selectable(self)
+        return selectable
+
+    @property
+    def has_selectable(self) -> bool:
+        """Whether labels and fields are cached, so that `selectable` does not decode the object."""
+        return self._selectable is not None
+
+    def cache_selectable(self, selectable: Selectable) -> None:
+        """Cache labels and selectable fields."""
+        self._selectable = selectable
+
+    def is_selected(self, selection: Selection) -> bool:
+        """Whether a selection matches the object. Objects of another name than the selected one
+        are not decoded: for a million objects that would take seconds."""
+        name = selection.name
+        if name is not None and not self.path.endswith(f"/{name}"):
+            return False
+        if selection.selects_everything:
+            return True
+        if self._selectable is None and self._tree is None:
+            matched = self.codec.prefilter(self, selection)
+            if matched is not None:
+                return matched
+        return selection.matches(*self.selectable)
+
+    @property
+    def cached_tree(self) -> Tree | None:
+        """The tree if it is cached, else None. It is shared: never change it."""
+        return self._tree
+
+    def tree(self) -> Tree:
+        """Return the object in the hub version, with its resourceVersion. It is shared: never
+        change it."""
+        tree = self._tree
+        if tree is None:
+            tree = self.codec.tree(self)
+            self.cache_tree(tree)
+        else:
+            self.used = True
+        return tree
+
+    def cache_tree(self, tree: Tree) -> None:
+        """Cache a decoded tree."""
+        self._tree = tree
+        self.codec.on_tree_cached(self)
+
+    def encode(self, encoding: Encoding) -> bytes:
+        """Return the object as an item of a list: JSON without a newline, a protobuf message
+        without the envelope, CBOR without the self-describing tag."""
+        data = self.cached_encoding(encoding) or self.codec.splice(self, encoding)
+        if data is None:
+            data = self.codec.encode(self, encoding)
+            self.cache_encoding(encoding, data)
+        return data
+
+    def is_encoded(self, encoding: Encoding) -> bool:
+        """Whether `encode` returns cached or spliced bytes and does not encode the object."""
+        data = self.cached_encoding(encoding) or self.codec.splice(self, encoding)
+        return data is not None
+
+    def encode_for_list(self, encoding: Encoding) -> bytes:
+        """Return `encode(encoding)`, cached only as far as there is room for long lists."""
+        data = self.cached_encoding(encoding) or self.codec.splice(self, encoding)
+        if data is None:
+            data = self.codec.encode(self, encoding)
+            if self.codec.admits_encoding():
+                self.cache_encoding(encoding, data)
+        return data
+
+    def cached_encoding(self, encoding: Encoding) -> bytes | None:
+        """Return an encoding if it is cached, else None."""
+        encodings = self._encodings
+        if encodings is None:
+            return None
+        self.used = True
+        # Most entries have one encoding: a tuple takes a quarter of a dictionary's memory.
+        if encodings.__class__ is tuple:
+            return encodings[1] if encodings[0] == encoding else None
+        return encodings.get(encoding)  # type: ignore[union-attr] # it is not a tuple
+
+    def cache_encoding(self, encoding: Encoding, data: bytes) -> None:
+        """Cache the object in one encoding."""
+        encodings = self._encodings
+        if encodings is None:
+            self._encodings = (encoding, data)
+        elif isinstance(encodings, dict):
+            encodings[encoding] = data
+        else:
+            self._encodings = dict((encodings, (encoding, data)))
+        self.codec.on_encoding_cached(self, len(data))
+
+    def set_revision(self, revision: Revision) -> None:
+        """Set the revision after the entry was written."""
+        if not self.revision:
+            self.revision = revision
+            if self._tree is not None:
+                self._tree = stamp_resource_version(self._tree, revision)
+
+    def at_revision(self, revision: Revision) -> Entry:
+        """Return the object at another revision: a deleted object has the deletion's revision."""
+        tree = None if self._tree is None else stamp_resource_version(self._tree, revision)
+        entry = Entry(self.codec, self.path, self.value, revision, tree=tree)
+        entry._selectable = self._selectable
+        return entry
+
+    def lend_tree(self, tree: Tree) -> None:
+        """Set the tree until the caller drops it, without accounting for it."""
+        self._tree = tree
+
+    def drop_tree(self) -> None:
+        """Evict the tree."""
+        self._tree = None
+
+    def drop_encodings(self) -> None:
+        """Evict all encodings."""
+        self._encodings = None
+
+
+_FIELDS_BEFORE = ("name", "generateName", "namespace", "selfLink", "uid")
+
+
+def stamp_resource_version(tree: Tree, revision: int) -> Tree:
+    """Return a copy with `metadata.resourceVersion`, or without for revision 0. Shares the rest."""
+    before = tree.get("metadata") or {}
+    meta = {name: before[name] for name in _FIELDS_BEFORE if name in before}
+    if revision:
+        meta["resourceVersion"] = str(revision)
+    for name, value in before.items():
+        if name not in _REORDERED_FIELDS:
+            meta[name] = value
+    stamped = dict(tree)
+    stamped["metadata"] = meta
+    return stamped
+
+
+_REORDERED_FIELDS = frozenset((*_FIELDS_BEFORE, "resourceVersion"))

@@ -1,0 +1,291 @@
+"""Runs long CPU-bound work in threads, so that the event loop stays free.
+
+`codecs/cost.py` estimates what work costs. Work of LARGE cost, and work that needs modules or
+compiled functions that are not loaded yet, waits in a queue that takes turns between users, and
+runs in one of WORKERS threads. While a thread works, the interpreter switches between these
+threads and the event loop every SWITCH_SECONDS. The work must only use data that no other code
+changes at that time. Work whose request has ended is not started. Knows no request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import sys
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
+
+from kapiserver.api.accessors import copy_tree
+from kapiserver.api.lazy_loading import NotLoaded, run_if_loaded
+from kapiserver.api.selectors import Selection
+from kapiserver.api.strategy import Strategy, ValidationTakesLong
+from kapiserver.api.types import Tree
+from kapiserver.codecs.cost import LARGE, cost_of
+from kapiserver.storage.concurrency.deferred_free import DeferredFree
+from kapiserver.storage.cache.entry import Encoding, Entry
+from kapiserver.storage.errors import TooMuchWork
+from kapiserver.storage.concurrency.fair_queue import SYSTEM, FairQueue
+from kapiserver.storage.cache.query import FetchRequired, UpdateFunc
+
+Result = TypeVar("Result")
+
+WORKERS = 2
+"""More threads would share the same GIL, and each delays the event loop by another switch."""
+RUNNING_PER_USER = 1
+QUEUED = 128
+QUEUED_PER_USER = 32
+SWITCH_SECONDS = 0.001
+"""With the interpreter's 5 ms, two threads at work delay the event loop by 80 ms in the worst 1 %
+of its turns; with 1 ms by 26 ms."""
+
+
+class Requester(NamedTuple):
+    """The requester of work: the user's name, and whether their client has gone."""
+
+    user: str
+    has_gone: Callable[[], bool] = lambda: False
+
+
+_SERVER = Requester(SYSTEM)
+REQUESTER: ContextVar[Requester] = ContextVar("REQUESTER", default=_SERVER)
+"""The requester that the running task works for; the user SYSTEM for the server's own work."""
+
+
+class _SwitchInterval:
+    """Lets the interpreter switch between threads every SWITCH_SECONDS while a job runs, in any
+    server of the process. At other times that would cost a write to SQLite 16 % more CPU."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs = 0
+        self._usual_seconds = 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._jobs:
+                self._usual_seconds = sys.getswitchinterval()
+                sys.setswitchinterval(SWITCH_SECONDS)
+            self._jobs += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._jobs -= 1
+            if not self._jobs:
+                sys.setswitchinterval(self._usual_seconds)
+
+
+_SWITCH_OFTEN = _SwitchInterval()
+
+
+class _Job:
+    """One piece of work, and the future of its result."""
+
+    __slots__ = ("outcome", "requester", "work")
+
+    def __init__(
+        self, requester: Requester, work: Callable[[], Any], outcome: asyncio.Future[Any]
+    ) -> None:
+        self.requester = requester
+        self.work = work
+        self.outcome = outcome
+
+
+def _run(job: _Job) -> Any:
+    """Do a job in this thread. If no task waits for the result any more, the result and the
+    arguments are freed here: freeing a million values on the event loop takes 65 ms."""
+    with _SWITCH_OFTEN:
+        work, job.work = job.work, _no_work
+        try:
+            result = work()
+        except BaseException:
+            del job  # its future gets the error, which refers to this frame
+            raise
+        finally:
+            del work
+        return None if job.outcome.cancelled() else result
+
+
+def _no_work() -> None:
+    """Replaces the work of a job that is done."""
+
+
+class Offloader:
+    """Runs the long work of one server."""
+
+    def __init__(self) -> None:
+        self._queue: FairQueue[_Job] = FairQueue(
+            limit=QUEUED, limit_per_user=QUEUED_PER_USER, running_per_user=RUNNING_PER_USER
+        )
+        self._running = 0
+        self._deferred_free = DeferredFree()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread is at work."""
+        return self._running > 0
+
+    async def run(self, cost: int, work: Callable[..., Result], *args: Any) -> Result:
+        """Return `work(*args)`, run in a thread if the cost is LARGE. Work of less cost that must
+        import or compile something starts again in a thread. Raises TooMuchWork."""
+        if cost < LARGE:
+            try:
+                return run_if_loaded(work, *args)
+            except NotLoaded:
+                pass
+        return await self.run_in_thread(work, *args)
+
+    async def run_with_strategy(
+        self, cost: int, strategy: Strategy, work: Callable[..., Result], *args: Any
+    ) -> Result:
+        """Return `work(*args, strategy)`. If the strategy raises ValidationTakesLong, the work
+        starts again in a thread. Raises TooMuchWork."""
+        try:
+            return await self.run(cost, work, *args, strategy)
+        except ValidationTakesLong as error:
+            slow_strategy = error.slow_strategy
+        return await self.run_in_thread(work, *args, slow_strategy)
+
+    def free_later(self, cost: int, value: Any) -> None:
+        """Free a value of LARGE cost in a thread, soon after all other code has dropped it."""
+        if cost >= LARGE:
+            self._deferred_free.add(value)
+
+    async def apply_change(
+        self, cost: int, old: Tree, change: UpdateFunc, *, reads_only: bool = False
+    ) -> Tree:
+        """Return the object that an update function makes of a copy of another, or of the other
+        itself if it only reads it; fetches what it requires. Raises TooMuchWork."""
+        while True:
+            try:
+                return await self.run(cost, lambda: change(old if reads_only else copy_tree(old)))
+            except FetchRequired as error:
+                await error.fetch()
+
+    async def tree(self, entry: Entry, *, limited: bool = True) -> Tree:
+        """Return `Entry.tree`. A large object, or one whose decoder is not compiled yet, is decoded
+        in a thread. Raises TooMuchWork if the work is `limited`."""
+        if entry.cached_tree is not None:
+            return entry.tree()
+        if limited:
+            tree = await self.run(LARGE if entry.is_large else 0, _tree, entry)
+        else:
+            tree = await self.run_for_entry(entry, _tree, entry, limited=False)
+        if entry.is_large:
+            self.free_later(cost_of(entry.value), tree)
+        if entry.cached_tree is None:
+            entry.cache_tree(tree)
+        return tree
+
+    async def run_for_entry(
+        self, entry: Entry, work: Callable[..., Result], *args: Any, limited: bool = True
+    ) -> Result:
+        """Return `work(*args)`, run in a thread if the stored object is large. Raises TooMuchWork
+        if the work is `limited`."""
+        if not entry.is_large:
+            return work(*args)
+        return await self.run_in_thread(work, *args, limited=limited)
+
+    async def encode(
+        self, entry: Entry, encoding: Encoding, encode: Callable[[Entry, Encoding], Result]
+    ) -> Result:
+        """Return `encode(entry, encoding)`, which uses `Entry.encode`. The object is encoded in a
+        thread first if it is large, or if its encoder is not compiled yet. Raises TooMuchWork."""
+        if not entry.is_large:
+            try:
+                return run_if_loaded(encode, entry, encoding)
+            except NotLoaded:
+                pass
+        await self._encode_in_thread(entry, encoding)
+        return encode(entry, encoding)
+
+    async def prepare_encoding(
+        self, entry: Entry, encoding: Encoding, *, limited: bool = True
+    ) -> None:
+        """Encode a large object in a thread, so that `Entry.encode` has its encoding. Raises
+        TooMuchWork if the work is `limited`."""
+        if entry.is_large:
+            await self._encode_in_thread(entry, encoding, limited=limited)
+
+    async def _encode_in_thread(
+        self, entry: Entry, encoding: Encoding, *, limited: bool = True
+    ) -> None:
+        if not entry.is_encoded(encoding):
+            data = await self.run_in_thread(_encode, entry, encoding, limited=limited)
+            if not entry.is_encoded(encoding):
+                entry.cache_encoding(encoding, data)
+
+    async def is_selected(self, entry: Entry, selection: Selection) -> bool:
+        """Return `Entry.is_selected`; labels and fields of a large object are decoded in a
+        thread."""
+        if entry.is_large and not (selection.selects_everything or entry.has_selectable):
+            run = self.run_in_thread
+            entry.cache_selectable(await run(entry.codec.selectable, entry, limited=False))
+        return entry.is_selected(selection)
+
+    async def run_in_thread(
+        self, work: Callable[..., Result], *args: Any, limited: bool = True
+    ) -> Result:
+        """Return `work(*args)`, run in a thread. The work is skipped if the caller is cancelled, or
+        the client goes, before it starts; in the second case the caller is cancelled.
+
+        Raises TooMuchWork if the work is `limited` and too much is queued: a response that has
+        begun takes no error.
+        """
+        loop = asyncio.get_running_loop()
+        context = contextvars.copy_context()
+        requester = REQUESTER.get()
+        job = _Job(requester, functools.partial(context.run, work, *args), loop.create_future())
+        if not self._queue.add(requester.user, job, limited=limited):
+            raise TooMuchWork
+        self._start_jobs()
+        try:
+            result: Result = await job.outcome
+        except asyncio.CancelledError:
+            self._queue.remove(requester.user, job)
+            raise
+        finally:
+            del job  # an error of the future refers to this frame: that would be a cycle
+        return result
+
+    def _start_jobs(self) -> None:
+        while self._running < WORKERS and (started := self._queue.start_next()) is not None:
+            user, job = started
+            if job.requester.has_gone():
+                self._queue.finish(user)
+                job.outcome.cancel()
+                continue
+            self._running += 1
+            future = asyncio.get_running_loop().run_in_executor(None, _run, job)
+            future.add_done_callback(functools.partial(self._finish, job))
+
+    def _finish(self, job: _Job, future: asyncio.Future[Any]) -> None:
+        self._running -= 1
+        self._queue.finish(job.requester.user)
+        if future.cancelled():
+            job.outcome.cancel()
+        elif (error := future.exception()) is None:
+            if not job.outcome.done():
+                job.outcome.set_result(future.result())
+        elif not job.outcome.done():
+            job.outcome.set_exception(error)
+        # After the caller has cached the result: the next job may be for the same object.
+        asyncio.get_running_loop().call_soon(self._start_jobs)
+
+
+def _tree(entry: Entry) -> Tree:
+    """Return the tree of an entry, which an earlier job may have cached. Does not cache it: that
+    is for the event loop."""
+    return entry.cached_tree or entry.codec.tree(entry)
+
+
+def _encode(entry: Entry, encoding: Encoding) -> bytes:
+    """Return an encoding of an entry, which an earlier job may have cached."""
+    return entry.cached_encoding(encoding) or entry.codec.encode(entry, encoding)
+
+
+def change_cost(cost: int, entry: Entry) -> int:
+    """Return the cost of changing an entry by a body or patch of that cost."""
+    return cost + cost_of(entry.value)

@@ -1,0 +1,493 @@
+"""The watch cache: the current objects of one resource in memory, and their recent events.
+
+It holds a sorted list of entries, an index, a ring of recent events and snapshots of recent
+revisions, fed by one watch of the store. Knows keys and revisions, no kind, no selector and no
+encoding. Mirrors storage/cacher of k8s.io/apiserver.
+
+    state     fields              what happens                            next state
+    empty     no `_watch`         `wait_ready`: the first use             filling
+    filling   `_filling`          all pages are read, the watch begins    filled
+                                  the store fails: waiters get the error  empty
+    filled    `_watch`            `on_events`, `on_progress`              filled
+                                  `on_closed`: the watch broke, `stop`    empty
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Protocol
+
+from msgspec import Struct
+
+from kapiserver.api.types import Tree
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.cache.entry import Entry, EntryCodec
+from kapiserver.storage.errors import Compacted, StorageError, Unavailable
+from kapiserver.storage.kv.contract import KV, KVEvent, Revision, Watch
+
+PAGE = 500
+"""Keys per page while the cache is filled, and events per page of history."""
+RECENT_SECONDS = 75.0
+"""How long events are kept for watches that resume."""
+MIN_RECENT_EVENTS = 1024
+MAX_RECENT_EVENTS = 65536
+"""Events kept whatever their age, and the maximum number of events."""
+MAX_RECALLED_EVENTS = 16 * MIN_RECENT_EVENTS
+"""Events that are read from the store's history for a watch that resumes."""
+RECENT_BYTES = 4 << 20
+"""Memory limit for recent events, current objects not counted. Events recalled from the store's
+history may take as much again."""
+EVENT_COST = 500
+"""Approximate bytes of an event without the values of its objects."""
+SNAPSHOTS = 16
+"""Snapshots kept for paged lists; older revisions are read from the store."""
+SNAPSHOT_SECONDS = 60.0
+WAIT_SECONDS = 3.0
+"""Seconds to wait for a revision that the cache has not received."""
+PROGRESS_REQUEST_SECONDS = 0.1
+"""Interval of progress requests while waiting."""
+
+_path = attrgetter("path")
+
+
+class CachedEvent:
+    """One event: the new entry (None if deleted) and the previous one (None if created)."""
+
+    __slots__ = ("_deleted_entry", "entry", "path", "previous", "revision", "time")
+
+    def __init__(
+        self,
+        path: str,
+        revision: Revision,
+        entry: Entry | None,
+        previous: Entry | None,
+        at: float,
+    ) -> None:
+        self.path = path
+        self.revision = revision
+        self.entry = entry
+        self.previous = previous
+        self.time = at
+        self._deleted_entry: Entry | None = None
+
+    @property
+    def deleted_entry(self) -> Entry:
+        """The deleted object at the revision of its deletion, as DELETED events carry it."""
+        entry = self._deleted_entry
+        if entry is None:
+            last = self.previous
+            assert last is not None
+            entry = self._deleted_entry = last.at_revision(self.revision)
+        return entry
+
+
+class _Snapshot(Struct):
+    """All entries from revision `first` to `last` (None if they are still current)."""
+
+    entries: list[Entry]
+    first: Revision
+    last: Revision | None
+    at: float
+
+
+class CacheListener(Protocol):
+    """Receives the events of a cache, on the event loop. Must not block and must not raise."""
+
+    def on_filled(self) -> None:
+        """The cache was filled and holds all objects; events follow."""
+
+    def on_events(self, events: Sequence[CachedEvent]) -> None:
+        """Receive events in order; the cache has applied them."""
+
+    def on_emptied(self, entries: list[Entry], error: Exception | None) -> None:
+        """The cache was emptied of these entries; `error` is None if it was stopped."""
+
+
+def _mark_retrieved(task: asyncio.Task[None]) -> None:
+    """Keep asyncio from logging the exception of a task whose waiters were all cancelled."""
+    if not task.cancelled():
+        task.exception()
+
+
+class WatchCache:
+    """The watch cache of one resource, the keys below one prefix; the `EventSink` of its watch."""
+
+    def __init__(self, kv: KV, prefix: str, codec: EntryCodec, clock: Clock) -> None:
+        self.prefix = prefix
+        self.revision = Revision(0)
+        """The cache has received all events up to this revision."""
+        self.events_received = 0
+        """Events received from the store since the start."""
+        self._listeners: tuple[CacheListener, ...] = ()
+        self._kv = kv
+        self._codec = codec
+        self._clock = clock
+        self._watch: Watch | None = None
+        self._filling: asyncio.Task[None] | None = None
+        self._entries: list[Entry] = []
+        self._index: dict[str, Entry] = {}
+        self._last_change = Revision(0)
+        self._recent: deque[CachedEvent] = deque()
+        self._recent_bytes = 0
+        self._recent_bytes_limit = RECENT_BYTES
+        self._history_start = Revision(0)
+        self._recall_lock = asyncio.Lock()
+        self._snapshots: deque[_Snapshot] = deque(maxlen=SNAPSHOTS)
+        self._superseded: list[Entry] = []
+        self._expected: dict[str, list[Entry]] = {}
+        self._waiters: list[tuple[Revision, asyncio.Future[None]]] = []
+
+    @property
+    def count(self) -> int:
+        """The number of objects in the cache."""
+        return len(self._entries)
+
+    # Waiting.
+
+    async def wait_ready(self) -> None:
+        """Wait until the cache is filled. Raises Unavailable."""
+        while self._watch is None:
+            if self._filling is None:
+                self._filling = asyncio.create_task(self._fill())
+                self._filling.add_done_callback(_mark_retrieved)
+            await asyncio.shield(self._filling)
+
+    async def wait_fresh(self) -> None:
+        """Wait until the cache has every write acknowledged before the call. Raises Unavailable."""
+        await self.wait_ready()
+        current = await self._kv.current_revision()
+        # If the cache was stopped while we waited, fill it again.
+        await self.wait_ready()
+        if current > self.revision and not await self.wait_for_revision(current):
+            raise Unavailable(f"revision {current} has not come within {WAIT_SECONDS} seconds")
+
+    async def wait_for_revision(self, revision: Revision) -> bool:
+        """Wait for a revision; return False on timeout. Raises Unavailable."""
+        await self.wait_ready()
+        if revision <= self.revision:
+            return True
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((revision, reached))
+        self._poll_progress(reached, self._clock.now() + WAIT_SECONDS)
+        try:
+            await asyncio.wait([reached])
+            if reached.cancelled():
+                return False
+            reached.result()
+        finally:
+            self._waiters = [waiter for waiter in self._waiters if waiter[1] is not reached]
+            del reached  # its error refers to this frame: that would be a cycle
+        # If the cache was stopped while we waited, fill it again for the remaining waiters.
+        return self._watch is not None or await self.wait_for_revision(revision)
+
+    def _poll_progress(self, reached: asyncio.Future[None], deadline: float) -> None:
+        """Request progress until a wait has ended, which ends at its deadline. The request is
+        repeated, because another server may be about to write the revision."""
+        if reached.done():
+            return
+        if self._clock.now() >= deadline:
+            reached.cancel()
+            return
+        self.request_progress()
+        poll_again = functools.partial(self._poll_progress, reached, deadline)
+        self._clock.call_later(PROGRESS_REQUEST_SECONDS, poll_again)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether the cache holds all objects and receives events."""
+        return self._watch is not None
+
+    def add_listener(self, listener: CacheListener) -> None:
+        """Notify a listener of events."""
+        self._listeners = (*self._listeners, listener)
+
+    def remove_listener(self, listener: CacheListener) -> None:
+        """Stop notifying a listener."""
+        self._listeners = tuple(item for item in self._listeners if item is not listener)
+
+    def request_progress(self) -> None:
+        """Request a progress notification of the store's watch."""
+        if self._watch is not None:
+            self._watch.request_progress()
+
+    async def _fill(self) -> None:
+        try:
+            while True:
+                try:
+                    revision, entries = await self._read_all()
+                    break
+                except Compacted:  # the revision was compacted between two pages
+                    continue
+            # No await from here on: nobody sees these objects without the watch that updates them.
+            self._entries = entries
+            self._index = {entry.path: entry for entry in entries}
+            self.revision = self._last_change = self._history_start = revision
+            self._watch = self._kv.watch(self.prefix, after=revision, sink=self)
+            for listener in self._listeners:
+                listener.on_filled()
+        finally:
+            self._filling = None
+
+    async def _read_all(self) -> tuple[Revision, list[Entry]]:
+        entries: list[Entry] = []
+        start, revision = "", None
+        while True:
+            page = await self._kv.range(self.prefix, start=start, limit=PAGE, revision=revision)
+            revision = page.revision
+            entries.extend(Entry(self._codec, i.key, i.value, i.revision) for i in page.items)
+            if not page.remaining:
+                return revision, entries
+            start = page.items[-1].key + "\0"
+
+    def stop(self) -> None:
+        """End the watch of the store, which empties the cache."""
+        if self._watch is not None:
+            self._watch.cancel()
+
+    # The sink of the store's watch.
+
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
+        """Apply events and publish them."""
+        self.events_received += len(batch)
+        now = self._clock.now()
+        # Watchers have received the previous events by now; for others the encodings are remade.
+        for entry in self._superseded:
+            self._codec.on_superseded(entry)
+        events = [self._apply(event, now) for event in batch]
+        self._superseded = [event.previous for event in events if event.previous is not None]
+        self.revision = max(self.revision, batch[-1].revision)
+        self._trim(now)
+        self._wake()  # the waiters run in a later turn, when the listeners have the events
+        for listener in self._listeners:
+            listener.on_events(events)
+
+    def on_progress(self, revision: Revision) -> None:
+        """All events up to `revision` were received."""
+        if revision > self.revision:
+            self.revision = revision
+            self._wake()
+
+    def on_closed(self, error: Exception | None) -> None:
+        """The store's watch has ended: empty the cache, to be filled again at the next use."""
+        self._watch = None  # first: whoever is woken below fills the cache again
+        entries = self._entries
+        for entry in entries:
+            self._codec.on_superseded(entry)
+        self._entries, self._index = [], {}
+        self._superseded = []
+        self._expected.clear()
+        self._recent.clear()
+        self._recent_bytes = 0
+        self._snapshots.clear()
+        for _, future in self._waiters:
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(None)
+            else:
+                reason = error if isinstance(error, StorageError) else Unavailable(str(error))
+                future.set_exception(reason)
+        for listener in self._listeners:
+            listener.on_emptied(entries, error)
+
+    def _apply(self, event: KVEvent, now: float) -> CachedEvent:
+        path, revision = event.key, event.revision
+        self._copy_on_write(revision)
+        previous = self._index.get(path)
+        entry = None
+        if event.value is not None:
+            entry = self._entry_of(event, event.value)
+        if path in self._expected:
+            self._forget_expected(path, lambda expected: 0 < expected.revision <= revision)
+        entries = self._entries
+        at = bisect_left(entries, path, key=_path)
+        if entry is None:
+            if previous is not None:
+                del entries[at], self._index[path]
+        else:
+            if previous is None:
+                entries.insert(at, entry)
+            else:
+                entries[at] = entry
+            self._index[path] = entry
+        self._last_change = revision
+        cached_event = CachedEvent(path, revision, entry, previous, now)
+        self._recent.append(cached_event)
+        self._recent_bytes += _size(cached_event)
+        return cached_event
+
+    def _entry_of(self, event: KVEvent, value: bytes) -> Entry:
+        for expected in self._expected.get(event.key, ()):
+            if expected.value == value and expected.revision in (0, event.revision):
+                expected.set_revision(event.revision)
+                return expected
+        return Entry(self._codec, event.key, value, event.revision)
+
+    def _trim(self, now: float) -> None:
+        recent, oldest = self._recent, now - RECENT_SECONDS
+        while (
+            len(recent) > MAX_RECENT_EVENTS
+            or (self._recent_bytes > self._recent_bytes_limit and recent)
+            or (len(recent) > MIN_RECENT_EVENTS and recent[0].time < oldest)
+        ):
+            dropped = recent.popleft()
+            self._history_start = dropped.revision
+            size = _size(dropped)
+            self._recent_bytes -= size
+            self._recent_bytes_limit = max(RECENT_BYTES, self._recent_bytes_limit - size)
+        snapshots, oldest = self._snapshots, now - SNAPSHOT_SECONDS
+        while snapshots and snapshots[0].at < oldest:
+            snapshots.popleft()
+
+    def _wake(self) -> None:
+        for revision, future in self._waiters:
+            if revision <= self.revision and not future.done():
+                future.set_result(None)
+
+    # Writes of this process, whose trees need not be decoded.
+
+    def expect_write(self, entry: Entry) -> None:
+        """Use this entry for the event of a write that is about to happen, instead of a new one."""
+        self._expected.setdefault(entry.path, []).append(entry)
+
+    def end_write(self, entry: Entry) -> None:
+        """The write has succeeded or failed. If its event has not arrived yet, the entry stays
+        expected, because a second entry would have its own tree and encodings."""
+        if entry.revision <= self.revision or self._watch is None:
+            self._forget_expected(entry.path, lambda expected: expected is entry)
+
+    def _forget_expected(self, path: str, matches: Callable[[Entry], bool]) -> None:
+        remaining = [entry for entry in self._expected.get(path, ()) if not matches(entry)]
+        if remaining:
+            self._expected[path] = remaining
+        else:
+            self._expected.pop(path, None)
+
+    # Reading.
+
+    def get(self, path: str) -> Entry | None:
+        """Return the entry of a key, or None."""
+        return self._index.get(path)
+
+    def cached_tree(self, path: str, value: bytes) -> Tree | None:
+        """Return the tree of a stored value if it is cached, as after a write of this process."""
+        entries = self._expected.get(path)
+        if entries is None:
+            entry = self._index.get(path)
+            entries = [] if entry is None else [entry]
+        for entry in entries:
+            if entry.value == value:
+                return entry.cached_tree
+        return None
+
+    def range(self, scope: str, start: str = "") -> list[Entry]:
+        """Return the entries below a prefix, or of one key, from the key `start` on."""
+        return entries_in_scope(self._entries, scope, start)
+
+    def events_since(self, revision: Revision) -> list[CachedEvent] | None:
+        """Return the events after a revision, or None if some are no longer kept."""
+        if revision < self._history_start:
+            return None
+        events = []
+        for event in reversed(self._recent):
+            if event.revision <= revision:
+                break
+            events.append(event)
+        events.reverse()
+        return events
+
+    async def recall_history(self, revision: Revision) -> bool:
+        """Load the events after a revision from the store's history, for a watch that resumes after
+        a restart. Return False if they were compacted or are too many."""
+        async with self._recall_lock:
+            if revision >= self._history_start:
+                return True
+            until = self._history_start
+            try:
+                events = await self._read_history(revision, until)
+            except StorageError:
+                return False
+            if len(events) > MAX_RECALLED_EVENTS or until != self._history_start:
+                return False
+            now = self._clock.now()
+            recalled = [self._recalled_event(event, now) for event in events]
+            size = sum(map(_size, recalled))
+            if self._recent_bytes_limit + size > 2 * RECENT_BYTES:
+                return False
+            self._recent_bytes_limit += size
+            self._recent.extendleft(reversed(recalled))
+            self._recent_bytes += size
+            self._history_start = revision
+            return True
+
+    async def _read_history(self, after: Revision, until: Revision) -> list[KVEvent]:
+        """Return the events in (after, until], or more than MAX_RECALLED_EVENTS of them."""
+        events: list[KVEvent] = []
+        while after < until and len(events) <= MAX_RECALLED_EVENTS:
+            page = await self._kv.history(self.prefix, after, until, PAGE, previous=True)
+            events += page.events
+            after = page.until
+        return events
+
+    def _recalled_event(self, event: KVEvent, now: float) -> CachedEvent:
+        entry = previous = None
+        if event.value is not None:
+            entry = Entry(self._codec, event.key, event.value, event.revision)
+        if event.previous is not None:
+            previous = Entry(self._codec, event.key, event.previous, event.revision)
+        return CachedEvent(event.key, event.revision, entry, previous, now)
+
+    @property
+    def oldest(self) -> Revision:
+        """The oldest revision a watch can resume from."""
+        return self._history_start
+
+    def snapshot(self) -> None:
+        """Keep a snapshot of the current revision, so that a paged list can continue at it. The
+        next event copies the list of references."""
+        snapshots = self._snapshots
+        if not snapshots or snapshots[-1].last is not None:
+            snapshots.append(_Snapshot(self._entries, self._last_change, None, self._clock.now()))
+        snapshots[-1].at = self._clock.now()
+
+    def range_at(self, revision: Revision, scope: str, start: str = "") -> list[Entry] | None:
+        """Return the entries at a revision, or None if no snapshot has it, or if the revision is
+        compacted: then only the store's error is right."""
+        if revision < self._kv.compacted:
+            return None
+        if self._last_change <= revision <= self.revision:
+            return entries_in_scope(self._entries, scope, start)
+        oldest = self._clock.now() - SNAPSHOT_SECONDS
+        for snapshot in self._snapshots:
+            if (
+                snapshot.last is not None
+                and snapshot.first <= revision <= snapshot.last
+                and snapshot.at >= oldest
+            ):
+                return entries_in_scope(snapshot.entries, scope, start)
+        return None
+
+    def _copy_on_write(self, revision: Revision) -> None:
+        # Copy on write: the snapshot of the current revision shares the list of entries.
+        if self._snapshots and self._snapshots[-1].last is None:
+            self._snapshots[-1].last = Revision(revision - 1)
+            self._entries = list(self._entries)
+
+
+def _size(event: CachedEvent) -> int:
+    # The new entry is a current object, or the previous entry of the next event.
+    return EVENT_COST + (0 if event.previous is None else len(event.previous.value))
+
+
+def entries_in_scope(entries: list[Entry], scope: str, start: str = "") -> list[Entry]:
+    """Return the entries below a prefix, or of one key, from the key `start` on."""
+    start_index = bisect_left(entries, max(scope, start), key=_path)
+    if not scope.endswith("/"):  # one key
+        return [entry for entry in entries[start_index : start_index + 1] if entry.path == scope]
+    end_index = bisect_left(entries, scope[:-1] + "0", key=_path)  # "0" follows "/"
+    return entries[start_index:end_index]

@@ -1,0 +1,490 @@
+"""The fan-out of events to the watchers of one resource: selection, bookmarks and backlogs.
+
+Watchers with the same scope, selection and frame encoding are a group. The events of a batch are
+encoded into frames and joined once per group, and the same bytes are written to each sink. A
+watcher whose backlog grows too large is ended (`storage/cache/watch_backlogs.py`); its client resumes at
+the last resource version it received. Knows no media type and no kind. Mirrors cache_watcher.go of
+k8s.io/apiserver.
+
+The states of a watcher. Each event reaches it once, because `sent_revision` says what it has got:
+
+    state      what happens                                          next state
+    starting   `_catch_up` writes what is missing, then `_join`      live
+               the cache no longer has an event, or a frame fails    ended
+    live       the pump writes the events of its group               live
+               its backlog is too large, or a frame fails            ended
+    both       `cancel`, or `end_all` when the cache was emptied     ended
+
+A watcher has a `task` while it starts and is in `_starting`; a live one is in the group that
+`_groups` has for its scope. `_on_end` removes it from where it is: it is `_abandon`, then `_leave`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
+from contextvars import Context
+from typing import NamedTuple
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.selectors import Selection
+from kapiserver.storage.concurrency.clock import Clock, Timer
+from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.errors import Corrupt
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.cache.large_frames import LargeFrames
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.query import EventType, Framer, WatchSink
+from kapiserver.storage.concurrency.time_slice import TimeSlice
+from kapiserver.storage.cache.watch_backlogs import LAGGING_BYTES, WatchBacklogs
+from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
+
+LAGGING_SECONDS = 1.0
+"""How long a client has time for its initial events before they count as its backlog."""
+CATCH_UP_BYTES = 256 << 10
+"""Bytes written at once while a watcher catches up."""
+YIELD_BYTES = 512 << 10
+"""Bytes written to watchers before other tasks run: TLS encrypts them at once, in 10 to 20 ms."""
+YIELD_EVERY = 100
+"""Watchers written to before other tasks run."""
+MAX_PENDING_EVENTS = 20_000
+"""Limit of the events waiting for delivery."""
+MAX_PAUSE_SECONDS = 0.02
+"""After each round of deliveries the pump pauses as long as the round took, up to this limit.
+Events that arrive meanwhile are delivered together, and fan-out takes at most half of the event
+loop's time."""
+MIN_PAUSE_SECONDS = 0.002
+BOOKMARK_SECONDS = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class VisibleEvent(NamedTuple):
+    """An event as the watchers of one selection see it."""
+
+    kind: EventType
+    entry: Entry
+
+
+def visible_event(event: CachedEvent, selection: Selection) -> VisibleEvent | None:
+    """Return an event as a selection sees it, or None: an object that starts to match is ADDED,
+    one that stops matching is DELETED."""
+    new, old = event.entry, event.previous
+    if not selection.selects_everything:
+        if new is not None and not new.is_selected(selection):
+            new = None
+        if old is not None and not old.is_selected(selection):
+            old = None
+    if new is not None:
+        return VisibleEvent("ADDED" if old is None else "MODIFIED", new)
+    return None if old is None else VisibleEvent("DELETED", event.deleted_entry)
+
+
+class Watcher:
+    """One client's watch."""
+
+    __slots__ = (
+        "_on_end",
+        "bookmarks",
+        "ended",
+        "framer",
+        "group",
+        "sent_revision",
+        "sink",
+        "task",
+    )
+
+    def __init__(
+        self,
+        *,
+        group: WatcherGroup,
+        framer: Framer,
+        sink: WatchSink,
+        sent_revision: Revision,
+        bookmarks: bool,
+    ) -> None:
+        self.group = group
+        self.framer = framer
+        self.sink = sink
+        self.sent_revision = sent_revision
+        """Every event up to this revision was written before the watcher joined its group."""
+        self.bookmarks = bookmarks
+        self.ended = False
+        self.task: asyncio.Task[None] | None = None
+        self._on_end: Callable[[Watcher], None] = lambda _: None
+
+    def cancel(self) -> None:
+        """Stop writing to the sink, and leave it open. Idempotent."""
+        if not self.ended:
+            self.ended = True  # first, so that a call from a callback does nothing
+            self._on_end(self)
+            if self.task is not None:
+                self.task.cancel()
+                self.task = None  # a cancelled task keeps its frames, and they this watcher
+
+    def end(self, error: Exception | None = None) -> None:
+        """Close the stream, after an ERROR event if there is an error. Else clients resume."""
+        if not self.ended:
+            if error is not None:
+                self.sink.write(self.framer.error(error))  # while the sink takes frames
+            self.cancel()
+            self.sink.close()
+
+    def abort(self) -> None:
+        """Close the stream at once; the client resumes."""
+        if not self.ended:
+            self.cancel()
+            self.sink.abort()
+
+    def set_on_end(self, on_end: Callable[[Watcher], None]) -> None:
+        """Set the callback for the end of the watch."""
+        self._on_end = on_end
+
+
+class WatcherGroup:
+    """Watchers with the same scope (a prefix, or one key), selection and frames."""
+
+    __slots__ = (
+        "framer", "identity", "large_frames", "offloader", "scope", "selection", "watchers",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        scope: str,
+        selection: Selection,
+        framer: Framer,
+        offloader: Offloader,
+        large_frames: LargeFrames,
+    ) -> None:
+        self.offloader = offloader
+        self.large_frames = large_frames
+        self.scope = scope
+        self.selection = selection
+        self.framer = framer
+        self.identity: Hashable = (selection, framer.identity)
+        self.watchers: dict[Watcher, None] = {}
+
+    def covers(self, path: str) -> bool:
+        """Whether a key is in the scope."""
+        return path.startswith(self.scope) if self.scope.endswith("/") else path == self.scope
+
+    async def frames(self, events: Iterable[CachedEvent]) -> AsyncIterator[bytes]:
+        """Yield the frame of each event, b"" for an event that the selection does not match."""
+        selection, framer = self.selection, self.framer
+        for event in events:
+            for entry in (event.entry, event.previous):
+                if entry is not None and entry.is_large:
+                    await self.offloader.is_selected(entry, selection)
+            visible = visible_event(event, selection)
+            if visible is None:
+                yield b""
+                continue
+            if visible.entry.is_large:
+                shared = await self.large_frames.frame(framer, visible.kind, visible.entry)
+                yield shared.data
+            else:
+                yield framer.event(visible.kind, visible.entry)
+
+    async def joined_frames(self, events: Iterable[CachedEvent]) -> bytes:
+        """Return the frames of the events that the selection matches."""
+        frames, time_slice = [], TimeSlice()
+        async for frame in self.frames(events):
+            frames.append(frame)
+            await time_slice.yield_if_expired()
+        return b"".join(frames)
+
+
+class WatchFanout:
+    """All watchers of one resource; a `CacheListener` of its watch cache."""
+
+    def __init__(self, cache: WatchCache, clock: Clock, backlogs: WatchBacklogs) -> None:
+        self._cache = cache
+        self._backlogs = backlogs
+        self._clock = clock
+        self._groups: dict[str, dict[Hashable, WatcherGroup]] = {}
+        self.large_frames = LargeFrames()
+        self._pending: list[CachedEvent] = []
+        self._pump: asyncio.Task[None] | None = None
+        self._bookmark_timer: Timer | None = None
+        self._bookmarks_due = False
+        self._starting: set[Watcher] = set()
+        self.events_sent: dict[GroupVersion, int] = {}
+        """Events written to watchers by version, initial objects left out."""
+        cache.add_listener(self)
+
+    def on_filled(self) -> None:
+        """Do nothing: watchers read the cache when they start."""
+
+    def on_emptied(self, _entries: list[Entry], _error: Exception | None) -> None:
+        """Close every stream, so that clients resume."""
+        self.end_all()
+
+    def on_events(self, events: Sequence[CachedEvent]) -> None:
+        """Queue events for delivery."""
+        if self._groups:  # watchers that start read these events from the cache
+            self._pending.extend(events)
+            self._start_pump()
+        if len(self._pending) > MAX_PENDING_EVENTS:
+            _log.warning("too many undelivered events: ending all watches")
+            self.end_all()
+
+    def start(self, watcher: Watcher, initial: Sequence[Entry] | None, *, marked: bool) -> None:
+        """Start a watcher: initial objects, events since `sent_revision`, then live events.
+
+        initial     objects at `sent_revision`; None for none
+        marked      send the bookmark that ends the initial events
+        """
+        watcher.set_on_end(self._abandon)
+        self._starting.add(watcher)
+        watcher.task = asyncio.create_task(self._catch_up(watcher, initial, marked))
+
+    def _abandon(self, watcher: Watcher) -> None:
+        self._starting.discard(watcher)
+        self._backlogs.discard(watcher)
+
+    async def wait_delivered(self) -> None:
+        """Wait until all published events were delivered."""
+        while self._pump is not None:
+            await asyncio.wait([self._pump])
+
+    def end_all(self) -> None:
+        """Close every stream, so that clients resume."""
+        self._pending.clear()
+        # A copy, because each end changes the groups.
+        watchers = [
+            watcher
+            for groups in self._groups.values()
+            for group in groups.values()
+            for watcher in group.watchers
+        ]
+        for watcher in [*watchers, *self._starting]:
+            watcher.end()
+
+    # Catching up.
+
+    async def _catch_up(
+        self, watcher: Watcher, initial: Sequence[Entry] | None, marked: bool
+    ) -> None:
+        try:
+            if initial is not None:
+                await self._write(watcher, _initial_frames(watcher, initial))
+                if marked:
+                    framer = watcher.framer
+                    watcher.sink.write(
+                        framer.bookmark(watcher.sent_revision, initial_events_end=True)
+                    )
+            while True:
+                missed_events = self._cache.events_since(watcher.sent_revision)
+                if missed_events is None:
+                    # The cache dropped events while initial objects were sent; the client resumes.
+                    watcher.end()
+                    return
+                group = watcher.group
+                missed_events = [event for event in missed_events if group.covers(event.path)]
+                if not missed_events:
+                    break
+                # Before the write, which awaits: the next round looks for the events after these.
+                watcher.sent_revision = missed_events[-1].revision
+                await self._write(watcher, group.frames(missed_events))
+            # Without an await since `events_since`, so that no event comes between. The pump may
+            # still have events up to this revision to deliver; `_deliver` leaves them out.
+            watcher.sent_revision = max(watcher.sent_revision, self._cache.revision)
+            self._join(watcher)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            _report("starting a watch failed", error)
+            watcher.end(error)
+
+    async def _write(self, watcher: Watcher, frames: AsyncIterator[bytes]) -> None:
+        sink, size, time_slice = watcher.sink, 0, TimeSlice()
+        frames_to_write: list[bytes] = []
+        async for frame in frames:
+            if size and len(frame) >= CATCH_UP_BYTES:
+                sink.write(b"".join(frames_to_write))  # do not copy the large frame: it is shared
+                frames_to_write, size = [], 0
+            if frame:
+                frames_to_write.append(frame)
+                size += len(frame)
+            if size >= CATCH_UP_BYTES or (size and time_slice.expired):
+                sink.write(b"".join(frames_to_write))
+                frames_to_write, size = [], 0
+                await self._wait_drained(watcher)
+            await time_slice.yield_if_expired()
+        if frames_to_write:
+            sink.write(b"".join(frames_to_write))
+            await self._wait_drained(watcher)
+
+    async def _wait_drained(self, watcher: Watcher) -> None:
+        def count_backlog() -> None:
+            self._backlogs.set(watcher, watcher.sink.backlog())
+
+        timer = None
+        if watcher.sink.backlog() > LAGGING_BYTES:
+            timer = self._clock.call_later(LAGGING_SECONDS, count_backlog)
+        try:
+            await watcher.sink.wait_drained()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._backlogs.discard(watcher)
+
+    def _join(self, watcher: Watcher) -> None:
+        watcher.task = None
+        own_group = watcher.group
+        group = self._groups.setdefault(own_group.scope, {}).setdefault(
+            own_group.identity, own_group
+        )
+        group.watchers[watcher] = None
+        watcher.group = group
+        self._starting.discard(watcher)
+        watcher.set_on_end(self._leave)
+        if watcher.bookmarks and self._bookmark_timer is None:
+            self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
+
+    def _leave(self, watcher: Watcher) -> None:
+        self._backlogs.discard(watcher)
+        group = watcher.group
+        group.watchers.pop(watcher, None)
+        groups = self._groups.get(group.scope)
+        if not group.watchers and groups is not None:
+            groups.pop(group.identity, None)
+            if not groups:
+                del self._groups[group.scope]
+        if not self._groups and self._bookmark_timer is not None:
+            self._bookmark_timer.cancel()
+            self._bookmark_timer = None
+
+    # Fan-out.
+
+    def _start_pump(self) -> None:
+        if self._pump is None:
+            # Outside the context of the request whose write is delivered.
+            self._pump = asyncio.create_task(self._deliver_all(), context=Context())
+
+    async def _deliver_all(self) -> None:
+        try:
+            while self._pending or self._bookmarks_due:
+                if self._pending:
+                    round_start = self._clock.now()
+                    batch, self._pending = self._pending, []
+                    for group, events in self._matching_groups(batch).items():
+                        await self._deliver(group, events)
+                    pause = min(self._clock.now() - round_start, MAX_PAUSE_SECONDS)
+                    if pause > MIN_PAUSE_SECONDS:
+                        await asyncio.sleep(pause)
+                else:
+                    self._bookmarks_due = False
+                    try:
+                        await self._deliver_bookmarks(self._cache.revision)
+                    except Exception:
+                        _log.exception("encoding a bookmark failed")
+        finally:
+            self._pump = None
+            if self._pending:  # an error has ended the loop above: the rest gets a new pump
+                self._start_pump()
+
+    def _matching_groups(
+        self, batch: Sequence[CachedEvent]
+    ) -> dict[WatcherGroup, list[CachedEvent]]:
+        events_by_group: dict[WatcherGroup, list[CachedEvent]] = {}
+        root, groups = self._cache.prefix, self._groups
+        for event in batch:
+            path = event.path
+            # The resource, the namespace (the resource again if cluster-scoped), the object.
+            for scope in {root, path[: path.rindex("/") + 1], path}:
+                for group in groups.get(scope, {}).values():
+                    events_by_group.setdefault(group, []).append(event)
+        return events_by_group
+
+    async def _deliver(self, group: WatcherGroup, events: list[CachedEvent]) -> None:
+        try:
+            joined = await group.joined_frames(events)
+        except Exception as error:
+            _report("encoding an event failed", error)
+            for watcher in list(group.watchers):
+                watcher.end(error)
+            return
+        if not joined:
+            return
+        version = group.framer.version
+        sent = len(events) * len(group.watchers)
+        self.events_sent[version] = self.events_sent.get(version, 0) + sent
+        first, last = events[0].revision, events[-1].revision
+        yield_every = min(YIELD_EVERY, YIELD_BYTES // len(joined) + 1)
+        for count, watcher in enumerate(list(group.watchers), 1):
+            # Asked anew for each, because watchers end and join while this method awaits.
+            if watcher.ended or watcher.sent_revision >= last:
+                continue
+            if watcher.sent_revision >= first:  # it joined between two of these events
+                missed_events = [
+                    event for event in events if event.revision > watcher.sent_revision
+                ]
+                missed_frames = await group.joined_frames(missed_events)
+                self._backlogs.write(watcher, missed_frames)
+            else:
+                self._backlogs.write(watcher, joined)
+            if count % yield_every == 0:
+                await asyncio.sleep(0)
+
+    # Bookmarks.
+
+    def _bookmark(self) -> None:
+        self._bookmark_timer = self._clock.call_later(BOOKMARK_SECONDS, self._bookmark)
+        # The pump writes bookmarks when no event is pending: a bookmark promises all before it.
+        self._bookmarks_due = True
+        self._cache.request_progress()
+        self._start_pump()
+
+    def write_last_bookmark(self, watcher: Watcher) -> None:
+        """Write a bookmark before the stream of a watch ends, so that the client resumes at the
+        current revision and not at its last event. Writes none while events wait for delivery, or
+        if the watcher asked for no bookmarks."""
+        if not watcher.bookmarks or watcher.ended or watcher.task or self._pump:
+            return
+        revision = self._cache.revision
+        if watcher.sent_revision <= revision:
+            watcher.sink.write(watcher.framer.bookmark(revision, initial_events_end=False))
+
+    async def _deliver_bookmarks(self, revision: Revision) -> None:
+        frames: dict[Hashable, bytes] = {}
+        watchers = [
+            watcher
+            for groups in self._groups.values()
+            for group in groups.values()
+            for watcher in group.watchers
+            if watcher.bookmarks and watcher.sent_revision <= revision
+        ]
+        for count, watcher in enumerate(watchers, 1):
+            framer = watcher.framer
+            frame = frames.get(framer.identity)
+            if frame is None:
+                frame = framer.bookmark(revision, initial_events_end=False)
+                frames[framer.identity] = frame
+            if not watcher.ended:
+                self._backlogs.write(watcher, frame)
+            if count % YIELD_EVERY == 0:
+                await asyncio.sleep(0)
+
+
+def _report(message: str, error: Exception) -> None:
+    # A corrupt value in the store is not a bug of the server: log it without a traceback.
+    unreadable = isinstance(error, Corrupt)
+    _log.error("%s: %s", message, error, exc_info=None if unreadable else error)
+
+
+async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIterator[bytes]:
+    """Yield the frame of each object, b"" for one that the selection does not match."""
+    selection, framer = watcher.group.selection, watcher.framer
+    for entry in initial:
+        if entry.is_large:
+            await watcher.group.offloader.is_selected(entry, selection)
+        if not entry.is_selected(selection):
+            yield b""
+            continue
+        if entry.is_large:
+            shared = await watcher.group.large_frames.frame(framer, "ADDED", entry)
+            yield shared.data
+        else:
+            yield framer.event("ADDED", entry)

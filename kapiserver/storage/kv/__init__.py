@@ -1,0 +1,1 @@
+"""The contract of a store, and what the backends share."""

@@ -1,0 +1,1 @@
+"""The objects of a resource: reading, listing, writing, and informers."""

@@ -1,0 +1,496 @@
+"""The SQL of the embedded store: a revisioned key-value store in one SQLite file, or in memory.
+
+A `Database` is one connection, used by one thread at a time. This module knows no event loop and
+starts no thread: `storage/sqlite/embedded_store.py` does, and implements `KV` with it.
+
+The tables are those of `storage/sqlite/layout.py`, and every row that is read is compared with its
+checksum (`storage/sqlite/damage.py`). The newest revision is the last row id of the log. Compaction
+keeps the row of the revision it compacts to, so the counter survives compactions and restarts.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from kapiserver.storage.errors import (
+    Compacted,
+    Conflict,
+    Corrupt,
+    Damaged,
+    FutureRevision,
+    KeyExists,
+    StorageError,
+)
+from kapiserver.storage.kv.contract import GetResult, HistoryPage, KeyValue, KVEvent, RangeResult, Revision
+from kapiserver.storage.kv.prefix import prefix_end
+from kapiserver.storage.sqlite.remaining_count import RemainingCounts
+from kapiserver.storage.sqlite.damage import (
+    check_row,
+    expiry_checksum,
+    find_damage,
+    row_checksum,
+)
+from kapiserver.storage.sqlite.errors import translate_errors
+from kapiserver.storage.sqlite.layout import check_layout, update_layout
+from kapiserver.storage.sqlite.wal import has_lost_transactions, wal_size
+
+EMPTY_STORE_REVISION = Revision(1)
+WAL_LIMIT = 32 << 20
+"""Bytes. A longer write-ahead log is checkpointed and truncated, even if that has to wait."""
+
+_BUSY_TIMEOUT = 10_000
+_TRUNCATE_BUSY_TIMEOUT = 20
+"""Busy timeouts in milliseconds: of requests, and of truncating the write-ahead log."""
+
+_NEWEST_REVISION = "SELECT max(revision) FROM log"
+_COMPACTED = "SELECT compacted FROM state"
+_CURRENT = """
+SELECT log.revision, log.value, log.previous, log.checksum
+FROM current LEFT JOIN log ON log.revision = current.revision WHERE current.key = ?
+"""
+_CURRENT_OF_KEYS = """
+SELECT current.key, log.revision, log.value, log.previous, log.checksum
+FROM current LEFT JOIN log ON log.revision = current.revision WHERE current.key IN ({?})
+"""
+_MAX_ROWS = 64
+"""Maximum number of rows in one statement."""
+_AT_REVISION = """
+SELECT revision, value, previous, checksum
+FROM log WHERE key = ? AND revision <= ? ORDER BY revision DESC LIMIT 1
+"""
+_PAGE = """
+SELECT current.key, log.value, log.revision, log.previous, log.checksum
+FROM current LEFT JOIN log ON log.revision = current.revision
+WHERE current.key >= :first AND current.key < :end ORDER BY current.key LIMIT :limit
+"""
+_COUNT = "SELECT count(*) FROM current WHERE key > :last AND key < :end"
+# Skips from key to key, so that a key with a long history costs no more than one without.
+_PAGE_AT_REVISION = """
+WITH RECURSIVE keys (key) AS (
+    SELECT min(key) FROM log WHERE key >= :first AND key < :end
+    UNION ALL
+    SELECT (SELECT min(key) FROM log WHERE key > keys.key AND key < :end)
+    FROM keys WHERE keys.key IS NOT NULL
+)
+SELECT newest.key, log.value, log.revision, log.previous, log.checksum FROM (
+    SELECT key, (
+        SELECT max(revision) FROM log INDEXED BY log_by_key
+        WHERE key = keys.key AND revision <= :revision
+    ) AS revision FROM keys
+) AS newest LEFT JOIN log ON log.revision = newest.revision
+WHERE newest.revision IS NOT NULL AND log.deleted IS NOT TRUE LIMIT :limit
+"""
+# The current count, minus the keys created since, plus the keys deleted since.
+_COUNT_AT_REVISION = """
+SELECT (SELECT count(*) FROM current WHERE key > :last AND key < :end) - (
+    SELECT coalesce(sum(CASE WHEN deleted THEN -1 ELSE previous = 0 END), 0) FROM log NOT INDEXED
+    WHERE revision > :revision AND key > :last AND key < :end
+)
+"""
+_CHANGES = """
+SELECT log.key, log.revision, log.value, log.previous, log.checksum,
+    before.revision, before.value, before.previous, before.checksum
+FROM log LEFT JOIN log AS before ON before.revision = log.previous
+WHERE log.revision > ? AND log.revision <= ? AND log.key >= ? AND log.key < ?
+ORDER BY log.revision LIMIT ?
+"""
+_INSERT_PROBE_ROWS = """
+WITH RECURSIVE numbers (number) AS (VALUES (-1) UNION ALL SELECT number - 1 FROM numbers LIMIT 4000)
+INSERT INTO expiry SELECT number, 9e99, 0 FROM numbers
+"""
+
+
+class Write(Struct, frozen=True):
+    """One write, applied if the key's revision is `expected` (0: the key is absent).
+
+    value    the new value; None deletes the key
+    expires  when the key expires, in seconds since the epoch; 0 for never
+    """
+
+    key: str
+    value: bytes | None
+    expected: int
+    expires: float = 0
+
+
+class Database:
+    """One connection to a store, and the SQL that runs on it."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        counts: RemainingCounts | None = None,
+        *,
+        exclusive: bool = False,
+        first: bool = True,
+        fsync: bool = True,
+    ) -> None:
+        """Open the file, or a new store in memory, and create missing tables. Raises Corrupt,
+        Unavailable.
+
+        exclusive   no other connection can be opened, so that SQLite needs no file for the index of
+                    its write-ahead log
+        first       no other connection is open
+        fsync       flush each transaction to disk
+        """
+        self._path = path
+        self._exclusive = exclusive
+        self._first = first
+        self._fsync = fsync
+        self._counts = counts or RemainingCounts()
+        self._wal = f"{path}-wal"
+        self._truncate_at = 0
+        with translate_errors(path or "sqlite"):
+            self._sql = sqlite3.connect(
+                ":memory:" if path is None else path,
+                timeout=_BUSY_TIMEOUT / 1000,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        try:
+            with translate_errors(path or "sqlite"):
+                self._set_up()
+        except StorageError:
+            self._sql.close()
+            raise
+
+    def _set_up(self) -> None:
+        run = self._sql.execute
+        if self._exclusive:
+            run("PRAGMA locking_mode = EXCLUSIVE")
+        layout = check_layout(self._sql, self._path)
+        if self._path is not None:
+            if self._first:
+                self._check_wal()  # before the first write, which may start the log again
+            if not layout:
+                run("PRAGMA auto_vacuum = INCREMENTAL")
+            # Deleted values are scrubbed; free pages are returned to the file system.
+            run("PRAGMA secure_delete = FAST")
+            run("PRAGMA journal_mode = WAL")
+            run(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+            # Creating tables needs no flush of its own: the flush of the first write includes them.
+            run("PRAGMA synchronous = NORMAL")
+        update_layout(self._sql, layout)
+        if run(_COMPACTED).fetchone() is None:
+            raise Corrupt(f"{self._path}: the compacted revision is missing")
+        if self._path is not None:
+            run(f"PRAGMA synchronous = {'FULL' if self._fsync else 'OFF'}")
+
+    def check(self) -> None:
+        """Check the structure of the file. Raises Damaged, Unavailable."""
+        with translate_errors(self._path or "sqlite"):
+            damage = find_damage(self._sql)
+        if damage:
+            raise Damaged(f"{self._path}: {damage}")
+
+    def _check_wal(self) -> None:
+        """Raise Damaged if SQLite could not read the whole write-ahead log of a crash."""
+        try:
+            _, frames, _ = self._sql.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.OperationalError:  # the disk is full
+            return
+        page_size = self._sql.execute("PRAGMA page_size").fetchone()[0]
+        if has_lost_transactions(Path(self._wal), max(frames, 0), page_size):
+            raise Damaged(f"{self._wal}: transactions at its end are unreadable")
+
+    def interrupt(self) -> None:
+        """Make a statement that runs in another thread fail with Unavailable."""
+        self._sql.interrupt()
+
+    def close(self) -> None:
+        """Close the connection. Idempotent."""
+        self._sql.close()
+
+    def revision(self) -> Revision:
+        """Return the newest revision."""
+        with translate_errors():
+            return Revision(
+                self._sql.execute(_NEWEST_REVISION).fetchone()[0] or EMPTY_STORE_REVISION
+            )
+
+    def compacted_revision(self) -> Revision:
+        """Return the oldest readable revision, 0 if nothing was compacted."""
+        with translate_errors():
+            return Revision(self._sql.execute(_COMPACTED).fetchone()[0])
+
+    def get(self, key: str, revision: Revision | None) -> GetResult:
+        """Return one key. Raises Compacted, FutureRevision."""
+        with self._snapshot(revision) as snapshot:
+            if revision is None:
+                row = self._sql.execute(_CURRENT, (key,)).fetchone()
+            else:
+                row = self._sql.execute(_AT_REVISION, (key, revision)).fetchone()
+            if row is None:
+                return GetResult(None, snapshot)
+            found_revision, value, previous, checksum = row
+            check_row(key, found_revision, previous, value, checksum)
+            item = None if value is None else KeyValue(key, value, Revision(found_revision))
+            return GetResult(item, snapshot)
+
+    def range(self, prefix: str, start: str, limit: int, revision: Revision | None) -> RangeResult:
+        """Return one page of a range. Raises Compacted, FutureRevision."""
+        first, end = max(prefix, start), prefix_end(prefix)
+        with self._snapshot(revision) as snapshot:
+            parameters = {"first": first, "end": end, "limit": limit or -1, "revision": snapshot}
+            query = _PAGE if revision is None else _PAGE_AT_REVISION
+            rows = self._sql.execute(query, parameters).fetchall()
+            remaining = 0
+            if limit and len(rows) == limit:
+                remaining = self._counts.get(first, end, snapshot) - limit
+                if remaining < 0:
+                    query = _COUNT if revision is None else _COUNT_AT_REVISION
+                    parameters["last"] = rows[-1][0]
+                    remaining = self._sql.execute(query, parameters).fetchone()[0]
+                self._counts.put(f"{rows[-1][0]}\0", end, snapshot, remaining)
+        return RangeResult(list(map(_key_value, rows)), snapshot, remaining)
+
+    def history(self, prefix: str, after: Revision, until: Revision, limit: int) -> HistoryPage:
+        """Return the first `limit` events below `prefix` in (after, until]. Raises Compacted."""
+        with self._snapshot(None):
+            self._check_not_compacted(after)
+            rows = self._sql.execute(
+                _CHANGES, (after, until, prefix, prefix_end(prefix), limit)
+            ).fetchall()
+        events = list(map(_event, rows))
+        return HistoryPage(events, events[-1].revision if len(events) == limit else until)
+
+    def apply(self, writes: Sequence[Write]) -> list[KVEvent | StorageError]:
+        """Apply writes in one durable transaction, and return an event, KeyExists or Conflict for
+        each. Raises Unavailable or Corrupt if none was applied."""
+        outcomes: list[KVEvent | StorageError] = []
+        with self._transaction():
+            revision = self.revision()
+            for group in _without_duplicate_keys(writes):
+                outcomes += self._apply_group(group, revision)
+                revision = max(
+                    [revision, *(o.revision for o in outcomes if isinstance(o, KVEvent))]
+                )
+        return outcomes
+
+    def _apply_group(self, writes: Sequence[Write], newest: int) -> list[KVEvent | StorageError]:
+        """Apply writes of distinct keys. Statements have many rows, because after each statement
+        this thread must reacquire the GIL, which costs more than the statement."""
+        rows = self._run_rows(_CURRENT_OF_KEYS, [(write.key,) for write in writes])
+        versions: dict[str, tuple[int, bytes]] = {}
+        for key, revision, value, before, checksum in rows:
+            check_row(key, revision, before, value, checksum)
+            versions[key] = (revision, value)
+        outcomes: list[KVEvent | StorageError] = []
+        applied: list[tuple[Write, KVEvent, int]] = []
+        for write in writes:
+            current, previous = versions.get(write.key, (0, None))
+            if current == write.expected:
+                newest += 1
+                event = KVEvent(write.key, Revision(newest), write.value, previous)
+                applied.append((write, event, current))
+                outcomes.append(event)
+            elif write.expected == 0:
+                outcomes.append(KeyExists(write.key))
+            else:
+                error = Conflict(write.key, expected=write.expected, current=current or None)
+                outcomes.append(error)
+        deletions = [(write.key, current) for write, _, current in applied if write.value is None]
+        self._run_rows(
+            "INSERT INTO log VALUES {(?, ?, ?, ?, ?, ?)}",
+            [_log_row(e.key, e.revision, current, e.value) for _, e, current in applied],
+        )
+        self._run_rows(
+            "INSERT INTO current VALUES {(?, ?)} "
+            "ON CONFLICT (key) DO UPDATE SET revision = excluded.revision",
+            [(e.key, e.revision) for _, e, _ in applied if e.value is not None],
+        )
+        self._run_rows("DELETE FROM current WHERE key IN ({?})", [(key,) for key, _ in deletions])
+        self._run_rows(
+            "DELETE FROM expiry WHERE revision IN ({?})", [(current,) for _, current in deletions]
+        )
+        self._run_rows(
+            "INSERT INTO expiry VALUES {(?, ?, ?)}",
+            [
+                (e.revision, write.expires, expiry_checksum(e.revision, write.expires))
+                for write, e, _ in applied
+                if write.expires
+            ],
+        )
+        return outcomes
+
+    def _run_rows(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Run a statement for groups of rows, and return the selected rows. The part in braces is
+        repeated per row. Group sizes are powers of two, so that few statements are compiled."""
+        before_braces, _, after_open_brace = statement.partition("{")
+        each, _, end = after_open_brace.partition("}")
+        selected: list[Any] = []
+        at = 0
+        while at < len(rows):
+            size = min(_MAX_ROWS, 1 << (len(rows) - at).bit_length() - 1)
+            values = [value for row in rows[at : at + size] for value in row]
+            selected += self._sql.execute(
+                before_braces + ", ".join([each] * size) + end, values
+            ).fetchall()
+            at += size
+        return selected
+
+    def expired_writes(self, now: float, limit: int) -> list[Write]:
+        """Return deletions of the first `limit` keys that expired by `now`. Drops the expiry of
+        versions that were replaced since."""
+        expired = "SELECT revision, at, checksum FROM expiry WHERE at <= ? ORDER BY at LIMIT ?"
+        current_keys = "SELECT key, revision FROM current JOIN log USING (key, revision)"
+        with self._transaction():
+            writes = []
+            for revision, at, checksum in self._sql.execute(expired, (now, limit)).fetchall():
+                if checksum not in (None, expiry_checksum(revision, at)):
+                    raise Damaged(f"the expiry of revision {revision} differs from its checksum")
+                row = self._sql.execute(
+                    f"{current_keys} WHERE log.revision = ?", (revision,)
+                ).fetchone()
+                if row is None:
+                    self._sql.execute("DELETE FROM expiry WHERE revision = ?", (revision,))
+                else:
+                    writes.append(Write(row[0], None, revision))
+        return writes
+
+    def next_expiry(self) -> float:
+        """Return when the next key expires, in seconds since the epoch; infinity for never."""
+        with translate_errors():
+            at = self._sql.execute("SELECT min(at) FROM expiry").fetchone()[0]
+        return float("inf") if at is None else float(at)
+
+    def compact(self, revision: Revision, step: int) -> Revision:
+        """Compact at most `step` revisions in one short transaction, and return the compacted
+        revision. Call again until that is `revision`."""
+        with self._transaction():
+            compacted = self.compacted_revision()
+            until = Revision(min(revision, compacted + step))
+            if until <= compacted:
+                return compacted
+            self._sql.execute(
+                "DELETE FROM log WHERE revision IN "
+                "(SELECT previous FROM log WHERE revision > ? AND revision <= ? AND previous > 0)",
+                (compacted, until),
+            )
+            self._sql.execute(
+                "DELETE FROM log WHERE revision >= ? AND revision < ? AND deleted",
+                (compacted, until),
+            )
+            self._sql.execute("UPDATE state SET compacted = ?", (until,))
+        return until
+
+    def shrink(self, pages: int) -> bool:
+        """Return free pages to the file system; False if no more are left."""
+        with translate_errors():
+            free = self.free_pages()
+            if self._path is None or not free:
+                return False
+            # The pragma returns a row per page, and `execute` would stop at the first: a script
+            # runs to the end.
+            self._sql.executescript(f"PRAGMA incremental_vacuum({pages})")
+        return bool(free > pages)
+
+    def free_pages(self) -> int:
+        """Return the number of unused pages of the file."""
+        return int(self._sql.execute("PRAGMA freelist_count").fetchone()[0])
+
+    def skip_to(self, revision: Revision) -> None:
+        """Skip all revisions up to this one; the next write gets a greater one."""
+        with self._transaction():
+            self._sql.execute(
+                "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)", _log_row("", revision, 0, None)
+            )
+
+    def probe_write(self) -> None:
+        """Write some tens of pages and delete them again. Raises Refused, Unavailable."""
+        # Rows without a revision do no harm in this table if the process ends half way.
+        delete_probe_rows = "DELETE FROM expiry WHERE revision < 0"
+        for statement in (delete_probe_rows, _INSERT_PROBE_ROWS, delete_probe_rows):
+            with self._transaction():
+                self._sql.execute(statement)
+
+    def truncate_long_wal(self) -> None:
+        """Truncate the write-ahead log if readers have kept it from restarting and it has grown
+        too long. If that fails, it is tried again after some more writes."""
+        if self._path is not None and wal_size(self._wal) > max(WAL_LIMIT, self._truncate_at):
+            self.truncate_wal()
+
+    def truncate_wal(self) -> None:
+        """Checkpoint and truncate the write-ahead log, which removes compacted values from it.
+        Does not wait for running readers, such as a backup."""
+        if self._path is None:
+            return
+        with translate_errors():
+            run = self._sql.execute
+            run(f"PRAGMA busy_timeout = {_TRUNCATE_BUSY_TIMEOUT}")
+            run("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            run(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
+        size = wal_size(self._wal)
+        self._truncate_at = size + WAL_LIMIT // 8 if size else 0
+
+    def _check_not_compacted(self, revision: Revision) -> None:
+        oldest = self.compacted_revision()
+        if revision < oldest:
+            raise Compacted(revision, oldest=oldest)
+
+    @contextmanager
+    def _snapshot(self, revision: Revision | None) -> Iterator[Revision]:
+        """Run several reads on one state of the store; yields the revision."""
+        with translate_errors():
+            self._sql.execute("BEGIN")
+            try:
+                newest = self.revision()
+                if revision is None:
+                    yield newest
+                else:
+                    if revision > newest:
+                        raise FutureRevision(revision, current=newest)
+                    self._check_not_compacted(revision)
+                    yield revision
+            finally:
+                self._sql.execute("ROLLBACK")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with translate_errors():
+            self._sql.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._sql.execute("COMMIT")
+            except BaseException:
+                if self._sql.in_transaction:
+                    self._sql.execute("ROLLBACK")
+                raise
+
+
+def _log_row(key: str, revision: int, previous: int, value: bytes | None) -> tuple[Any, ...]:
+    checksum = row_checksum(key, revision, previous, value)
+    return (revision, key, value is None, previous, value, checksum)
+
+
+def _key_value(row: tuple[Any, ...]) -> KeyValue:
+    key, value, revision, previous, checksum = row
+    check_row(key, revision, previous, value, checksum)
+    return KeyValue(key, value, revision)
+
+
+def _event(row: tuple[Any, ...]) -> KVEvent:
+    key, revision, value, previous, checksum, *before = row
+    check_row(key, revision, previous, value, checksum)
+    if not previous:
+        return KVEvent(key, revision, value, None)
+    old_revision, old_value, old_previous, old_checksum = before
+    check_row(key, old_revision, old_previous, old_value, old_checksum)
+    return KVEvent(key, revision, value, old_value)
+
+
+def _without_duplicate_keys(writes: Sequence[Write]) -> Iterator[Sequence[Write]]:
+    """Split the writes, in order, into groups without duplicate keys."""
+    group: dict[str, Write] = {}
+    for write in writes:
+        if write.key in group:
+            yield tuple(group.values())
+            group = {}
+        group[write.key] = write
+    yield tuple(group.values())

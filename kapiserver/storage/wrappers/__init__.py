@@ -1,0 +1,1 @@
+"""Stores that wrap another store: encryption, conversion, metrics."""

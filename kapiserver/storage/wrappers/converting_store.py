@@ -1,0 +1,263 @@
+"""A store that converts custom objects between the stored version and the served one.
+
+It is used for custom resources that only a webhook converts, so that the layers above need not
+wait for webhooks. Values are converted on get, range, watch and history. Writers convert a value
+with `round_trip` first: they need both its stored form and the value that a read of it gives, which
+may differ from theirs. Revisions do not change. Knows no webhook and no HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kapiserver.api.accessors import kind_of
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.types import Tree
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.cost import LARGE, cost_of_tree
+from kapiserver.codecs.errors import CodecError
+from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
+from kapiserver.codecs.tree_decoder import decode_tree
+from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX
+from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES
+from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
+from kapiserver.storage.kv.contract import (
+    KV,
+    EventSink,
+    GetResult,
+    HistoryPage,
+    KeyValue,
+    KVEvent,
+    RangeResult,
+    Revision,
+    Watch,
+)
+from kapiserver.storage.cache.offload import Offloader, Result
+from kapiserver.storage.wrappers.wrapped_store import WrappedStore
+
+MAX_PENDING_EVENTS = 10_000
+"""Limit of the events that wait for conversion; beyond it the watch ends."""
+
+Convert: TypeAlias = Callable[[Sequence[Tree], GroupVersion], Awaitable[Sequence[Tree]]]
+"""Converts objects to a version, in order. Raises ConversionRefused."""
+
+
+class RoundTrip(Struct, frozen=True):
+    """A value that is to be written: its form in the stored version, and how a read of that form
+    returns it."""
+
+    stored: bytes
+    value: bytes
+
+
+class ConvertingStore(WrappedStore):
+    """A view of a store for the objects of one resource in one version. `close` leaves the store
+    open.
+
+    version   version of the objects that callers read
+    stored    version of the objects that callers write
+    """
+
+    def __init__(
+        self,
+        kv: KV,
+        codecs: CodecFactory,
+        convert: Convert,
+        offloader: Offloader,
+        *,
+        version: GroupVersion,
+        stored: GroupVersion,
+    ) -> None:
+        super().__init__(kv)
+        self._offloader = offloader
+        self._codecs = codecs
+        self._convert = convert
+        self._version = version
+        self._stored = stored
+
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
+        read = await self._kv.get(key, revision=revision)
+        if read.item is None:
+            return read
+        (item,) = await self._items([read.item])
+        return GetResult(item, read.revision)
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
+    ) -> RangeResult:
+        page = await self._kv.range(prefix, start=start, limit=limit, revision=revision)
+        return replace(page, items=await self._items(page.items))
+
+    async def round_trip(self, value: bytes) -> RoundTrip:
+        """Convert a value to the stored version and back. Raises ConversionRefused."""
+        if self._stored == self._version:
+            return RoundTrip(value, value)
+        (stored,) = await self.convert_values([value], self._stored)
+        (read,) = await self.convert_values([stored], self._version)
+        return RoundTrip(stored, read)
+
+    async def stored_item(self, key: str) -> KeyValue | None:
+        """Return a key and its value in the stored form; None if the key is absent."""
+        return (await self._kv.get(key)).item
+
+    def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
+        converting = _ConvertingSink(sink, self)
+        converting.watch = self._kv.watch(prefix, after=after, sink=converting)
+        return converting
+
+    async def history(
+        self, prefix: str, after: Revision, until: Revision, limit: int, *, previous: bool = False
+    ) -> HistoryPage:
+        page = await self._kv.history(prefix, after, until, limit, previous=previous)
+        return replace(page, events=await self.convert_events(page.events))
+
+    async def convert_values(
+        self, values: Sequence[bytes | None], version: GroupVersion
+    ) -> list[bytes]:
+        """Return the values (None left out) in a version; values that cannot be decoded
+        do not change. Raises ConversionRefused.
+        """
+        result = [value for value in values if value is not None]
+        is_large = sum(map(len, result)) >= LARGE_OBJECT_BYTES
+        to_convert = await self._run(is_large, self._trees_to_convert, result, version)
+        if to_convert:
+            trees = await self._convert(list(to_convert.values()), version)
+            # A webhook may return much larger objects.
+            is_large = is_large or sum(map(cost_of_tree, trees)) >= LARGE
+            encoded = await self._run(is_large, self._encode, trees)
+            for index, value in zip(to_convert, encoded, strict=True):
+                result[index] = value
+        return result
+
+    async def _run(self, is_large: bool, work: Callable[..., Result], *args: object) -> Result:
+        """Return `work(*args)`, run in a thread if the values are large."""
+        if not is_large:
+            return work(*args)
+        return await self._offloader.run_in_thread(work, *args, limited=False)
+
+    def _trees_to_convert(self, values: Sequence[bytes], version: GroupVersion) -> dict[int, Tree]:
+        """Return the values that are not in a version, decoded, by their index."""
+        trees = {index: self._decode(value) for index, value in enumerate(values)}
+        return {
+            index: tree
+            for index, tree in trees.items()
+            if tree is not None and tree["apiVersion"] != str(version)
+        }
+
+    def _encode(self, trees: Sequence[Tree]) -> list[bytes]:
+        """Return converted objects as stored values. Raises ConversionRefused."""
+        try:
+            return [encode_for_storage(self._codecs, self._without_unknown(tree)) for tree in trees]
+        except CodecError as error:
+            raise ConversionRefused(f"the converted object cannot be stored: {error}") from None
+
+    async def convert_events(self, batch: Sequence[KVEvent]) -> list[KVEvent]:
+        """Return the events with their values converted. Raises ConversionRefused."""
+        pairs = [(event.value, event.previous) for event in batch]
+        values = iter(await self.convert_values([v for pair in pairs for v in pair], self._version))
+        return [
+            replace(
+                event,
+                value=None if event.value is None else next(values),
+                previous=None if event.previous is None else next(values),
+            )
+            for event in batch
+        ]
+
+    async def _items(self, items: Sequence[KeyValue]) -> list[KeyValue]:
+        values = await self.convert_values([item.value for item in items], self._version)
+        return [replace(item, value=value) for item, value in zip(items, values, strict=True)]
+
+    def _without_unknown(self, tree: Tree) -> Tree:
+        """Return a converted object without the fields that its version does not have. Raises
+        CodecError."""
+        return decode_tree(self._codecs.scheme.type_of(kind_of(tree)), tree, [])
+
+    def _decode(self, value: bytes) -> Tree | None:
+        if value.startswith(ENCRYPTED_PREFIX):
+            return None
+        try:
+            result = decode_from_storage(self._codecs, value)
+        except CodecError:
+            return None
+        self._codecs.scheme.default(result)
+        return result
+
+
+class _Progress(Struct, frozen=True):
+    revision: Revision
+
+
+class _ConvertingSink:
+    """Converts the events of a watch for another sink; also the watch that callers get."""
+
+    def __init__(self, sink: EventSink, store: ConvertingStore) -> None:
+        self.watch: Watch | None = None
+        self._sink = sink
+        self._store = store
+        self._pending: deque[Sequence[KVEvent] | _Progress] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._ended = False
+
+    # The sink of the watch of the store below.
+
+    def on_events(self, batch: Sequence[KVEvent]) -> None:
+        self._enqueue(batch)
+
+    def on_progress(self, revision: Revision) -> None:
+        self._enqueue(_Progress(revision))
+
+    def on_closed(self, error: Exception | None) -> None:
+        if not self._ended:
+            self._ended = True
+            self._pending.clear()
+            if self._task is not None:
+                self._task.cancel()
+            self._sink.on_closed(error)
+
+    # The watch that callers get.
+
+    def cancel(self) -> None:
+        """End the watch."""
+        if self.watch is not None:
+            self.watch.cancel()
+        self.on_closed(None)
+
+    def request_progress(self) -> None:
+        """Request a call of `on_progress`."""
+        if self.watch is not None:
+            self.watch.request_progress()
+
+    def _enqueue(self, item: Sequence[KVEvent] | _Progress) -> None:
+        if self._ended:
+            return
+        self._pending.append(item)
+        if len(self._pending) > MAX_PENDING_EVENTS:
+            self._fail(Unavailable("too many events wait for conversion"))
+        elif self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._pending:
+                item = self._pending.popleft()
+                if isinstance(item, _Progress):
+                    self._sink.on_progress(item.revision)
+                else:
+                    self._sink.on_events(await self._store.convert_events(item))
+        except StorageError as error:
+            self._fail(error)
+        finally:
+            self._task = None
+
+    def _fail(self, error: StorageError) -> None:
+        self._task = None
+        self.on_closed(error)
+        if self.watch is not None:
+            self.watch.cancel()

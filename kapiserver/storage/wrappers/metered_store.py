@@ -1,0 +1,59 @@
+"""A store that measures the duration of its operations, for metrics.
+
+Knows no metric's name. Mirrors storage/etcd3/metrics of k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar
+
+from kapiserver.storage.kv.contract import KV, GetResult, RangeResult, Revision
+from kapiserver.storage.wrappers.wrapped_store import WrappedStore
+
+Observe: TypeAlias = Callable[[str, str, float], None]
+"""Takes an operation (one of OPERATIONS), the key or prefix without the root, and seconds."""
+OPERATIONS = ("get", "list", "create", "update", "delete")
+Result = TypeVar("Result")
+
+
+class MeteredStore(WrappedStore):
+    """Passes every call on to another store and reports its duration. `close` closes that store.
+
+    root    prefix of the keys of objects
+    """
+
+    def __init__(self, kv: KV, observe: Observe, *, root: str) -> None:
+        super().__init__(kv)
+        self._observe = observe
+        self._start = len(root) + 1
+
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
+        return await self._timed("get", key, self._kv.get(key, revision=revision))
+
+    async def range(
+        self, prefix: str, *, start: str = "", limit: int = 0, revision: Revision | None = None
+    ) -> RangeResult:
+        call = self._kv.range(prefix, start=start, limit=limit, revision=revision)
+        return await self._timed("list", prefix, call)
+
+    async def create(self, key: str, value: bytes, *, ttl: int = 0) -> Revision:
+        return await self._timed("create", key, self._kv.create(key, value, ttl=ttl))
+
+    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
+        call = self._kv.update(key, value, expected=expected, ttl=ttl)
+        return await self._timed("update", key, call)
+
+    async def delete(self, key: str, *, expected: Revision) -> Revision:
+        return await self._timed("delete", key, self._kv.delete(key, expected=expected))
+
+    async def close(self) -> None:
+        await self._kv.close()
+
+    async def _timed(self, operation: str, key: str, call: Awaitable[Result]) -> Result:
+        started = time.perf_counter()
+        try:
+            return await call
+        finally:
+            self._observe(operation, key[self._start :], time.perf_counter() - started)

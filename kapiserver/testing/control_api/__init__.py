@@ -1,0 +1,1 @@
+"""The control API: a test server for tests in any language."""

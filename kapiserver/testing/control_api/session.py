@@ -1,0 +1,54 @@
+"""What an operation of the control API is, and the state that operations share.
+
+Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+from kapiserver.testing.control_api.schemas import Argument, Schema
+from kapiserver.testing.state.memory_store import Snapshot
+from kapiserver.testing.fixtures.namespace import TestNamespace
+from kapiserver.testing.server import TestServer
+from kapiserver.testing.fixtures.users import Users
+
+Tree: TypeAlias = dict[str, Any]
+
+
+class Session:
+    """A running server, the users that clients have added, and the snapshots that they have taken,
+    by number."""
+
+    def __init__(self, server: TestServer) -> None:
+        self.server = server
+        self.users = Users(TestNamespace(server, "default", server.kubeconfig))
+        self.snapshots: dict[int, Snapshot] = {}
+        self.last_snapshot = 0
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """One operation.
+
+    name        identifies it in the OpenAPI document
+    path        `{name}` stands for an argument; the others are in the query of GET and DELETE, and
+                in the JSON object of a body of POST
+    run         does the work on the server's loop, and returns the JSON of the response or an
+                awaitable of it. Raises ValueError (400), KeyError (404), RuntimeError (409),
+                AssertionError (417)
+    result      the schema of the response
+    waits       whether it changes nothing and waits for the programs under test, so that it ends
+                when its client has gone
+    """
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    run: Callable[[Session, Tree], Any]
+    result: Schema
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    waits: bool = False

@@ -1,0 +1,217 @@
+"""The clock of a test server: real time that a test freezes and advances.
+
+Everything with a date or a time to live reads it: timestamps, ages in tables, TTLs of Events,
+tokens, certificates, leases, compaction, backoff of controllers. Limits of connections do not,
+because clients count them in real time: request and watch time-outs, TLS, keep-alive, webhook
+calls, the Date header.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import insort
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from kapiserver.apiserver.durations import parse_duration
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.testing.host import Host
+
+SHORT_SECONDS = 5.0
+"""While the clock is frozen, timers of at most this many seconds run in real time: batches and
+first retries of controllers. Without them a frozen server would never count a quota."""
+MAX_STEPS = 1000
+"""Steps of one advance; timers that fall due within one step see the same time."""
+
+
+Duration: TypeAlias = str | float | timedelta
+"""Text such as `10m`, `1h30m`, `250ms`, `7d`, a number of seconds, or a timedelta."""
+
+
+def parse_seconds(duration: Duration) -> float:
+    """Return the seconds of a duration. Raises ValueError."""
+    seconds: float | None
+    if isinstance(duration, timedelta):
+        seconds = duration.total_seconds()
+    elif not isinstance(duration, str):
+        seconds = duration
+    elif duration.endswith("d") and duration[:-1].isdigit():
+        seconds = int(duration[:-1]) * 86400.0
+    else:
+        seconds = parse_duration(duration)
+    if seconds is None or not 0 <= seconds < 1e10:
+        raise ValueError(f"{duration!r} is not a duration; write 10m, 1h30m, 250ms, 7d or seconds")
+    return seconds
+
+
+class ServerTimer:
+    """A callback that falls due at a time of the clock."""
+
+    __slots__ = ("callback", "clock", "due", "handle", "seconds")
+
+    def __init__(
+        self, clock: TestClock, seconds: float, due: float, callback: Callable[[], None]
+    ) -> None:
+        self.clock = clock
+        self.seconds = seconds
+        self.due = due
+        self.callback = callback
+        self.handle: asyncio.TimerHandle | None = None
+
+    def cancel(self) -> None:
+        """Cancel the callback. Idempotent."""
+        self.clock.discard(self)
+
+    def disarm(self) -> None:
+        """Stop waiting in real time."""
+        if self.handle is not None:
+            self.handle.cancel()
+            self.handle = None
+
+
+class TestClock(Clock):
+    """The time and the timers of one test server.
+
+    start   the time at the start in seconds since the epoch; None: the real time, which flows. A
+            clock with a start is frozen and deterministic: short timers run when the server has
+            settled, not in real time
+    """
+
+    __test__ = False  # not a test class of pytest
+
+    def __init__(self, host: Host, *, start: float | None = None) -> None:
+        self._host = host
+        self._start = start
+        self._frozen_at = start
+        self._offset = time.time() - time.monotonic()
+        self._timers: list[ServerTimer] = []
+        self._settle: Callable[[], Awaitable[None]] = _settle_nothing
+
+    def now(self) -> float:
+        """Return the time of the server in seconds since the epoch."""
+        return time.monotonic() + self._offset if self._frozen_at is None else self._frozen_at
+
+    @property
+    def time(self) -> datetime:
+        """The time of the server, in UTC."""
+        return datetime.fromtimestamp(self.now(), UTC)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the time stands still."""
+        return self._frozen_at is not None
+
+    def freeze(self) -> None:
+        """Stop the time. Timers of more than SHORT_SECONDS wait for `advance` or `resume`.
+        Idempotent."""
+        self._host.call(lambda: self._set(self.now()))
+
+    def resume(self) -> None:
+        """Let the time flow on from where it stands. Idempotent."""
+        self._host.call(lambda: self._set(None))
+
+    def advance(self, duration: Duration) -> None:
+        """Move the time forward, and return when the work that fell due is done.
+
+        duration    text such as `10m`, `1h30m`, `250ms`, `7d`, seconds, or a timedelta
+
+        Timers run in their order, and the server does what each causes before the next. Work that
+        waits for a webhook or for a client may still run. Raises ValueError, and RuntimeError on
+        the server's own loop: use `advance_async` there.
+        """
+        self._host.run(self._advance(parse_seconds(duration)))
+
+    async def advance_async(self, duration: Duration) -> None:
+        """Do the same as `advance`, without blocking the caller's loop."""
+        await self._host.run_async(self._advance(parse_seconds(duration)))
+
+    def settle_with(self, settle: Callable[[], Awaitable[None]]) -> None:
+        """Set the function that waits until the server has done its work."""
+        self._settle = settle
+
+    def restart(self) -> None:
+        """Begin again at the start, for a server that starts again."""
+        if self._start is not None:
+            self._frozen_at = self._start
+            self._timers = []
+
+    # Timers, on the server's loop.
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> ServerTimer:
+        """Call `callback` on the server's loop after so many seconds of this clock."""
+        timer = ServerTimer(self, seconds, self.now() + seconds, callback)
+        insort(self._timers, timer, key=_due)
+        self._arm(timer)
+        return timer
+
+    def discard(self, timer: ServerTimer) -> None:
+        """Forget a timer. Idempotent."""
+        timer.disarm()
+        self._timers = [item for item in self._timers if item is not timer]
+
+    def _arm(self, timer: ServerTimer) -> None:
+        """Start to wait in real time, unless the timer waits for an advance."""
+        timer.disarm()
+        if self._frozen_at is None:
+            wait = timer.due - self.now()
+        elif timer.seconds <= SHORT_SECONDS and self._start is None:
+            wait = timer.seconds
+        else:
+            return
+        loop = asyncio.get_running_loop()
+        timer.handle = loop.call_later(max(0.0, wait), self._fire, timer)
+
+    def fire_short_timer(self) -> bool:
+        """Call the callback of the first short timer of a frozen, deterministic clock; report
+        whether there was one."""
+        if self._frozen_at is not None and self._start is not None:
+            for timer in self._timers:
+                if timer.seconds <= SHORT_SECONDS:
+                    self._fire(timer)
+                    return True
+        return False
+
+    def _fire(self, timer: ServerTimer) -> None:
+        self.discard(timer)
+        timer.callback()
+
+    def _set(self, frozen_at: float | None) -> None:
+        """Freeze the time at a moment, or let it flow (None)."""
+        now = self.now()
+        self._frozen_at = frozen_at
+        if frozen_at is None:
+            self._offset = now - time.monotonic()
+        for timer in self._timers:
+            self._arm(timer)
+
+    async def _advance(self, seconds: float) -> None:
+        await self._settle()  # earlier work must not see the new time
+        was_frozen, target = self.frozen, self.now() + seconds
+        self._set(self.now())
+        try:
+            while self._timers and self._timers[0].due <= target:
+                step = min(target, self.now() + seconds / MAX_STEPS)
+                self._set_time(max(self._timers[0].due, step))
+                for timer in [timer for timer in self._timers if timer.due <= self.now()]:
+                    if timer in self._timers:  # no callback has cancelled it
+                        self._fire(timer)
+                await self._settle()
+            self._set_time(target)
+        finally:
+            if not was_frozen:
+                self._set(None)
+        await self._settle()
+
+    def _set_time(self, now: float) -> None:
+        """Set the frozen time; timers that wait in real time go on waiting."""
+        self._frozen_at = now
+
+
+def _due(timer: ServerTimer) -> float:
+    return timer.due
+
+
+async def _settle_nothing() -> None:
+    """Do nothing: there is no server yet."""

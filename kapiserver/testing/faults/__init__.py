@@ -1,0 +1,1 @@
+"""Faults that a test injects into requests."""

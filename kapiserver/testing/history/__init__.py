@@ -1,0 +1,1 @@
+"""What happened in a server: requests, revisions, recordings; waits and assertions on them."""

@@ -60,20 +60,20 @@ from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
-from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.certificates.csr_signing import check_signing_files
+from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.concurrency.clock import Clock, SystemClock
-from kapiserver.storage.kv.compaction import Compactor
-from kapiserver.storage.errors import StorageError
-from kapiserver.storage.kv.contract import KV
-from kapiserver.storage.wrappers.metered_store import MeteredStore, Observe
-from kapiserver.storage.objects.object_reader import IdentifierSource
 from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
+from kapiserver.storage.errors import StorageError
+from kapiserver.storage.kv.compaction import Compactor
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.objects.object_reader import IdentifierSource
 from kapiserver.storage.objects.store_registry import Converter, StoreHooks, StoreRegistry
+from kapiserver.storage.wrappers.metered_store import MeteredStore, Observe
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.audit.log import AuditLog

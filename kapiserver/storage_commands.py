@@ -108,8 +108,8 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from kapiserver.storage.sqlite.admin import check
     from kapiserver.storage.objects.value_check import ValueCheck
+    from kapiserver.storage.sqlite.admin import check
 
     path = _path(options)
     problems = check(path, ValueCheck(), _ProgressLines())

@@ -119,8 +119,8 @@ def _add_testing_server(commands: _Commands) -> None:
 
 
 def _testing_server(options: argparse.Namespace) -> int:
-    from kapiserver.testing.settings import parse_setting
     from kapiserver.testing.control_api.testing_server import run_testing_server
+    from kapiserver.testing.settings import parse_setting
 
     settings = {
         "bind_address": options.bind_address,

@@ -45,8 +45,8 @@ from kapiserver.codecs.serializer import Decoded
 from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.event_stream import InitialEventsEnd
 from kapiserver.storage.cache.query import ListResult
-from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.cache.watch_fanout import VisibleEvent
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 RETRY_SECONDS = 1.0
 """The wait before `follow` tries again after a transient error."""

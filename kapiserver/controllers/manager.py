@@ -14,13 +14,13 @@ from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 from kapiserver.controllers.loop.context import Controller, ControllerContext
 from kapiserver.controllers.loop.leader import LeaderElector
+from kapiserver.controllers.loop.shared_metadata import SharedMetadata
 from kapiserver.controllers.registry import (
     REGISTRY,
     ControllerDescriptor,
     Scope,
     enabled_controllers,
 )
-from kapiserver.controllers.loop.shared_metadata import SharedMetadata
 
 _AGGREGATION = "clusterrole-aggregation-controller"
 

@@ -75,7 +75,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="cluster-authentication-trust-controller",
         factory=_loaded_by(
-            lazy("kapiserver.controllers.certificates.authentication_trust:AuthenticationTrustController")
+            lazy(
+                "kapiserver.controllers.certificates.authentication_trust:AuthenticationTrustController"
+            )
         ),
         user=APISERVER,
         manager="kube-apiserver",
@@ -84,7 +86,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="kube-apiserver-identity-lease-garbage-collector",
-        factory=_loaded_by(lazy("kapiserver.controllers.deletion.apiserver_lease_gc:APIServerLeaseGC")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.deletion.apiserver_lease_gc:APIServerLeaseGC")
+        ),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -92,7 +96,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="apiservice-registration-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.status.api_services:APIServiceRegistration")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.status.api_services:APIServiceRegistration")
+        ),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -109,7 +115,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="flow-control-bootstrap-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.defaults.flow_control:FlowControlBootstrap")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.defaults.flow_control:FlowControlBootstrap")
+        ),
         user=APISERVER,
         manager="api-priority-and-fairness-config-producer-v1",
         scope=Scope.EVERY_SERVER,
@@ -137,7 +145,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
-        factory=_loaded_by(lazy("kapiserver.controllers.defaults.namespace_defaults:RootCAPublisher")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.defaults.namespace_defaults:RootCAPublisher")
+        ),
         user=_account("root-ca-cert-publisher"),
         scope=Scope.EVERY_SERVER,
     ),
@@ -151,24 +161,32 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="certificatesigningrequest-approving-controller",
         aliases=("csrapproving",),
-        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_approving:CSRApprovingController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.certificates.csr_approving:CSRApprovingController")
+        ),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-signing-controller",
         aliases=("csrsigning",),
-        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_signing:CSRSigningController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.certificates.csr_signing:CSRSigningController")
+        ),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="certificatesigningrequest-cleaner-controller",
         aliases=("csrcleaner",),
-        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_cleaner:CSRCleanerController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.certificates.csr_cleaner:CSRCleanerController")
+        ),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="podcertificaterequest-cleaner-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.certificates.csr_cleaner:PodCertificateRequestCleaner")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.certificates.csr_cleaner:PodCertificateRequestCleaner")
+        ),
         user=_account("podcertificaterequestcleaner"),
     ),
     ControllerDescriptor(
@@ -195,7 +213,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="endpointslice-controller",
         aliases=("endpointslice",),
-        factory=_loaded_by(lazy("kapiserver.controllers.endpoints.endpoints:endpoint_slice_controller")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.endpoints.endpoints:endpoint_slice_controller")
+        ),
         user=_account("endpointslice-controller"),
     ),
     ControllerDescriptor(
@@ -209,13 +229,17 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="garbage-collector-controller",
         aliases=("garbagecollector",),
-        factory=_loaded_by(lazy("kapiserver.controllers.deletion.garbage_collector:GarbageCollector")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.deletion.garbage_collector:GarbageCollector")
+        ),
         user=_account("generic-garbage-collector"),
     ),
     ControllerDescriptor(
         name="namespace-controller",
         aliases=("namespace",),
-        factory=_loaded_by(lazy("kapiserver.controllers.deletion.namespace_deletion:NamespaceController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.deletion.namespace_deletion:NamespaceController")
+        ),
         user=_account("namespace-controller"),
     ),
     ControllerDescriptor(
@@ -237,19 +261,25 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="resourcequota-controller",
         aliases=("resourcequota",),
-        factory=_loaded_by(lazy("kapiserver.controllers.policy.resource_quotas:ResourceQuotaController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.policy.resource_quotas:ResourceQuotaController")
+        ),
         user=_account("resourcequota-controller"),
     ),
     ControllerDescriptor(
         name="service-cidr-controller",
         aliases=("service-cidr",),
-        factory=_loaded_by(lazy("kapiserver.controllers.endpoints.service_cidrs:ServiceCIDRController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.endpoints.service_cidrs:ServiceCIDRController")
+        ),
         user=_account("service-cidrs-controller"),
     ),
     ControllerDescriptor(
         name="serviceaccount-token-controller",
         aliases=("serviceaccount-token",),
-        factory=_loaded_by(lazy("kapiserver.controllers.tokens.token_secrets:TokenSecretsController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.tokens.token_secrets:TokenSecretsController")
+        ),
         # The only controller without a service account of its own: it makes their tokens.
         user=User(name="system:kube-controller-manager", groups=(AUTHENTICATED,)),
     ),
@@ -277,7 +307,9 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="validatingadmissionpolicy-status-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.status.policy_status:PolicyStatusController")),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.status.policy_status:PolicyStatusController")
+        ),
         user=_account("validatingadmissionpolicy-status-controller"),
         manager="validatingadmissionpolicy-status",
     ),

@@ -1,7 +1,7 @@
 """The storage backends that `--storage` selects.
 
-To add a backend: write a module in this package that implements `storage/kv/contract.py`, and add an entry
-to `BACKENDS`. The module of a backend is imported when a store is opened.
+To add a backend: write a room in this package that implements `storage/kv/contract.py`, and add an
+entry to `BACKENDS`. The module of a backend is imported when a store is opened.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from kapiserver.testing.fixtures.clients import KubeClients
     from kapiserver.testing.fixtures.environment import use_kubeconfig
     from kapiserver.testing.fixtures.namespace import TestNamespace
-    from kapiserver.testing.server import TestServer
     from kapiserver.testing.fixtures.users import TestUser, Users
     from kapiserver.testing.fixtures.webhook_server import Webhook
     from kapiserver.testing.fixtures.webhooks import Webhooks
+    from kapiserver.testing.server import TestServer
 
 __all__ = [
     "KubeClients",
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 _MODULES = {
-    "KubeClients": "clients",
-    "TestNamespace": "namespace",
+    "KubeClients": "fixtures.clients",
+    "TestNamespace": "fixtures.namespace",
     "TestServer": "server",
-    "TestUser": "users",
-    "Users": "users",
-    "Webhook": "webhook_server",
-    "Webhooks": "webhooks",
-    "use_kubeconfig": "environment",
+    "TestUser": "fixtures.users",
+    "Users": "fixtures.users",
+    "Webhook": "fixtures.webhook_server",
+    "Webhooks": "fixtures.webhooks",
+    "use_kubeconfig": "fixtures.environment",
 }
 
 

@@ -22,26 +22,24 @@ from kapiserver.apiserver.request import Request
 from kapiserver.app import RunningServer, serve
 from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.concurrency.time_slice import unlimited_slices
-from kapiserver.testing.history import assertions
-from kapiserver.testing.state import dumps
 from kapiserver.testing.determinism import identifiers
-from kapiserver.testing.state import manifests
-from kapiserver.testing.state import snapshots
-from kapiserver.testing.history.activity import Activity
 from kapiserver.testing.determinism.clock import Duration, TestClock, parse_seconds
-from kapiserver.testing.history.conditions import Condition
-from kapiserver.testing.faults.faults import Faults
-from kapiserver.testing.history.history import Journal, ObjectRevision, object_history
-from kapiserver.testing.host import Host
 from kapiserver.testing.determinism.identifiers import InlineOffloader, SeededIdentifiers
-from kapiserver.testing.state.kinds import check_plural
-from kapiserver.testing.state.manifests import Source
-from kapiserver.testing.state.memory_store import MemoryStore, Snapshot, open_memory_store
-from kapiserver.testing.state.prepared import keep_policy, restore_policy
+from kapiserver.testing.faults.faults import Faults
+from kapiserver.testing.history import assertions
+from kapiserver.testing.history.activity import Activity
+from kapiserver.testing.history.conditions import Condition
+from kapiserver.testing.history.history import Journal, ObjectRevision, object_history
 from kapiserver.testing.history.recorder import Recording, recorded_writes, save
 from kapiserver.testing.history.request_filter import RequestFilter
 from kapiserver.testing.history.requests import Requests
 from kapiserver.testing.history.settling import settle
+from kapiserver.testing.host import Host
+from kapiserver.testing.state import dumps, manifests, snapshots
+from kapiserver.testing.state.kinds import check_plural
+from kapiserver.testing.state.manifests import Source
+from kapiserver.testing.state.memory_store import MemoryStore, Snapshot, open_memory_store
+from kapiserver.testing.state.prepared import keep_policy, restore_policy
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from kapiserver.testing.fixtures.clients import KubeClients
     from kapiserver.testing.fixtures.existing_cluster import ExistingCluster
     from kapiserver.testing.fixtures.namespace import TestNamespace
-    from kapiserver.testing.server import TestServer
     from kapiserver.testing.fixtures.users import TestUser, Users
     from kapiserver.testing.fixtures.webhooks import Webhooks
+    from kapiserver.testing.server import TestServer
 
 MARKER = "kapiserver"
 _TEMPORARY = pytest.StashKey[pytest.TempPathFactory]()
@@ -276,8 +276,8 @@ def kube_webhook(_kube_namespace: TestNamespace) -> Iterator[Webhooks]:
     """Serves functions as webhooks with certificates of their own, until the test ends, a
     `kapiserver.testing.Webhooks`: `kube_webhook.validating(function, resource="pods")`, `mutating`
     and `conversion`. The error of a function is an error of the test."""
-    from kapiserver.testing.server import TestServer
     from kapiserver.testing.fixtures.webhooks import Webhooks
+    from kapiserver.testing.server import TestServer
 
     server = _kube_namespace.server
     if not isinstance(server, TestServer):

@@ -21,8 +21,8 @@ from kapiserver.apiserver.serving.kubeconfig import kubeconfig
 from kapiserver.app import RunningServer
 from kapiserver.testing.controls import Controls
 from kapiserver.testing.loop_thread import LoopThread
-from kapiserver.testing.state.prepared import keep_certificates, write_certificates
 from kapiserver.testing.settings import server_config
+from kapiserver.testing.state.prepared import keep_certificates, write_certificates
 
 if TYPE_CHECKING:
     from kapiserver.api.resource_client import Client as InternalClient

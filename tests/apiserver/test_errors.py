@@ -58,12 +58,12 @@ from kapiserver.rpc.registration import ConversionError, RPCError
 from kapiserver.rpc.serving import MissingExtra
 from kapiserver.rpc.sockets import SocketInUse
 from kapiserver.storage import errors as storage
-from kapiserver.storage.objects.continue_token import BadToken
-from kapiserver.storage.encryption.transformers import DecryptionError
+from kapiserver.storage.cache.query import FetchRequired
 from kapiserver.storage.encryption.config import InvalidEncryptionConfig
+from kapiserver.storage.encryption.transformers import DecryptionError
 from kapiserver.storage.etcd.http2_frames import ProtocolError
 from kapiserver.storage.etcd.transport import EtcdError, RequestNotSent, ResponseLost
-from kapiserver.storage.cache.query import FetchRequired
+from kapiserver.storage.objects.continue_token import BadToken
 
 INFO = parse_request_info("PUT", "/apis/apps/v1/namespaces/n/deployments/d", {})
 BASES = {

@@ -14,8 +14,8 @@ import pytest
 from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
 from kapiserver.controllers.defaults import flow_control
-from kapiserver.storage.objects import object_reader
 from kapiserver.storage.cache import watch_cache
+from kapiserver.storage.objects import object_reader
 from tests.e2e.every_kind import objects
 
 JSON, MERGE, APPLY = (

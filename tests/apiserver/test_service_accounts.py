@@ -15,10 +15,10 @@ from kapiserver.apiserver.authentication.service_account import ServiceAccountAu
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.config import Config
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import DeleteQuery
 from kapiserver.storage.objects.store_registry import StoreRegistry
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from tests.clock import ManualClock
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"

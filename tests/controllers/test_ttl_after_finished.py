@@ -12,8 +12,12 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.app import build_app
+from kapiserver.controllers.deletion.ttl_after_finished import (
+    NAME,
+    TTLAfterFinishedController,
+    expiry_of,
+)
 from kapiserver.controllers.manager import apiserver_context
-from kapiserver.controllers.deletion.ttl_after_finished import NAME, TTLAfterFinishedController, expiry_of
 from kapiserver.storage.cache.entry import ObjectKey
 from tests.clock import ManualClock
 from tests.controllers.waiting import until_gone

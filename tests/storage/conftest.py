@@ -16,12 +16,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import Unavailable
 from kapiserver.storage.etcd import transport as etcd_transport
 from kapiserver.storage.etcd.config import TRANSPORTS, EtcdConfig, EtcdTransport
 from kapiserver.storage.etcd.store import EtcdStore, open_etcd
 from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.testing.state.memory_store import open_memory_store
 from tests.clock import ManualClock
 from tests.storage.etcd_server import Member, programs, shared_etcd, version

@@ -17,12 +17,12 @@ from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.cost import LARGE
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.cache.entry import Encoding, ObjectKey
-from kapiserver.storage.kv.contract import KV
-from kapiserver.storage.objects.object_store import ResourceStore
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import WatchQuery, Write, WriteResult
-from kapiserver.storage.objects.store_registry import StoreRegistry
 from kapiserver.storage.cache.watch_fanout import Watcher
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.objects.object_store import ResourceStore
+from kapiserver.storage.objects.store_registry import StoreRegistry
 from tests.clock import ManualClock
 
 SCHEME = Scheme()

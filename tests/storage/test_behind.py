@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kapiserver.storage.cache.query import DeleteQuery, Preconditions, Write
 from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.kv.contract import KV, EventSink, KVEvent, Revision, Watch
-from kapiserver.storage.cache.query import DeleteQuery, Preconditions, Write
 from tests.storage.objectkit import StorageHarness, config_map, key, put, run
 
 

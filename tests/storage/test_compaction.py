@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from kapiserver.storage.kv.compaction import COMPACTION_KEY, Compactor
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import Compacted, Refused
+from kapiserver.storage.kv.compaction import COMPACTION_KEY, Compactor
 from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from tests.clock import ManualClock
 
 

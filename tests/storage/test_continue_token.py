@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapiserver.storage.backends import open_store
+from kapiserver.storage.errors import Corrupt
+from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.continue_token import (
     SECRET,
     SECRET_BYTES,
@@ -17,8 +19,6 @@ from kapiserver.storage.objects.continue_token import (
     ContinueTokenCodec,
     load_continue_token_codec,
 )
-from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.kv.contract import Revision
 
 PREFIX = "/registry/pods/"
 TOKEN = ContinueToken(Revision(7), "/registry/pods/default/web\0")

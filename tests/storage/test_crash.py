@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from tests.storage.invariants import check_file, check_store
 
 WRITERS = 16

@@ -10,8 +10,8 @@ import pytest
 from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.errors import NotFound, ObjectConflict
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Preconditions, Write
+from kapiserver.storage.errors import NotFound, ObjectConflict
 from tests.storage.objectkit import (
     StorageHarness,
     config_map,

@@ -17,13 +17,17 @@ from typing import Any
 
 import pytest
 
-from kapiserver.storage.sqlite import embedded_store
 from kapiserver.storage.backends import backend_of, open_store
-from kapiserver.storage.sqlite.embedded_store import EXPIRY_RETRY_SECONDS, EmbeddedStore, open_embedded
 from kapiserver.storage.errors import Compacted, Corrupt, Refused, StoreLocked, Unavailable
 from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 from kapiserver.storage.kv.prefix import prefix_end
+from kapiserver.storage.sqlite import embedded_store
 from kapiserver.storage.sqlite.database import WAL_LIMIT
+from kapiserver.storage.sqlite.embedded_store import (
+    EXPIRY_RETRY_SECONDS,
+    EmbeddedStore,
+    open_embedded,
+)
 from tests.clock import ManualClock
 from tests.storage.invariants import check_file, check_store
 from tests.storage.recorder import Recorder

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from kapiserver.metrics import Reloads, content_hash
-from kapiserver.storage.encryption.transformers import IDENTITY, EncryptionRules, GroupResource
 from kapiserver.storage.encryption.config import (
     EncryptionFile,
     InvalidEncryptionConfig,
     parse_encryption_config,
 )
+from kapiserver.storage.encryption.transformers import IDENTITY, EncryptionRules, GroupResource
 from tests.clock import ManualClock
 
 HEAD = "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\n"

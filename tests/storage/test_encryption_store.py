@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kapiserver.api.selectors import parse
-from kapiserver.storage.encryption.transformers import EncryptionRules
-from kapiserver.storage.encryption.config import parse_encryption_config
-from kapiserver.storage.errors import AlreadyExists, Undecryptable
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
+from kapiserver.storage.encryption.config import parse_encryption_config
+from kapiserver.storage.encryption.transformers import EncryptionRules
+from kapiserver.storage.errors import AlreadyExists, Undecryptable
 from tests.storage.etcd_server import Member, running_member
 from tests.storage.objectkit import (
     JSON,

@@ -19,14 +19,14 @@ from hypothesis.stateful import (
 )
 
 from kapiserver.api.accessors import labels_of
-from kapiserver.storage.concurrency import time_slice
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES, Entry
-from kapiserver.storage.errors import StorageError, Unavailable
-from kapiserver.storage.objects.informer import RETRY_SECONDS, ObjectChange, Subscription
-from kapiserver.storage.kv.contract import KV, EventSink, Revision, Watch
-from kapiserver.storage.objects.object_store import ResourceStore
 from kapiserver.storage.cache.query import DeleteQuery
+from kapiserver.storage.concurrency import time_slice
+from kapiserver.storage.errors import StorageError, Unavailable
+from kapiserver.storage.kv.contract import KV, EventSink, Revision, Watch
+from kapiserver.storage.objects.informer import RETRY_SECONDS, ObjectChange, Subscription
+from kapiserver.storage.objects.object_store import ResourceStore
 from tests.storage.objectkit import (
     TIMEOUT_SECONDS,
     FreedNames,

@@ -1,5 +1,5 @@
-"""The conformance suite of `storage/kv/contract.py`, which every backend passes. Stores may be shared and
-need not begin at revision 1, so each test counts from the current revision."""
+"""The conformance suite of `storage/kv/contract.py`, which every backend passes. Stores may be
+shared and need not begin at revision 1, so each test counts from the current revision."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import asyncio
 import pytest
 
 from kapiserver.storage.encryption.transformers import IDENTITY
-from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 from kapiserver.storage.errors import Compacted, Conflict, FutureRevision, KeyExists, Unavailable
 from kapiserver.storage.etcd.store import PROGRESS_KEY
 from kapiserver.storage.kv.contract import KV, HistoryPage, KeyValue, KVEvent, Revision
+from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 from tests.clock import ManualClock
 from tests.storage.recorder import Recorder
 

@@ -9,8 +9,8 @@ import pytest
 from kapiserver.api.types import Tree
 from kapiserver.codecs import cbor
 from kapiserver.storage.cache.entry import Encoding
-from kapiserver.storage.objects.list_encoder import LONG_LIST
 from kapiserver.storage.cache.query import ListQuery
+from kapiserver.storage.objects.list_encoder import LONG_LIST
 from tests.storage.objectkit import (
     CBOR,
     JSON,

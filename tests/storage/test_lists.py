@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from kapiserver.api.errors import InvalidObject
 from kapiserver.api.selectors import EVERYTHING, parse
 from kapiserver.api.types import Tree
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery, ListResult
 from kapiserver.storage.errors import BadQuery, Expired, NotFound, ResourceVersionTooLarge
 from kapiserver.storage.objects.object_store import ResourceStore
-from kapiserver.storage.cache.query import DeleteQuery, ListQuery, ListResult
 from tests.storage.objectkit import StorageHarness, config_map, fill, key, named, pod, run
 
 

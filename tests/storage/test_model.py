@@ -17,7 +17,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import (
     Compacted,
     Conflict,
@@ -26,6 +25,7 @@ from kapiserver.storage.errors import (
     StorageError,
 )
 from kapiserver.storage.kv.contract import KV, KeyValue, Revision
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from tests.clock import ManualClock
 from tests.storage.invariants import check_store
 from tests.storage.recorder import Recorder

@@ -11,8 +11,8 @@ import pytest
 from kapiserver.api.errors import BadObject, InvalidObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, ResourceVersionSet
 from kapiserver.storage.cache.query import DeleteQuery, Preconditions, Write
+from kapiserver.storage.errors import AlreadyExists, NotFound, ObjectConflict, ResourceVersionSet
 from tests.storage.objectkit import (
     StorageHarness,
     config_map,

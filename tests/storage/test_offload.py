@@ -15,11 +15,8 @@ from kapiserver.api.lazy_loading import before_loading
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE
-from kapiserver.storage.concurrency import deferred_free
 from kapiserver.storage.cache.encoding_cache import TREE_SHARE
 from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.errors import TooMuchWork
-from kapiserver.storage.objects.object_store import ResourceStore
 from kapiserver.storage.cache.offload import (
     QUEUED,
     QUEUED_PER_USER,
@@ -30,6 +27,9 @@ from kapiserver.storage.cache.offload import (
     Requester,
 )
 from kapiserver.storage.cache.query import DeleteQuery, Write
+from kapiserver.storage.concurrency import deferred_free
+from kapiserver.storage.errors import TooMuchWork
+from kapiserver.storage.objects.object_store import ResourceStore
 from tests.storage.objectkit import FreedNames, config_map, key, open_harness, put
 
 TURNS = 100

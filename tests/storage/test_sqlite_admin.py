@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import Compacted, Corrupt, StoreLocked
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.sqlite.database import WAL_LIMIT
 from kapiserver.storage.sqlite.admin import backup, check, compact, restore
+from kapiserver.storage.sqlite.database import WAL_LIMIT
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 from tests.storage.invariants import check_file
 from tests.storage.recorder import Recorder
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.sqlite.embedded_store import open_embedded
 from kapiserver.storage.errors import StoreLocked
+from kapiserver.storage.sqlite.embedded_store import open_embedded
 
 
 def _symlink(path: Path) -> Path:

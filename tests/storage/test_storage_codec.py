@@ -39,11 +39,11 @@ from kapiserver.codecs import media_types
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.cache.entry import Encoding, Entry, ObjectKey, stamp_resource_version
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery, WriteResult
 from kapiserver.storage.errors import Unreadable
 from kapiserver.storage.etcd.config import EtcdConfig
 from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.objects.object_codec import EncodingCache, ObjectCodec
-from kapiserver.storage.cache.query import DeleteQuery, ListQuery, WriteResult
 from kapiserver.storage.objects.store_registry import ROOT
 from tests import trees
 from tests.storage.etcd_server import shared_etcd

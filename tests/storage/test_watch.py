@@ -14,12 +14,12 @@ from kapiserver.api.errors import InvalidObject
 from kapiserver.api.selectors import parse
 from kapiserver.api.types import Tree
 from kapiserver.codecs.framing import CBOR_SEQUENCE, LENGTH_PREFIXED
-from kapiserver.storage.errors import BadQuery, Unavailable
-from kapiserver.storage.objects.object_store import ResourceStore
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 from kapiserver.storage.cache.watch_backlogs import MAX_BACKLOG_BYTES
 from kapiserver.storage.cache.watch_cache import MIN_RECENT_EVENTS, RECENT_SECONDS
 from kapiserver.storage.cache.watch_fanout import BOOKMARK_SECONDS
+from kapiserver.storage.errors import BadQuery, Unavailable
+from kapiserver.storage.objects.object_store import ResourceStore
 from tests.storage.objectkit import (
     CBOR,
     PROTOBUF,

@@ -7,9 +7,9 @@ import asyncio
 from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES
 from kapiserver.storage.cache.offload import QUEUED_PER_USER, REQUESTER, Requester
 from kapiserver.storage.cache.query import DeleteQuery
-from kapiserver.storage.concurrency.time_slice import unlimited_slices
 from kapiserver.storage.cache.watch_backlogs import LAGGING_BYTES, MAX_BACKLOG_BYTES, WatchBacklogs
 from kapiserver.storage.cache.watch_fanout import CATCH_UP_BYTES, LAGGING_SECONDS
+from kapiserver.storage.concurrency.time_slice import unlimited_slices
 from tests.storage.objectkit import Client, StorageHarness, config_map, key, put, run, watch
 
 

@@ -12,12 +12,12 @@ from kapiserver.api.selectors import parse
 from kapiserver.storage.cache import watch_fanout
 from kapiserver.storage.cache.encoding_cache import TREE_COST
 from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.errors import Expired, ResourceVersionTooLarge
-from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 from kapiserver.storage.cache.watch_backlogs import MAX_BACKLOG_BYTES
 from kapiserver.storage.cache.watch_cache import MIN_RECENT_EVENTS, RECENT_SECONDS
 from kapiserver.storage.cache.watch_fanout import BOOKMARK_SECONDS
+from kapiserver.storage.errors import Expired, ResourceVersionTooLarge
+from kapiserver.storage.kv.contract import KV, Revision
 from tests.storage.objectkit import (
     JSON,
     Client,

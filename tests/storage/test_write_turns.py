@@ -13,12 +13,12 @@ import pytest
 
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.types import Tree
-from kapiserver.storage.objects import write_turns
 from kapiserver.storage.cache.entry import Entry
+from kapiserver.storage.cache.query import DeleteQuery, Write
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.kv.contract import KV, Revision
+from kapiserver.storage.objects import write_turns
 from kapiserver.storage.objects.object_store import ResourceStore
-from kapiserver.storage.cache.query import DeleteQuery, Write
 from kapiserver.storage.objects.write_turns import Turn, WriteTurns, give_up_turns
 from tests.storage.objectkit import StorageHarness, config_map, key, run, setting
 

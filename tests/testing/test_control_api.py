@@ -20,9 +20,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from kapiserver.codecs import cbor
 from kapiserver.testing import TestServer
 from kapiserver.testing.control_api import server as control_api
-from kapiserver.testing.history import recorder
-from kapiserver.testing.control_api.server import BODY_LIMIT, ControlApi, conforms, openapi
 from kapiserver.testing.control_api.operations import OPERATIONS
+from kapiserver.testing.control_api.server import BODY_LIMIT, ControlApi, conforms, openapi
+from kapiserver.testing.history import recorder
 from tests.testing.http_client import MERGE, HttpClient
 
 

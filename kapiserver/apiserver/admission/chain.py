@@ -22,8 +22,8 @@ from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
 from kapiserver.apiserver.metrics import add_latency
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.objects.lifecycle import timestamp
 from kapiserver.storage.cache.query import Admit, Validate
+from kapiserver.storage.objects.lifecycle import timestamp
 
 _AFTER_MUTATION = " after mutating admission happens"
 

@@ -16,10 +16,10 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.query import DeleteQuery
 from kapiserver.storage.errors import AlreadyExists, NotFound
 from kapiserver.storage.objects.lifecycle import timestamp
 from kapiserver.storage.objects.object_store import ResourceStore
-from kapiserver.storage.cache.query import DeleteQuery
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
 NETWORKING = GroupVersion("networking.k8s.io", "v1")

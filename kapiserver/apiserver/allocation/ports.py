@@ -21,9 +21,9 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
+from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.errors import Conflict, KeyExists, Unavailable
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
 KEY = "ranges/servicenodeports"

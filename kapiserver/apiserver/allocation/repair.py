@@ -26,9 +26,9 @@ from kapiserver.apiserver.allocation.addresses import (
 from kapiserver.apiserver.allocation.ports import PortBitmap, PortRange
 from kapiserver.apiserver.allocation.services import ServiceAllocation, allocation_of
 from kapiserver.apiserver.context import Server
+from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.concurrency.clock import Timer
 from kapiserver.storage.errors import StorageError
-from kapiserver.storage.cache.query import ListQuery
 
 FIRST_SECONDS = 60.0
 INTERVAL_SECONDS = 180.0

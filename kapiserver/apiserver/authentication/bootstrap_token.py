@@ -24,8 +24,8 @@ from kapiserver.apiserver.authentication.authenticator import (
     shared_audiences,
 )
 from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
-from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.store_registry import StoreRegistry
 

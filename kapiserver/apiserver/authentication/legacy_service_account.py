@@ -36,8 +36,8 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
-from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
 LAST_USED = "kubernetes.io/legacy-token-last-used"

@@ -32,8 +32,8 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_user,
 )
-from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.store_registry import StoreRegistry
 

@@ -16,8 +16,8 @@ from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cbor import encode_value
-from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.cache.query import FetchRequired
+from kapiserver.storage.errors import ConversionRefused
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
 CACHE_SIZE = 256

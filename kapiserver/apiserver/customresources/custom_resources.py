@@ -2,8 +2,8 @@
 
 With an embedded store, a change of a definition takes effect before its write is acknowledged. With
 etcd it may be late; `is_defined` reads the store before a path counts as unknown. A controller
-writes the status of definitions (`controllers/status/crd_status.py`). Mirrors customresource_handler.go
-of k8s.io/apiextensions-apiserver.
+writes the status of definitions (`controllers/status/crd_status.py`). Mirrors
+customresource_handler.go of k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.storage.objects import object_reader
-from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.errors import Corrupt, NotFound, StorageError
+from kapiserver.storage.objects import object_reader
 from kapiserver.storage.objects.informer import ObjectChange, Subscription
 from kapiserver.storage.objects.object_store import ResourceStore
 from kapiserver.storage.objects.store_registry import StoreRegistry

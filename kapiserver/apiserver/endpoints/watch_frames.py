@@ -15,10 +15,10 @@ from kapiserver.apiserver.endpoints.tables import TableBuilder, partial_metadata
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import MediaType
 from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.objects.list_encoder import event_frame
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import EventType, Framer
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.objects.list_encoder import event_frame
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 

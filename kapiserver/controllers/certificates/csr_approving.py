@@ -19,8 +19,8 @@ from kapiserver.api.certificates.signer_rules import (
     read_request,
 )
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.certificates.csr_signing import CERTIFICATES, REQUESTS
+from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.subscriptions import Subscriptions
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import update_object

@@ -15,13 +15,13 @@ from kapiserver.api.accessors import name_of, namespace_of, uid_of, value_at
 from kapiserver.api.columns import parse_time
 from kapiserver.api.types import Tree
 from kapiserver.controllers.certificates.certificate_authority import is_expired
-from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.certificates.csr_signing import CERTIFICATES, REQUESTS
+from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.periodic_check import PeriodicCheck
 from kapiserver.controllers.loop.subscriptions import Subscriptions
 from kapiserver.controllers.loop.writing import delete_object
-from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.concurrency.time_slice import TimeSlice
+from kapiserver.storage.objects.informer import ObjectChange
 
 DECIDED = timedelta(hours=1)
 PENDING = timedelta(hours=24)

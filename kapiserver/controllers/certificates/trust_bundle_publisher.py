@@ -15,8 +15,8 @@ from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.certificates.csr_signing import CERTIFICATES
+from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.subscriptions import Subscriptions
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import create_missing, delete_object

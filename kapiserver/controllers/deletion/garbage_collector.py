@@ -24,12 +24,12 @@ from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import UPDATE_ATTEMPTS
 from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.objects.object_store import ResourceStore
-from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 NAME = "garbage-collector-controller"
 WORKERS = 20

@@ -19,10 +19,10 @@ from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.lifecycle import timestamp
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
-from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 
 NAME = "namespace-controller"
 FINALIZER = "kubernetes"

@@ -23,7 +23,6 @@ from kapiserver.api.accessors import (
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.controllers.defaults.bootstrap import canonical_tree
-from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.endpoints.endpoint_builder import (
     MANAGED_BY,
     SERVICE_NAME,
@@ -37,12 +36,13 @@ from kapiserver.controllers.endpoints.endpoint_builder import (
     slices,
     subsets,
 )
+from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.subscriptions import Subscriptions
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
 from kapiserver.storage.cache.entry import Entry, ObjectKey
-from kapiserver.storage.objects.informer import Informer, ObjectChange
 from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.objects.informer import Informer, ObjectChange
 
 WORKERS = 4
 BATCH_SECONDS = 0.1

@@ -20,21 +20,21 @@ from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.allocation.addresses import NETWORKING, first_address, service_ranges
+from kapiserver.controllers.defaults.bootstrap import canonical_tree
+from kapiserver.controllers.defaults.priority_classes import create_priority_classes
 from kapiserver.controllers.endpoints.apiserver_endpoints import (
     ServerAddress,
     address_of_lease,
     endpoints,
     slices,
 )
-from kapiserver.controllers.defaults.bootstrap import canonical_tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.defaults.priority_classes import create_priority_classes
 from kapiserver.controllers.loop.subscriptions import Subscriptions
 from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.errors import Conflict, KeyExists, NotFound, StorageError
 from kapiserver.storage.objects.informer import ObjectChange
-from kapiserver.storage.cache.query import ListQuery
 
 NAME = "kubernetes"
 NAMESPACE = "default"

@@ -26,9 +26,9 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
-from kapiserver.storage.cache.query import ListQuery
 
 NAME = "resourcequota-controller"
 WORKERS = 5

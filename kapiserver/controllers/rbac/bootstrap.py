@@ -15,12 +15,12 @@ from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.admission.role_escalation import missing_rules
 from kapiserver.apiserver.authorization.rbac_index import RBAC
-from kapiserver.controllers.rbac import role_aggregation
 from kapiserver.controllers.defaults.bootstrap import create_directly
 from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
+from kapiserver.controllers.rbac import role_aggregation
 from kapiserver.controllers.rbac.cluster_roles import AGGREGATED_ROLES
 from kapiserver.controllers.rbac.policy import AUTOUPDATE, PolicyObject, bootstrap_policy
-from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
 from kapiserver.storage.cache.entry import ObjectKey
 
 CONCURRENT_WRITES = 16

@@ -28,10 +28,10 @@ from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import replace_fields
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 from kapiserver.storage.objects.informer import ObjectChange, Subscription
 from kapiserver.storage.objects.lifecycle import timestamp
 from kapiserver.storage.objects.object_store import ResourceStore
-from kapiserver.storage.cache.query import DeleteQuery, ListQuery
 
 NAME = "customresourcedefinitions"
 FINALIZER_WORKERS = 5

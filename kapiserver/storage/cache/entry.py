@@ -1,8 +1,8 @@
 """One revision of one object: its stored bytes, and the values derived from them.
 
 Derived values (tree, labels, selectable fields, encodings) are made at first use and shared by all
-callers; trees are never changed. `storage/cache/encoding_cache.py` may evict them at any time, and they
-are then made again. Knows no media type and no kind: its `EntryCodec` does.
+callers; trees are never changed. `storage/cache/encoding_cache.py` may evict them at any time, and
+they are then made again. Knows no media type and no kind: its `EntryCodec` does.
 """
 
 from __future__ import annotations

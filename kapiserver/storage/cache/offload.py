@@ -24,11 +24,11 @@ from kapiserver.api.selectors import Selection
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE, cost_of
-from kapiserver.storage.concurrency.deferred_free import DeferredFree
 from kapiserver.storage.cache.entry import Encoding, Entry
-from kapiserver.storage.errors import TooMuchWork
-from kapiserver.storage.concurrency.fair_queue import SYSTEM, FairQueue
 from kapiserver.storage.cache.query import FetchRequired, UpdateFunc
+from kapiserver.storage.concurrency.deferred_free import DeferredFree
+from kapiserver.storage.concurrency.fair_queue import SYSTEM, FairQueue
+from kapiserver.storage.errors import TooMuchWork
 
 Result = TypeVar("Result")
 

@@ -25,8 +25,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from kapiserver.api.types import Tree
-from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.cache.entry import Entry, EntryCodec
+from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
 from kapiserver.storage.kv.contract import KV, KVEvent, Revision, Watch
 

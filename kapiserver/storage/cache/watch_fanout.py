@@ -2,9 +2,9 @@
 
 Watchers with the same scope, selection and frame encoding are a group. The events of a batch are
 encoded into frames and joined once per group, and the same bytes are written to each sink. A
-watcher whose backlog grows too large is ended (`storage/cache/watch_backlogs.py`); its client resumes at
-the last resource version it received. Knows no media type and no kind. Mirrors cache_watcher.go of
-k8s.io/apiserver.
+watcher whose backlog grows too large is ended (`storage/cache/watch_backlogs.py`); its client
+resumes at the last resource version it received. Knows no media type and no kind. Mirrors
+cache_watcher.go of k8s.io/apiserver.
 
 The states of a watcher. Each event reaches it once, because `sent_revision` says what it has got:
 
@@ -29,16 +29,16 @@ from typing import NamedTuple
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.selectors import Selection
-from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.cache.large_frames import LargeFrames
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import EventType, Framer, WatchSink
-from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.cache.watch_backlogs import LAGGING_BYTES, WatchBacklogs
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache
+from kapiserver.storage.concurrency.clock import Clock, Timer
+from kapiserver.storage.concurrency.time_slice import TimeSlice
+from kapiserver.storage.errors import Corrupt
+from kapiserver.storage.kv.contract import Revision
 
 LAGGING_SECONDS = 1.0
 """How long a client has time for its initial events before they count as its backlog."""

@@ -55,8 +55,8 @@ from kapiserver.storage.kv.contract import (
     Revision,
     Watch,
 )
-from kapiserver.storage.kv.watch import KVWatch, RecentEvents, WatchIndex
 from kapiserver.storage.kv.prefix import prefix_end
+from kapiserver.storage.kv.watch import KVWatch, RecentEvents, WatchIndex
 
 KEY_SEPARATOR = "/"
 """Every key of a store begins with its root and this separator."""

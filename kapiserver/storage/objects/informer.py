@@ -20,14 +20,14 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import cost_of
-from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache, entries_in_scope
+from kapiserver.storage.concurrency.clock import Clock, Timer
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Corrupt, StorageError
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.object_codec import ObjectCodec
-from kapiserver.storage.cache.offload import Offloader
-from kapiserver.storage.concurrency.time_slice import TimeSlice
-from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache, entries_in_scope
 
 RETRY_SECONDS = 1.0
 """The time between two attempts to fill the cache after it has lost its watch."""

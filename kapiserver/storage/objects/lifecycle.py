@@ -37,8 +37,8 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.metadata_validation import validate_new, validate_updated
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
-from kapiserver.storage.errors import ObjectConflict, ResourceVersionSet
 from kapiserver.storage.cache.query import DeleteQuery, Preconditions
+from kapiserver.storage.errors import ObjectConflict, ResourceVersionSet
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

@@ -20,12 +20,12 @@ from kapiserver.codecs.framing import LENGTH_PREFIXED
 from kapiserver.codecs.json import SORT_KEYS, encode_value
 from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.cache.entry import Encoding, Entry
-from kapiserver.storage.errors import StorageError
-from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.objects.object_codec import CBOR_ITEM, ObjectCodec
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import EventType, ListResult
 from kapiserver.storage.concurrency.time_slice import TimeSlice
+from kapiserver.storage.errors import StorageError
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.objects.object_codec import CBOR_ITEM, ObjectCodec
 
 CHUNK_BYTES = 256 << 10
 """Approximate size of one chunk of a list; chunks are smaller if encoding takes long."""

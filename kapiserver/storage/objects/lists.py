@@ -20,8 +20,11 @@ from kapiserver.api.errors import (
     not_supported_in_order,
 )
 from kapiserver.api.selectors import Selection
-from kapiserver.storage.objects.continue_token import BadToken, ContinueToken, ContinueTokenCodec
 from kapiserver.storage.cache.entry import Entry, ObjectKey
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.query import ListQuery, ListResult, WatchQuery
+from kapiserver.storage.cache.watch_cache import WatchCache
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import (
     BadQuery,
     Compacted,
@@ -31,11 +34,8 @@ from kapiserver.storage.errors import (
     Undecryptable,
 )
 from kapiserver.storage.kv.contract import KV, KeyValue, Revision
+from kapiserver.storage.objects.continue_token import BadToken, ContinueToken, ContinueTokenCodec
 from kapiserver.storage.objects.object_codec import ObjectCodec
-from kapiserver.storage.cache.offload import Offloader
-from kapiserver.storage.cache.query import ListQuery, ListResult, WatchQuery
-from kapiserver.storage.concurrency.time_slice import TimeSlice
-from kapiserver.storage.cache.watch_cache import WatchCache
 
 LoadContinueTokenCodec: TypeAlias = Callable[[], Awaitable[ContinueTokenCodec]]
 """Loads the continue token codec of the store; called when the first list is paged."""

@@ -20,11 +20,11 @@ from msgspec import Struct
 from kapiserver.api.group import Resource
 from kapiserver.api.types import Tree
 from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES, ObjectKey
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Compacted, Corrupt, Unavailable, Undecryptable
 from kapiserver.storage.kv.contract import KV, KVEvent, Revision, Watch
 from kapiserver.storage.objects.object_reader import ResourceReader
-from kapiserver.storage.cache.offload import Offloader
-from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 PAGE = 250
 """Keys per page of the initial list."""

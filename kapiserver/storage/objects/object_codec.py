@@ -46,7 +46,6 @@ from kapiserver.codecs.storage_codec import (
 )
 from kapiserver.codecs.tree_decoder import is_strictly_typed
 from kapiserver.storage.cache.encoding_cache import TREE_COST, EncodingCache
-from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX, IDENTITY, DecryptionError, Transformer
 from kapiserver.storage.cache.entry import (
     LARGE_OBJECT_BYTES,
     Encoding,
@@ -55,6 +54,12 @@ from kapiserver.storage.cache.entry import (
     ObjectKey,
     Selectable,
     stamp_resource_version,
+)
+from kapiserver.storage.encryption.transformers import (
+    ENCRYPTED_PREFIX,
+    IDENTITY,
+    DecryptionError,
+    Transformer,
 )
 from kapiserver.storage.errors import Undecryptable, Unreadable
 from kapiserver.storage.kv.contract import Revision

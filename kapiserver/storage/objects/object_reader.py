@@ -18,22 +18,22 @@ from kapiserver.api.accessors import metadata_of
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.storage.concurrency.clock import Clock
-from kapiserver.storage.wrappers.converting_store import ConvertingStore
 from kapiserver.storage.cache.entry import Encoding, Entry, ObjectKey
-from kapiserver.storage.errors import NotFound
 from kapiserver.storage.cache.event_stream import InitialEventsEnd, WatchStart, stream_events
-from kapiserver.storage.objects.informer import Informer
-from kapiserver.storage.kv.contract import KV
-from kapiserver.storage.objects.list_encoder import ListEncoder, ObjectFramer
-from kapiserver.storage.objects.lists import ListReader, LoadContinueTokenCodec, check_watch
-from kapiserver.storage.objects.object_codec import ObjectCodec
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import Framer, ListQuery, ListResult, WatchQuery, WatchSink
 from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
 from kapiserver.storage.cache.watch_cache import WatchCache
 from kapiserver.storage.cache.watch_fanout import VisibleEvent, Watcher, WatcherGroup, WatchFanout
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.errors import NotFound
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.objects.informer import Informer
+from kapiserver.storage.objects.list_encoder import ListEncoder, ObjectFramer
+from kapiserver.storage.objects.lists import ListReader, LoadContinueTokenCodec, check_watch
+from kapiserver.storage.objects.object_codec import ObjectCodec
 from kapiserver.storage.objects.write_turns import WriteTurns
+from kapiserver.storage.wrappers.converting_store import ConvertingStore
 
 MAX_REQUEST_SECONDS = 60.0
 """A retired store is stopped again after this time, when no request uses it any more."""

@@ -1,8 +1,8 @@
 """The store of one resource's objects, for handlers and controllers.
 
 Reads come from the watch cache (`storage/objects/object_reader.py`). A write prepares the object by
-`storage/objects/lifecycle.py` and updates the key if its revision is unchanged, else it starts again, as
-long as its request lives (guaranteed update). Writers of one key take turns
+`storage/objects/lifecycle.py` and updates the key if its revision is unchanged, else it starts
+again, as long as its request lives (guaranteed update). Writers of one key take turns
 (`storage/objects/write_turns.py`). Knows no HTTP. Mirrors
 k8s.io/apiserver/pkg/registry/generic/registry/store.go.
 """
@@ -24,20 +24,7 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import cost_of_tree
-from kapiserver.storage.objects import lifecycle
 from kapiserver.storage.cache.entry import Entry, ObjectKey, stamp_resource_version
-from kapiserver.storage.errors import (
-    NO_UNIQUE_NAME,
-    TERMINATING,
-    AlreadyExists,
-    Conflict,
-    Corrupt,
-    KeyExists,
-    NotFound,
-    ObjectConflict,
-)
-from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.objects.object_reader import CachedResource, ResourceReader
 from kapiserver.storage.cache.offload import change_cost
 from kapiserver.storage.cache.query import (
     DEFAULT_WRITE,
@@ -50,6 +37,19 @@ from kapiserver.storage.cache.query import (
     Write,
     WriteResult,
 )
+from kapiserver.storage.errors import (
+    NO_UNIQUE_NAME,
+    TERMINATING,
+    AlreadyExists,
+    Conflict,
+    Corrupt,
+    KeyExists,
+    NotFound,
+    ObjectConflict,
+)
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.objects import lifecycle
+from kapiserver.storage.objects.object_reader import CachedResource, ResourceReader
 
 PARALLEL_DELETIONS = 16
 """Concurrent deletions of one deletecollection request."""

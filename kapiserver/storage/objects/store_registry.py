@@ -20,27 +20,27 @@ from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.storage.cache.encoding_cache import DEFAULT_BYTES, EncodingCache
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.cache.query import Reserve
+from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
 from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.encryption.transformers import IDENTITY, EncryptionRules
+from kapiserver.storage.errors import ConversionRefused, Refused
+from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.continue_token import (
     SECRET_BYTES,
     ContinueTokenCodec,
     load_continue_token_codec,
 )
-from kapiserver.storage.wrappers.converting_store import ConvertingStore
-from kapiserver.storage.cache.encoding_cache import DEFAULT_BYTES, EncodingCache
-from kapiserver.storage.encryption.transformers import IDENTITY, EncryptionRules
-from kapiserver.storage.wrappers.encryption_store import EncryptedStore
-from kapiserver.storage.errors import ConversionRefused, Refused
-from kapiserver.storage.kv.contract import KV
 from kapiserver.storage.objects.lifecycle import NAME_LETTERS, NAME_SUFFIX
 from kapiserver.storage.objects.list_encoder import ListEncoder
 from kapiserver.storage.objects.metadata_informer import MetadataHandler, MetadataInformer
 from kapiserver.storage.objects.object_codec import ObjectCodec
 from kapiserver.storage.objects.object_reader import CachedResource, IdentifierSource, StoreContext
 from kapiserver.storage.objects.object_store import ResourceStore
-from kapiserver.storage.cache.offload import Offloader
-from kapiserver.storage.cache.query import Reserve
-from kapiserver.storage.cache.watch_backlogs import WatchBacklogs
+from kapiserver.storage.wrappers.converting_store import ConvertingStore
+from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 
 ROOT = "/registry"
 EVENT_TTL = 3600

@@ -6,9 +6,9 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.errors import CodecError, UnknownKind
 from kapiserver.codecs.storage_codec import decode_from_storage
+from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX
 from kapiserver.storage.kv.compaction import COMPACTION_KEY
 from kapiserver.storage.objects.continue_token import SECRET
-from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX
 
 _OWN_KEYS = (SECRET, COMPACTION_KEY)
 

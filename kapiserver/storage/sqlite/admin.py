@@ -1,7 +1,7 @@
 """Maintenance of a store's SQLite file: check, compact, backup (also while it is served), restore.
 
-The tables are those of `storage/sqlite/database.py`; their invariants are listed here. The caller checks the
-values. Mirrors etcdutl's snapshot commands.
+The tables are those of `storage/sqlite/database.py`; their invariants are listed here. The caller
+checks the values. Mirrors etcdutl's snapshot commands.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.sqlite.database import Database
 from kapiserver.storage.sqlite.damage import differs_from_checksum
+from kapiserver.storage.sqlite.database import Database
 from kapiserver.storage.sqlite.errors import translate_errors
 from kapiserver.storage.sqlite.layout import LAYOUT, check_layout
 from kapiserver.storage.sqlite.lock import FileLock, check_name

@@ -27,17 +27,19 @@ from kapiserver.storage.errors import (
     KeyExists,
     StorageError,
 )
-from kapiserver.storage.kv.contract import GetResult, HistoryPage, KeyValue, KVEvent, RangeResult, Revision
-from kapiserver.storage.kv.prefix import prefix_end
-from kapiserver.storage.sqlite.remaining_count import RemainingCounts
-from kapiserver.storage.sqlite.damage import (
-    check_row,
-    expiry_checksum,
-    find_damage,
-    row_checksum,
+from kapiserver.storage.kv.contract import (
+    GetResult,
+    HistoryPage,
+    KeyValue,
+    KVEvent,
+    RangeResult,
+    Revision,
 )
+from kapiserver.storage.kv.prefix import prefix_end
+from kapiserver.storage.sqlite.damage import check_row, expiry_checksum, find_damage, row_checksum
 from kapiserver.storage.sqlite.errors import translate_errors
 from kapiserver.storage.sqlite.layout import check_layout, update_layout
+from kapiserver.storage.sqlite.remaining_count import RemainingCounts
 from kapiserver.storage.sqlite.wal import has_lost_transactions, wal_size
 
 EMPTY_STORE_REVISION = Revision(1)

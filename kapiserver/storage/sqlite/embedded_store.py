@@ -6,7 +6,8 @@ read, each on its own connection; a store in memory has one connection, and the 
 too. The event loop handles the results of a batch in one call: it dispatches the events to the
 watches, then resolves the futures, so a watch is never behind an acknowledged write.
 
-Knows no SQL (`storage/sqlite/database.py` does) and no object. Mirrors what etcd does for kube-apiserver.
+Knows no SQL (`storage/sqlite/database.py` does) and no object. Mirrors what etcd does for
+kube-apiserver.
 """
 
 from __future__ import annotations

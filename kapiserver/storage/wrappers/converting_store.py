@@ -24,8 +24,9 @@ from kapiserver.codecs.cost import LARGE, cost_of_tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
 from kapiserver.codecs.tree_decoder import decode_tree
-from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX
 from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES
+from kapiserver.storage.cache.offload import Offloader, Result
+from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX
 from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
 from kapiserver.storage.kv.contract import (
     KV,
@@ -38,7 +39,6 @@ from kapiserver.storage.kv.contract import (
     Revision,
     Watch,
 )
-from kapiserver.storage.cache.offload import Offloader, Result
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 
 MAX_PENDING_EVENTS = 10_000

@@ -6,7 +6,6 @@ document. The parts of TestServer do the work.
 
 from __future__ import annotations
 
-from kapiserver.testing.determinism.clock import Duration, TestClock, parse_seconds
 from kapiserver.testing.control_api.faults import FAULT_OPERATIONS
 from kapiserver.testing.control_api.schemas import (
     BOOLEAN,
@@ -25,9 +24,10 @@ from kapiserver.testing.control_api.schemas import (
 )
 from kapiserver.testing.control_api.session import Operation, Session, Tree
 from kapiserver.testing.control_api.users import USER_OPERATIONS
-from kapiserver.testing.state.memory_store import Snapshot
+from kapiserver.testing.determinism.clock import Duration, TestClock, parse_seconds
 from kapiserver.testing.history.requests import Requests
 from kapiserver.testing.server import TestServer
+from kapiserver.testing.state.memory_store import Snapshot
 
 MAX_SNAPSHOTS = 100
 MAX_WAIT_SECONDS = 3600.0

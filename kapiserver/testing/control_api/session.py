@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from kapiserver.testing.control_api.schemas import Argument, Schema
-from kapiserver.testing.state.memory_store import Snapshot
 from kapiserver.testing.fixtures.namespace import TestNamespace
-from kapiserver.testing.server import TestServer
 from kapiserver.testing.fixtures.users import Users
+from kapiserver.testing.server import TestServer
+from kapiserver.testing.state.memory_store import Snapshot
 
 Tree: TypeAlias = dict[str, Any]
 

@@ -18,8 +18,8 @@ from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.process_memory import manage_memory
 from kapiserver.apiserver.serving.signals import ServerSignals
 from kapiserver.codecs import json
-from kapiserver.testing.control_api.server import ControlApi
 from kapiserver.testing.control_api.parent_process import call_at_end_of_input, call_at_exit_of
+from kapiserver.testing.control_api.server import ControlApi
 from kapiserver.testing.server import TestServer
 
 _log = logging.getLogger(__name__)

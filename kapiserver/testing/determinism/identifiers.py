@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TypeVar
 from uuid import UUID
 
-from kapiserver.storage.objects.lifecycle import NAME_LETTERS, NAME_SUFFIX
 from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.objects.lifecycle import NAME_LETTERS, NAME_SUFFIX
 
 Result = TypeVar("Result")
 

@@ -37,11 +37,11 @@ from kapiserver.testing.faults.effects import (
     WatchEnd,
 )
 from kapiserver.testing.faults.held_sink import HeldSink
-from kapiserver.testing.host import Host
 from kapiserver.testing.faults.injected_errors import injected_error
+from kapiserver.testing.faults.stale_reads import stale_response
 from kapiserver.testing.history.request_filter import RequestFilter, Selection
 from kapiserver.testing.history.requests import Requests, decode_body, name_in_body
-from kapiserver.testing.faults.stale_reads import stale_response
+from kapiserver.testing.host import Host
 
 MAX_FAULTS = 1000
 

@@ -8,8 +8,8 @@ from kapiserver.apiserver.endpoints.object_responses import entry_response
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target_resolver import resolve_target
-from kapiserver.storage.errors import NotFound
 from kapiserver.storage.cache.query import ListQuery
+from kapiserver.storage.errors import NotFound
 
 
 async def stale_response(server: Server, request: Request, revision: int) -> AnyResponse | None:

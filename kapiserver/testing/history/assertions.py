@@ -25,8 +25,8 @@ from kapiserver.testing.history.activity import Activity
 from kapiserver.testing.history.conditions import Condition, parse_condition
 from kapiserver.testing.history.diffs import changes
 from kapiserver.testing.history.history import Journal, object_history, revision_of
-from kapiserver.testing.state.kinds import find_resource, preferred_version
 from kapiserver.testing.history.requests import RequestRecord
+from kapiserver.testing.state.kinds import find_resource, preferred_version
 
 T = TypeVar("T")
 

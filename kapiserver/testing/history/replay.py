@@ -22,8 +22,8 @@ from kapiserver.app import RunningServer, serve
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.kv.contract import KV, KVEvent, Revision
 from kapiserver.storage.sqlite.database import Write
-from kapiserver.testing.state.memory_store import MemoryStore, open_memory_store
 from kapiserver.testing.history.recorder import Recording, read
+from kapiserver.testing.state.memory_store import MemoryStore, open_memory_store
 
 READ_ONLY = "a recording is served read-only"
 _READING = ("get", "list", "watch")

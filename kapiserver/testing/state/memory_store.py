@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from kapiserver.storage.concurrency.clock import Clock
-from kapiserver.storage.sqlite.embedded_store import EmbeddedStore
 from kapiserver.storage.kv.contract import KeyValue, KVEvent, Revision
 from kapiserver.storage.sqlite.database import Database, Write
+from kapiserver.storage.sqlite.embedded_store import EmbeddedStore
 from kapiserver.storage.sqlite.jobs import run_batch
 
 

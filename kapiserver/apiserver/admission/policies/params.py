@@ -14,8 +14,8 @@ from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.cache.entry import Entry, ObjectKey
-from kapiserver.storage.errors import NotFound, StorageError
 from kapiserver.storage.cache.query import ListQuery
+from kapiserver.storage.errors import NotFound, StorageError
 
 _MISSING = "no params found for policy binding with `Deny` parameterNotFoundAction"
 

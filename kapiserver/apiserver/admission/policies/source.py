@@ -22,9 +22,9 @@ from kapiserver.apiserver.admission.expressions import compile_cost
 from kapiserver.apiserver.admission.matching.criteria import Criteria, match_resources_criteria
 from kapiserver.apiserver.admission.matching.index import Candidate, MatchIndex
 from kapiserver.apiserver.context import Server
+from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.objects.informer import Informer, ObjectChange, Subscription
-from kapiserver.storage.concurrency.time_slice import TimeSlice
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.static_manifests import StaticManifests

@@ -43,8 +43,8 @@ from kapiserver.codecs import cbor, json, yaml
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.limits import MAX_VALUES
 from kapiserver.codecs.tree_decoder import decode_tree
-from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.cache.query import Write, WriteResult
+from kapiserver.storage.errors import ObjectConflict
 
 
 class Configuration(Struct, frozen=True):

@@ -38,9 +38,9 @@ from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.status import SUCCESS, status
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.query import Preconditions, Write
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.objects.lifecycle import timestamp
-from kapiserver.storage.cache.query import Preconditions, Write
 
 
 async def bind(server: Server, request: Request, target: Target) -> AnyResponse:

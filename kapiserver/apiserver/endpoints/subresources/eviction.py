@@ -43,9 +43,9 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.status import SUCCESS, cause, status
 from kapiserver.apiserver.target import Target
+from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.objects.lifecycle import timestamp
-from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
 
 POLICY = GroupVersion("policy", "v1")
 MAX_DISRUPTED = 2000

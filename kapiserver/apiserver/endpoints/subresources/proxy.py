@@ -27,8 +27,8 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.errors import NotFound
 from kapiserver.storage.cache.query import ListQuery
+from kapiserver.storage.errors import NotFound
 
 KUBELET_PORT = 10250
 """The port of kubelets whose nodes report none."""

@@ -18,8 +18,8 @@ from kapiserver.rpc.registration import Call, RPCError
 from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.errors import Compacted, FutureRevision
 from kapiserver.storage.kv.contract import Revision
-from kapiserver.storage.sqlite.admin import Summary, backup, check, summarize
 from kapiserver.storage.objects.value_check import ValueCheck
+from kapiserver.storage.sqlite.admin import Summary, backup, check, summarize
 
 from . import types
 

@@ -246,8 +246,11 @@ def _temporary_folder(stack: AsyncExitStack) -> Path:
 
 def _http_server(app: App) -> HttpServer:
     on_error = functools.partial(error_response, app.server)
-    reuse_port = app.server.config.workers > 1
-    return HttpServer(app.handle, on_error, app.unauthenticated, reuse_port=reuse_port)
+    config = app.server.config
+    reuse_port = config.workers > 1
+    return HttpServer(
+        app.handle, on_error, app.unauthenticated, reuse_port=reuse_port, front=config.http
+    )
 
 
 def _start_tasks(app: App, stack: AsyncExitStack) -> None:

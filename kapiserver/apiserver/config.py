@@ -20,6 +20,11 @@ KUBELET_ADDRESS_TYPES = ("Hostname", "InternalDNS", "InternalIP", "ExternalDNS",
 """The types of a node's addresses, in the order in which kube-apiserver prefers them."""
 
 
+HTTPTOOLS, AIOHTTP = "httptools", "aiohttp"
+FRONTS = (HTTPTOOLS, AIOHTTP)
+"""The libraries that can parse requests: the fronts of `serving/exchange.py`."""
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """The settings of one server; the defaults suit a test.
 
@@ -32,6 +37,7 @@ class Config(Struct, frozen=True, kw_only=True):
     max_memory      bytes that a process may allocate; None means three quarters of the machine's
                     memory, shared by the workers; 0 means no limit
     workers         processes that share the ports; limits apply to each
+    http            the library that parses requests, one of FRONTS
     emulated_version    the Kubernetes release to emulate: `1.34` or `kube=1.34`; "" for the newest
     runtime_config  API versions and resources to turn on or off: `api/beta=true,...`
     """
@@ -155,6 +161,7 @@ class Config(Struct, frozen=True, kw_only=True):
     max_mutating_requests_inflight: int = 200
     max_memory: int | None = None
     workers: int = 1
+    http: str = HTTPTOOLS
     request_timeout: float = 60.0
     min_request_timeout: int = 1800
     shutdown_timeout: float = 10.0

@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from kapiserver.api.releases import NEWEST_MINOR, OLDEST_MINOR
+from kapiserver.apiserver.config import FRONTS
 from kapiserver.apiserver.feature_gates import feature_gates_help
 from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
@@ -99,6 +100,11 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="Number of processes that share the port, from 1 to 256. More than one needs "
         "--etcd-servers. Limits such as --max-requests-inflight apply to each process. "
         "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--http", choices=FRONTS, default=DEFAULTS.http,
+        help="The library that parses requests: httptools, or the server of aiohttp, which takes "
+        "more CPU. Clients see no difference but the header Server. Default: %(default)s.",
     )  # fmt: skip
     group.add_argument(
         "--kubeconfig-out", type=Path, metavar="FILE",

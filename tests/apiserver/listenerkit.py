@@ -4,11 +4,16 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS
+from kapiserver.apiserver.config import AIOHTTP, HTTPTOOLS
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse, text_response
+from kapiserver.apiserver.serving.aiohttp_listener import AiohttpListener
+from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.listener import Listener
 
 Send = Callable[..., Awaitable[bytes]]
@@ -100,12 +105,22 @@ def _error_response(request: Request, error: Exception) -> Response:
     return text_response(str(error), status=409)
 
 
+FRONT: ContextVar[str] = ContextVar("FRONT", default=HTTPTOOLS)
+"""The library that parses the requests of `listening`."""
+
+
+def _listener() -> Any:
+    if FRONT.get() == AIOHTTP:
+        return AiohttpListener(_handle, user=ANONYMOUS, incomplete_headers=IncompleteHeaders())
+    return Listener(_handle, _error_response, user=ANONYMOUS)
+
+
 @asynccontextmanager
 async def listening(
     tls: ssl.SSLContext | None = None,
-) -> AsyncIterator[tuple[Listener, Send]]:
+) -> AsyncIterator[tuple[Any, Send]]:
     """A listener, and a function that sends bytes to it and returns the response."""
-    listener = Listener(_handle, _error_response, user=ANONYMOUS)
+    listener = _listener()
     server = await asyncio.get_running_loop().create_server(listener, "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
+from kapiserver.apiserver.config import AIOHTTP, HTTPTOOLS
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.serving.acceptor import Acceptor
 from kapiserver.apiserver.serving.connection_limits import (
@@ -23,17 +25,28 @@ LOOPBACK = "127.0.0.1"
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")
 
 
+class _Listener(Protocol):
+    """The connections of one port."""
+
+    def __call__(self) -> Any:
+        """Return the protocol of a new connection, as an Acceptor needs it."""
+
+    async def drain(self, seconds: float) -> None:
+        """End streams, give requests in flight `seconds` to finish, and close all connections."""
+
+
 class _Endpoint(Struct, frozen=True, kw_only=True):
     """One port."""
 
     acceptor: Acceptor
-    listener: Listener
+    listener: _Listener
 
 
 class HttpServer:
     """Listens on ports and serves `handle` on every connection.
 
     reuse_port  several processes listen on the same port
+    front       the library that parses requests, one of `config.FRONTS`
     """
 
     def __init__(
@@ -43,8 +56,10 @@ class HttpServer:
         unauthenticated: UnauthenticatedConnections,
         *,
         reuse_port: bool,
+        front: str = HTTPTOOLS,
     ) -> None:
         self._handle = handle
+        self._front = front
         self._error_response = error_response
         self._reuse_port = reuse_port
         self._endpoints: list[_Endpoint] = []
@@ -68,16 +83,25 @@ class HttpServer:
     async def _listen(
         self, address: str | None, port: int, user: User, context: ssl.SSLContext | None
     ) -> int:
-        listener = Listener(
+        listener = self._listener(user)
+        acceptor = Acceptor(listener, self._unauthenticated, context)
+        await acceptor.listen(address, port, reuse_port=self._reuse_port)
+        self._endpoints.append(_Endpoint(acceptor=acceptor, listener=listener))
+        return acceptor.port
+
+    def _listener(self, user: User) -> _Listener:
+        if self._front == AIOHTTP:
+            from kapiserver.apiserver.serving.aiohttp_listener import AiohttpListener  # slow import
+
+            return AiohttpListener(
+                self._handle, user=user, incomplete_headers=self._incomplete_headers
+            )
+        return Listener(
             self._handle,
             self._error_response,
             user=user,
             incomplete_headers=self._incomplete_headers,
         )
-        acceptor = Acceptor(listener, self._unauthenticated, context)
-        await acceptor.listen(address, port, reuse_port=self._reuse_port)
-        self._endpoints.append(_Endpoint(acceptor=acceptor, listener=listener))
-        return acceptor.port
 
     async def drain(self, seconds: float) -> None:
         """Stop accepting connections, end streams, and give the requests in flight `seconds` to

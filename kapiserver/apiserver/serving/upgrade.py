@@ -6,18 +6,44 @@ Knows no Kubernetes. Mirrors UpgradeAwareHandler of pkg/util/proxy of k8s.io/api
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Protocol
 
 from kapiserver.apiserver.byte_stream import Received, join
 from kapiserver.apiserver.request import Outcome
 from kapiserver.apiserver.response import UpgradeResponse
-from kapiserver.apiserver.serving.connection import Connection
 from kapiserver.apiserver.serving.response_head import switching_head
 
 LAST_BYTES_SECONDS = 5.0
 """How long the last bytes may take to be written to the peer when either side has closed."""
 
 
-async def write_upgrade(connection: Connection, response: UpgradeResponse) -> Outcome:
+class UpgradableConnection(Protocol):
+    """The client's connection, as this module uses it.
+
+    transport   None when the connection was closed
+    """
+
+    @property
+    def transport(self) -> asyncio.Transport | None: ...
+
+    def call_when_lost(self, callback: Callable[[], object]) -> None:
+        """Call `callback` when the connection is lost during the running request."""
+
+    def switch_protocol(self, receive: Callable[[bytes], None]) -> None:
+        """Pass all further bytes of the client to `receive`."""
+
+    def pause_reading(self) -> None:
+        """Stop reading from the client."""
+
+    def resume_reading(self) -> None:
+        """Read from the client again."""
+
+    async def wait_writable(self) -> None:
+        """Return when the client has read most of the bytes. Raises ConnectionResetError."""
+
+
+async def write_upgrade(connection: UpgradableConnection, response: UpgradeResponse) -> Outcome:
     """Write the response and pass bytes between the client and the peer until either has closed.
     Return the outcome; the connection cannot be used for requests any more."""
     client = _ClientStream(connection)
@@ -46,7 +72,7 @@ async def write_upgrade(connection: Connection, response: UpgradeResponse) -> Ou
 class _ClientStream:
     """The client's end of an upgraded connection. A ByteStream."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: UpgradableConnection) -> None:
         self._connection = connection
         self.received = Received(connection.pause_reading, connection.resume_reading)
         self.bytes_sent = 0

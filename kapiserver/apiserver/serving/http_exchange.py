@@ -80,9 +80,12 @@ class HttpExchange:
     async def _write_response(self, response: Response) -> Outcome:
         """Write a body; an error aborts the connection, so that the client sees the failure."""
         try:
-            if isinstance(response.body, bytes) and len(response.body) <= WRITE_BYTES:
-                return await self._write_small(response, response.body)
-            return await self._write_large(response)
+            if not isinstance(response.body, bytes) or len(response.body) > WRITE_BYTES:
+                return await self._write_large(response)
+            outcome = self._write_small(response, response.body)
+            if self._connection.is_writing_paused:
+                await self._wait_writable()
+            return outcome
         except ConnectionError:
             self.keep_alive = False
             return _unfinished(response)
@@ -96,14 +99,12 @@ class HttpExchange:
         self.abort()
         return _unfinished(response)
 
-    async def _write_small(self, response: Response, body: bytes) -> Outcome:
+    def _write_small(self, response: Response, body: bytes) -> Outcome:
         close = "" if self.keep_alive else CLOSE_HEADER
         data = _encode_head(response, f"Content-Length: {len(body)}\r\n{close}")
         if self._omits_body(response):
             body = b""
         self._write(data + body)
-        if self._connection.is_writing_paused:
-            await self._wait_writable()
         return Outcome(status=response.status, bytes_sent=len(body), finished=True)
 
     async def _write_large(self, response: Response) -> Outcome:

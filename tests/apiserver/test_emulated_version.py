@@ -124,8 +124,8 @@ def test_releases() -> None:
 def test_subresources(minor: int, version: str, resource: str, subresource: str) -> None:
     """A subresource is not served before its release, and the resource is."""
     for release, expected in ((minor, False), (minor + 1, True)):
-        found = Scheme(release=release).resource(GroupVersion.parse(version), resource)
-        assert (subresource in {each.name for each in found.subresources}) is expected
+        served = Scheme(release=release).resource(GroupVersion.parse(version), resource)
+        assert (subresource in {each.name for each in served.subresources}) is expected
 
 
 def test_table_names_what_the_newest_release_serves() -> None:

@@ -206,9 +206,9 @@ def test_refused_bodies_are_freed() -> None:
     conflicts, users without rights, reviews, options, definitions, webhooks and policies."""
     command = [sys.executable, "-m", "tests.apiserver.test_refused_bodies"]
     result = subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_SECONDS)
-    found = json.loads(result.stdout.splitlines()[-1])
-    assert found["keeping"] == []
-    assert {int(status) for status in found["statuses"]} >= STATUSES
+    report = json.loads(result.stdout.splitlines()[-1])
+    assert report["keeping"] == []
+    assert {int(status) for status in report["statuses"]} >= STATUSES
 
 
 if __name__ == "__main__":

@@ -212,8 +212,8 @@ def run_project(project: Project, assets: Path) -> bool:
     for package in project.packages:
         result = run(project, source, assets, package)
         why = package.why if result.equals(package) else "; ".join(result.failures)
-        found = Package(package.name, result.passed, result.failed, result.skipped, why)
-        print(row(found), flush=True)
+        measured = Package(package.name, result.passed, result.failed, result.skipped, why)
+        print(row(measured), flush=True)
         if not result.equals(package):
             is_expected = False
             print(f"not as expected: {row(package)}", flush=True)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, cast
 
+from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
 from kapiserver.apiserver.serving.connection import HEADER_SECONDS
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
@@ -32,15 +33,10 @@ class AiohttpConnectionOwner(Protocol):
         """A connection was closed."""
 
 
-class AiohttpConnection(asyncio.Protocol):
-    """One client's connection.
-
-    transport   None before the TLS handshake, and when the connection was closed
-    """
+class AiohttpConnection(AcceptedConnection):
+    """One client's connection."""
 
     __slots__ = (
-        "_abort_handshake",
-        "_discard",
         "_head_bytes",
         "_head_since",
         "_head_timer",
@@ -51,7 +47,6 @@ class AiohttpConnection(asyncio.Protocol):
         "_receive",
         "_served",
         "_writable",
-        "transport",
     )
 
     def __init__(
@@ -60,12 +55,10 @@ class AiohttpConnection(asyncio.Protocol):
         owner: AiohttpConnectionOwner,
     ) -> None:
         """`served` is aiohttp's protocol."""
+        super().__init__()
         self._loop = asyncio.get_running_loop()
         self._served = served
         self._owner = owner
-        self.transport: asyncio.Transport | None = None
-        self._abort_handshake: Callable[[], object] | None = None
-        self._discard: Callable[[], None] | None = None
         self._on_lost: Callable[[], object] | None = None
         self._receive: Callable[[bytes], None] | None = None
         self._writable = asyncio.Event()
@@ -76,32 +69,6 @@ class AiohttpConnection(asyncio.Protocol):
         self._head_since = self._loop.time()
         """When the first of these bytes arrived; 0.0 if there are none."""
         self._head_timer: asyncio.TimerHandle | None = None
-
-    # Limits before authentication.
-
-    def begin_handshake(self, abort: Callable[[], object], discard: Callable[[], None]) -> None:
-        """Set how to abort the connection before its transport exists, and what to call when it
-        authenticates or is lost."""
-        self._abort_handshake = abort
-        self._discard = discard
-
-    def fail_handshake(self) -> None:
-        """The connection was lost before its transport existed."""
-        self._abort_handshake = None
-        self.on_authenticated()
-
-    def on_authenticated(self) -> None:
-        """A request has authenticated: the connection no longer counts as unauthenticated."""
-        discard, self._discard = self._discard, None
-        if discard is not None:
-            discard()
-
-    def abort(self) -> None:
-        """Close the connection at once."""
-        if self.transport is not None:
-            self.transport.abort()
-        elif self._abort_handshake is not None:
-            self._abort_handshake()
 
     # Called by the transport.
 

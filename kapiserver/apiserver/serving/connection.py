@@ -45,6 +45,7 @@ from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Certificate, Request, parse_target
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
+from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
 from kapiserver.apiserver.serving.client_certificate import client_certificate
 from kapiserver.apiserver.serving.connection_limits import (
     HEADER_BYTES,
@@ -111,10 +112,9 @@ class _End(Enum):
     LINGER = "linger"
 
 
-class Connection(asyncio.Protocol):
+class Connection(AcceptedConnection):
     """One client's connection.
 
-    transport       None before the TLS handshake, and when the connection was closed
     remote          the client's address
     stream          the stream that the running request has opened
     is_writing_paused   whether the client has much of the responses still to read
@@ -125,11 +125,9 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "__weakref__",
-        "_abort_handshake",
         "_abort_timer",
         "_body_bytes",
         "_certificate",
-        "_discard",
         "_has_new_head",
         "_idle_since",
         "_idle_timer",
@@ -149,15 +147,14 @@ class Connection(asyncio.Protocol):
         "on_lost",
         "remote",
         "stream",
-        "transport",
     )
 
     def __init__(self, owner: ConnectionOwner) -> None:
+        super().__init__()
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._parser = RequestParser(self, self._on_head)
         self._receive: Callable[[bytes], None] | None = None
-        self.transport: asyncio.Transport | None = None
         self.remote = ""
         self.stream: StreamSink | None = None
         self.body: RequestBody = EMPTY_BODY
@@ -174,8 +171,6 @@ class Connection(asyncio.Protocol):
         self._unparsed = b""
         self._is_reading_paused = False
         self._certificate: Certificate | bool | None = True
-        self._abort_handshake: Callable[[], object] | None = None
-        self._discard: Callable[[], None] | None = None
         self._abort_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._idle_since = 0.0
@@ -188,32 +183,6 @@ class Connection(asyncio.Protocol):
         if self._certificate is True:
             self._certificate = client_certificate(self.transport)
         return cast("Certificate | None", self._certificate)
-
-    # Limits before authentication.
-
-    def begin_handshake(self, abort: Callable[[], object], discard: Callable[[], None]) -> None:
-        """Set how to abort the connection before its transport exists, and what to call when it
-        authenticates or is lost."""
-        self._abort_handshake = abort
-        self._discard = discard
-
-    def fail_handshake(self) -> None:
-        """The connection was lost before its transport existed."""
-        self._abort_handshake = None
-        self.on_authenticated()
-
-    def on_authenticated(self) -> None:
-        """A request has authenticated: the connection no longer counts as unauthenticated."""
-        discard, self._discard = self._discard, None
-        if discard is not None:
-            discard()
-
-    def abort(self) -> None:
-        """Close the connection at once."""
-        if self.transport is not None:
-            self.transport.abort()
-        elif self._abort_handshake is not None:
-            self._abort_handshake()
 
     def abort_later(self, seconds: float) -> None:
         """Close the connection after so many seconds, if it is not closed by then."""

@@ -66,15 +66,15 @@ class _InodeLock:
 
     def __init__(self, path: Path) -> None:
         """Take the lock. Raises StoreLocked, OSError."""
-        found = path.stat()
-        if found.st_nlink > 1:
+        status = path.stat()
+        if status.st_nlink > 1:
             _log.warning(
                 "%s has %d names (hard links): SQLite keeps its log beside the name, so always use "
                 "the same name",
                 path,
-                found.st_nlink,
+                status.st_nlink,
             )
-        self._file = found.st_dev, found.st_ino
+        self._file = status.st_dev, status.st_ino
         self._descriptor: int | None = None
         with _guard:
             # Closing a descriptor ends the locks that SQLite has on the file in this process.
@@ -82,9 +82,9 @@ class _InodeLock:
                 raise _locked(path)
             if _SET_LOCK is not None:
                 self._descriptor = _lock_descriptor(path)
-            if self._descriptor is None and found.st_nlink > 1:
+            if self._descriptor is None and status.st_nlink > 1:
                 raise StoreLocked(
-                    f"{path} has {found.st_nlink} names (hard links), and this system cannot lock "
+                    f"{path} has {status.st_nlink} names (hard links), and this system cannot lock "
                     "it under all: remove the other names"
                 )
             _own_files.add(self._file)

@@ -1,4 +1,5 @@
 """One client's connection that aiohttp serves: limits heads of requests, and changes the protocol.
+
 Stands between the transport and aiohttp's protocol, and passes bytes on. Knows no Kubernetes.
 """
 
@@ -49,11 +50,7 @@ class AiohttpConnection(AcceptedConnection):
         "_writable",
     )
 
-    def __init__(
-        self,
-        served: asyncio.Protocol,
-        owner: AiohttpConnectionOwner,
-    ) -> None:
+    def __init__(self, served: asyncio.Protocol, owner: AiohttpConnectionOwner) -> None:
         """`served` is aiohttp's protocol."""
         super().__init__()
         self._loop = asyncio.get_running_loop()

@@ -35,7 +35,12 @@ from kapiserver.apiserver.serving.aiohttp_connection import AiohttpConnection
 from kapiserver.apiserver.serving.client_certificate import client_certificate
 from kapiserver.apiserver.serving.exchange import Dispatcher
 from kapiserver.apiserver.serving.http_errors import expects_continue
-from kapiserver.apiserver.serving.http_exchange import cut, is_closed_within
+from kapiserver.apiserver.serving.http_exchange import (
+    cut,
+    is_closed_within,
+    single_slice,
+    watch_subprotocol,
+)
 from kapiserver.apiserver.serving.response_head import CONTINUE, REASONS
 from kapiserver.apiserver.serving.upgrade import write_upgrade
 from kapiserver.apiserver.serving.websocket import is_handshake
@@ -201,7 +206,7 @@ class AiohttpExchange:
             await written.write_eof(body)
             bytes_sent = len(body)
         else:
-            async for piece in _single_slice(body) if isinstance(body, bytes) else body:
+            async for piece in single_slice(body) if isinstance(body, bytes) else body:
                 bytes_sent += len(piece)
                 for part in cut(piece):
                     await _within_limit(written.write(part))
@@ -254,9 +259,8 @@ class AiohttpExchange:
         )
 
     def _open_sink(self) -> AiohttpSink:
-        protocols = subprotocols(self._request.headers)
-        if is_handshake(self._request.method, self._request.headers) and len(protocols) > 1:
-            raise BadRequest("a watch over WebSocket takes one subprotocol")
+        if is_handshake(self._request.method, self._request.headers):
+            watch_subprotocol(self._request.headers)  # refuse several before the watch begins
         if self._request.transport is None:
             raise ConnectionResetError
         self._sink = AiohttpSink(self._request.transport)
@@ -336,10 +340,6 @@ def _headers_of(response: Response | StreamResponse) -> CIMultiDict[str]:
     if response.media_type:
         headers["Content-Type"] = response.media_type
     return headers
-
-
-async def _single_slice(body: bytes) -> AsyncIterator[bytes]:
-    yield body
 
 
 async def _within_limit(work: Awaitable[None]) -> None:

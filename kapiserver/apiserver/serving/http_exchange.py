@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import cast
 
 from kapiserver.apiserver.authentication.user import User
@@ -110,7 +110,7 @@ class HttpExchange:
     async def _write_large(self, response: Response) -> Outcome:
         length = response.length
         if isinstance(response.body, bytes):
-            length, slices = len(response.body), _single_slice(response.body)
+            length, slices = len(response.body), single_slice(response.body)
         else:
             slices = response.body
         omits_body = self._omits_body(response)
@@ -196,14 +196,20 @@ def _open_sink(connection: Connection, head: RequestHead) -> StreamSink:
         raise ConnectionResetError
     transport, drain = connection.transport, connection.wait_writable
     if is_handshake(head.method, head.headers):
-        protocols = subprotocols(head.headers)
-        if len(protocols) > 1:
-            raise BadRequest("a watch over WebSocket takes one subprotocol")
-        key, protocol = head.headers["Sec-WebSocket-Key"], "".join(protocols)
+        key, protocol = head.headers["Sec-WebSocket-Key"], watch_subprotocol(head.headers)
         connection.stream = WebSocketSink(transport, drain, key=key, protocol=protocol)
     else:
         connection.stream = StreamSink(transport, drain, chunked=head.is_http_1_1)
     return connection.stream
+
+
+def watch_subprotocol(headers: Mapping[str, str]) -> str:
+    """Return the subprotocol that the client of a watch over WebSocket offers, or "". Raises
+    BadRequest if it offers several."""
+    protocols = subprotocols(headers)
+    if len(protocols) > 1:
+        raise BadRequest("a watch over WebSocket takes one subprotocol")
+    return "".join(protocols)
 
 
 async def is_closed_within(closed: asyncio.Future[None], seconds: float) -> bool:
@@ -224,7 +230,8 @@ def cut(piece: bytes) -> Iterator[bytes]:
         yield piece[start : start + WRITE_BYTES]
 
 
-async def _single_slice(body: bytes) -> AsyncIterator[bytes]:
+async def single_slice(body: bytes) -> AsyncIterator[bytes]:
+    """Yield a whole body, as slices are yielded."""
     yield body
 
 

@@ -19,10 +19,10 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 from msgspec.structs import replace
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.aiohttp_exchange import AiohttpExchange
 from kapiserver.apiserver.serving.exchange import Dispatcher
+from kapiserver.apiserver.user import ANONYMOUS
 from kapiserver.app import RunningServer, serve
 
 SERVER = web.AppKey("SERVER", RunningServer)

@@ -29,9 +29,8 @@ from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
-from kapiserver.apiserver.authentication.user import APISERVER, User
-from kapiserver.apiserver.authorization.authorizer import Authorizer, ManagedAuthorizer
 from kapiserver.apiserver.authorization.modes import Authorization
+from kapiserver.apiserver.authorizer import Authorizer, ManagedAuthorizer
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import CallGroup, Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
@@ -58,6 +57,7 @@ from kapiserver.apiserver.serving.process_memory import COLLECTOR, free_in_threa
 from kapiserver.apiserver.serving.server import LOOPBACK, HttpServer, url_host
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_reload import ReloadingContext
+from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
 from kapiserver.controllers.certificates.csr_signing import check_signing_files

@@ -11,8 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
@@ -21,6 +20,7 @@ from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import User
 from kapiserver.app import serve
 from kapiserver.storage.concurrency.clock import SystemClock
 from kapiserver.testing.state.memory_store import open_memory_store

@@ -16,8 +16,8 @@ import pytest
 
 from kapiserver.api.resource_client import Client as AnyClient
 from kapiserver.api.resource_client import ResourceClient, StatusError
-from kapiserver.apiserver.authentication.user import UNSECURED
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.user import UNSECURED
 from kapiserver.app import serve
 from kapiserver.client import Client
 from tests.apiserver.customkit import definition

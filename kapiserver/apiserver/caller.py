@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.user import User
 
 
 class Warnings:

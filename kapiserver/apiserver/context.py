@@ -14,11 +14,10 @@ from kapiserver.api.group import Group, GroupVersionKind
 from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
-from kapiserver.apiserver.authorization.authorizer import Authorizer
+from kapiserver.apiserver.authorizer import Authorizer
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
@@ -27,6 +26,7 @@ from kapiserver.apiserver.memory_limit import MemoryLimit
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.clock import Clock
 
 if TYPE_CHECKING:

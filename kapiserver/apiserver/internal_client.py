@@ -17,7 +17,6 @@ from kapiserver.api.accessors import copy_tree
 from kapiserver.api.group import GroupVersion, GroupVersionKind
 from kapiserver.api.resource_client import MERGE_PATCH, Event, ResourceClient, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
@@ -38,6 +37,7 @@ from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, status_of
 from kapiserver.apiserver.request_info import RequestInfo, name_selected, selectors_of
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
+from kapiserver.apiserver.user import User
 from kapiserver.codecs import json
 from kapiserver.codecs.cost import cost_of
 from kapiserver.codecs.object_decoder import decode_object

@@ -17,10 +17,10 @@ from urllib.parse import unquote, unquote_plus
 
 from msgspec import Struct, field
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS, User
-from kapiserver.apiserver.authorization.authorizer import Decision
+from kapiserver.apiserver.authorizer import Decision
 from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import ANONYMOUS, User
 from kapiserver.storage.cache.query import WatchSink
 
 _log = logging.getLogger(__name__)

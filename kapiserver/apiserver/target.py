@@ -17,7 +17,7 @@ from kapiserver.api.group import GroupVersion, GroupVersionKind, Resource, depre
 from kapiserver.api.kind_info import KindInfo
 from kapiserver.api.strategy import Strategy
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.customresources.custom_scale import CustomScale
+from kapiserver.apiserver.custom_scale import CustomScale
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownResource
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.scale import Scale

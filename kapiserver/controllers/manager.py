@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 from kapiserver.controllers.loop.context import Controller, ControllerContext
 from kapiserver.controllers.loop.leader import LeaderElector

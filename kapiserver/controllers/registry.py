@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from kapiserver.api.lazy import lazy
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.user import (
     APISERVER,
     AUTHENTICATED,
     User,

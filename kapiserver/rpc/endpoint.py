@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.user import User
 from kapiserver.codecs.protobuf_wire import (
     VARINT,
     encode_delimited,

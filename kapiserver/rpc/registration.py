@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import FileDescriptor
     from google.protobuf.message import Message
 
-    from kapiserver.apiserver.authentication.user import User
+    from kapiserver.apiserver.user import User
 
 
 class ConversionError(Exception):

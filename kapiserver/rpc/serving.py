@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, MASTERS, User
+from kapiserver.apiserver.user import AUTHENTICATED, MASTERS, User
 from kapiserver.rpc.calls import GroupRunner, Limits
 from kapiserver.rpc.groups.discovery import server as discovery
 from kapiserver.rpc.groups.discovery.registration_generated import GROUP as DISCOVERY

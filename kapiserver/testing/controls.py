@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import RunningServer, serve
 from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.concurrency.time_slice import unlimited_slices

@@ -254,7 +254,7 @@ class TestServer(Controls):
     def internal_client(self) -> InternalClient:
         """Return an administrator's client without HTTP; run its coroutines with `run` or
         `run_async`."""
-        from kapiserver.apiserver.authentication.user import MASTERS, User, with_authenticated
+        from kapiserver.apiserver.user import MASTERS, User, with_authenticated
 
         groups = with_authenticated("kubernetes-admin", (MASTERS,))
         user = User(name="kubernetes-admin", groups=groups)

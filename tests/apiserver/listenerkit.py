@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.config import AIOHTTP, HTTPTOOLS
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 from kapiserver.apiserver.request import Outcome, Request
@@ -15,6 +14,7 @@ from kapiserver.apiserver.response import AnyResponse, Response, StreamResponse,
 from kapiserver.apiserver.serving.aiohttp_listener import AiohttpListener
 from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.listener import Listener
+from kapiserver.apiserver.user import ANONYMOUS
 
 Send = Callable[..., Awaitable[bytes]]
 

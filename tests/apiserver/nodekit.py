@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.app import serve
 
 CONFIG = Config(

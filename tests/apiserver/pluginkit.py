@@ -10,9 +10,9 @@ from typing import Any
 
 from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.admission.plugins import PLUGINS
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import User
 from kapiserver.app import serve
 from tests.clock import ManualClock
 

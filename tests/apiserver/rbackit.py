@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.authorizer import Decision
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
+from kapiserver.apiserver.user import (
     APISERVER,
     User,
     service_account_user,
 )
-from kapiserver.apiserver.authorization.authorizer import Decision
-from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.app import serve
 
 CONFIG = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.abac import AbacAuthorizer, read_policies
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.configuration_files import MAX_BYTES, BadConfiguration
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
+from kapiserver.apiserver.user import User
 from tests.apiserver.conftest import Server
 
 HEAD = {"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy"}

@@ -22,8 +22,8 @@ from kapiserver.apiserver.admission.plugins.pod_node_selector import PodNodeSele
 from kapiserver.apiserver.admission.plugins.pod_toleration_restriction import (
     PodTolerationRestriction,
 )
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import User
 from tests.api.test_certificates import AUTHORITY
 from tests.apiserver.conftest import Api
 from tests.apiserver.pluginkit import JANE, PODS, pod, run, write_configuration

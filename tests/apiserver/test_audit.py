@@ -21,7 +21,6 @@ from kapiserver.apiserver.audit.log import make_audit_log
 from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditPolicy, read_policy
 from kapiserver.apiserver.audit.truncation import EventTooLarge, truncating
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Handler
@@ -31,6 +30,7 @@ from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import User
 from kapiserver.app import serve
 from kapiserver.codecs.codec_factory import CodecFactory
 from tests.apiserver.auditkit import counted, encode, event, new_writer

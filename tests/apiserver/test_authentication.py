@@ -13,11 +13,11 @@ from kapiserver.apiserver.authentication.token_file import (
     read_token_file,
 )
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
-from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
 from kapiserver.apiserver.authorization.forbidden import forbidden_message
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import Certificate, Request
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.user import ANONYMOUS, UNSECURED, User
 
 TOKENS = """\
 # token, user, uid, groups

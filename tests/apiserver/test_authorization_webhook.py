@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Decision, Verdict
 from kapiserver.apiserver.authorization.modes import STOP_SECONDS, Authorization
 from kapiserver.apiserver.authorization.webhook import MAX_CACHED, MAX_CACHED_BYTES
+from kapiserver.apiserver.authorizer import Decision, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.user import User
 from kapiserver.app import build_app
 from tests.apiserver.conftest import Server
 from tests.apiserver.https_server import StatusWebhook

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import APISERVER, User
+from kapiserver.apiserver.user import APISERVER, User
 from tests.apiserver.test_jwt import Login, run
 from tests.clock import ManualClock
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.filters import compression
@@ -17,6 +16,7 @@ from kapiserver.apiserver.filters.compression import SLICE, THRESHOLD, compress,
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Headers, Response
+from kapiserver.apiserver.user import MASTERS, User
 from kapiserver.app import build_app
 
 REMOTE = "192.0.2.7"

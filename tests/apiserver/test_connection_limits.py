@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.request import Request
@@ -30,6 +29,7 @@ from kapiserver.apiserver.serving.connection_limits import (
 )
 from kapiserver.apiserver.serving.listener import Listener
 from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.user import ANONYMOUS
 
 _GET = b"GET /%b HTTP/1.1\r\nHost: x\r\n\r\n"
 

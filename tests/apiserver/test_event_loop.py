@@ -13,8 +13,8 @@ from types import FrameType
 import pytest
 
 from kapiserver.api.errors import MAX_ERRORS
-from kapiserver.apiserver.authentication.user import UNSECURED
 from kapiserver.apiserver.request import MAX_PARAMETERS, parse_query
+from kapiserver.apiserver.user import UNSECURED
 from kapiserver.storage.cache.offload import QUEUED_PER_USER, REQUESTER, Requester
 from tests.apiserver.conftest import Api, Server
 from tests.bench.shapes import SHAPES, Call, Shape

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from kapiserver.api.scheme import Scheme
 from kapiserver.apiserver.authentication.token_file import TokenFileAuthenticator
 from kapiserver.apiserver.authentication.union import UnionAuthenticator
-from kapiserver.apiserver.authentication.user import MASTERS, User
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import BadRequest
@@ -23,6 +22,7 @@ from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Outcome, Request, parse_query
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.response import AnyResponse, Response, text_response
+from kapiserver.apiserver.user import MASTERS, User
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.concurrency.clock import SystemClock
 

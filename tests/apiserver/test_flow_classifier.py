@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, MASTERS, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.filters.flow_control import LEVEL_HEADER, SCHEMA_HEADER
 from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.user import AUTHENTICATED, MASTERS, User
 from kapiserver.app import build_app
 from kapiserver.storage.cache.query import ListQuery
 

@@ -11,12 +11,12 @@ import pytest
 
 from kapiserver.apiserver.authentication.constrained_impersonation import attempts
 from kapiserver.apiserver.authentication.impersonation import parse_impersonation
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
+from kapiserver.apiserver.user import User
 from kapiserver.app import build_app
 from tests.apiserver.conftest import Server
 

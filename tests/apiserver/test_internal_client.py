@@ -11,13 +11,13 @@ import pytest
 
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.apiserver import internal_client
-from kapiserver.apiserver.authentication.user import ANONYMOUS, User, service_account_user
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import ServiceUnavailable
 from kapiserver.apiserver.internal_client import InternalClient
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import ANONYMOUS, User, service_account_user
 from kapiserver.app import serve
 from kapiserver.codecs.cost import LARGE
 

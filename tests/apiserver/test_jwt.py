@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kapiserver.apiserver.authentication import jwt_keys
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.tls import ensure_certificates
+from kapiserver.apiserver.user import User
 from kapiserver.app import App, build_app
 from tests.apiserver.https_server import HttpsServer, Received, Reply
 from tests.clock import ManualClock

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Verdict
+from kapiserver.apiserver.authorizer import Verdict
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.user import User
 from tests.api.test_pod_certificates import POD
 from tests.apiserver.nodekit import NODE_A, NODE_B, Cluster, run, volume
 

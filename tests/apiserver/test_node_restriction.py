@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from kapiserver.api.resource_client import StatusError
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.user import User
 from tests.apiserver.nodekit import NODE_A, Cluster, run
 
 MIRROR = {"kubernetes.io/config.mirror": "x"}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kapiserver.api.resource_client import StatusError
-from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import APISERVER, User
 from tests.apiserver.pluginkit import JANE, run
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.strategy import ValidationTakesLong
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.expressions import Activation
 from kapiserver.apiserver.admission.policies.composition import Composition
 from kapiserver.apiserver.admission.policies.source import PolicySource
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.target import target_of
+from kapiserver.apiserver.user import User
 from tests.apiserver.pluginkit import JANE, run
 from tests.apiserver.policykit import CONFIG_MAPS, GROUP, VALIDATING, Cluster, rule
 from tests.objects import strategy

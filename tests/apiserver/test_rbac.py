@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.authorization.rbac_index import MANY_GROUPS
+from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import (
     ANONYMOUS,
     APISERVER,
     User,
     service_account_user,
 )
-from kapiserver.apiserver.authorization.rbac_index import MANY_GROUPS
-from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
-from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import Server
 from kapiserver.app import serve
 from tests.apiserver.rbackit import (
     CONFIG,

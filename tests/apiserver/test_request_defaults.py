@@ -3,7 +3,7 @@
 import pytest
 
 from kapiserver.apiserver.admission.resource_rules import resource_rules
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.user import User
 
 NOW, EARLIER = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 BOUND = {"status": {"phase": "Bound"}}

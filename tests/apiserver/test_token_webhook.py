@@ -9,7 +9,7 @@ import pytest
 
 from kapiserver.apiserver.authentication import token_webhook
 from kapiserver.apiserver.authentication.token_cache import TokenCache
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.user import User
 from tests.apiserver.https_server import StatusWebhook
 from tests.apiserver.test_jwt import Login, run
 from tests.clock import ManualClock

@@ -18,11 +18,11 @@ from typing import Any
 import orjson
 import yaml
 
-from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request, parse_query
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
+from kapiserver.apiserver.user import MASTERS, User
 from kapiserver.app import App, build_app
 from kapiserver.codecs import cbor
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from kapiserver.apiserver.authentication.user import APISERVER, AUTHENTICATED, MASTERS, User
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.user import APISERVER, AUTHENTICATED, MASTERS, User
 from kapiserver.app import App, serve
 
 BINDINGS = 10_000

@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import build_app
 from kapiserver.controllers.deletion.apiserver_lease_gc import (
     POLL_SECONDS,

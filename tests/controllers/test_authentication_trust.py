@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import RunningServer, serve
 from kapiserver.controllers.certificates.authentication_trust import CONFIG_MAP
 from tests.apiserver.test_client_certificates import Authority

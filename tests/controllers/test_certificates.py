@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import serve
 from kapiserver.controllers.certificates.csr_cleaner import is_obsolete
 from kapiserver.controllers.certificates.csr_signing import sign_request

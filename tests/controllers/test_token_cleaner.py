@@ -6,8 +6,8 @@ import asyncio
 import base64
 from datetime import UTC, datetime
 
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import build_app
 from kapiserver.controllers.manager import apiserver_context
 from kapiserver.controllers.tokens.token_cleaner import TokenCleaner

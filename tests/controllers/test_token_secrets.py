@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import jwt
 import pytest
 
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import serve
 from tests.controllers.waiting import until_gone, wait_until
 

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import build_app
 from kapiserver.controllers.deletion.ttl_after_finished import (
     NAME,

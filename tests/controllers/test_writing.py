@@ -10,9 +10,9 @@ import pytest
 
 from kapiserver.apiserver.admission.plugin import Hooks, Plugin
 from kapiserver.apiserver.admission.plugins import PLUGINS
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.endpoints.operations import patch
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import serve
 from tests.controllers.waiting import wait_until
 

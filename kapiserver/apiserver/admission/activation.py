@@ -11,11 +11,11 @@ from typing import Any
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.admission_request import admission_request
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.expressions import Activation, Authorization, LoopTime
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
 from kapiserver.apiserver.admission.namespaces import namespace_object
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 REQUEST_RESOURCE = "authorizer.requestResource"

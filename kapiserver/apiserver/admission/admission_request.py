@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
-from kapiserver.apiserver.authentication.user import user_info
+from kapiserver.apiserver.attributes import Attributes
+from kapiserver.apiserver.user import user_info
 
 
 def admission_request(attributes: Attributes, variant: ResourceVariant) -> Tree:

@@ -17,7 +17,7 @@ from kapiserver.api.accessors import metadata_of, name_of
 from kapiserver.api.errors import BadObject
 from kapiserver.api.managed_fields_entries import decode_managers, managed_fields_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, Operation
+from kapiserver.apiserver.attributes import Attributes, Operation
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
 from kapiserver.apiserver.metrics import add_latency

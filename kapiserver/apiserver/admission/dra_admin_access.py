@@ -10,7 +10,7 @@ from kapiserver.api.accessors import labels_of, name_of, value_at
 from kapiserver.api.errors import InvalidObject, Path, forbidden
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.target import Target
 from kapiserver.storage.cache.entry import ObjectKey

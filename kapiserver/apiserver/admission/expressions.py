@@ -16,13 +16,13 @@ from msgspec import Struct, field
 from kapiserver.api.go_format import join_errors
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import (
     SERVICE_ACCOUNT_PREFIX,
     User,
     service_account_groups,
 )
-from kapiserver.apiserver.context import Server
-from kapiserver.apiserver.request_info import RequestInfo
 
 if TYPE_CHECKING:
     from kapiserver.api.cel.cel_types import CelType

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from kapiserver.api.accessors import copy_tree
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, Reinvocation
+from kapiserver.apiserver.attributes import Attributes, Reinvocation
 
 
 class Invocations(Struct):

@@ -6,7 +6,7 @@ from kapiserver.api.accessors import metadata_of, value_at
 from kapiserver.api.go_format import quote
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

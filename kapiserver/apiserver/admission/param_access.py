@@ -10,10 +10,10 @@ from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.errors import InvalidObject, NotRegistered, Path, forbidden
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
-from kapiserver.apiserver.authentication.user import MASTERS, User
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import MASTERS, User
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 

@@ -12,7 +12,7 @@ from kapiserver.api.certificates import v1
 from kapiserver.api.core.v1 import PersistentVolumeStatus
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.user import User
 
 
 def set_requester(new: Tree, old: Tree | None, user: User, _now: str) -> None:

@@ -15,14 +15,14 @@ from kapiserver.api.accessors import metadata_of
 from kapiserver.api.go_format import join_errors, quote
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.gc_fields import changes_only_gc_fields
-from kapiserver.apiserver.authentication.user import MASTERS, User
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
 from kapiserver.apiserver.authorization.rbac_index import RBAC, RoleKey
 from kapiserver.apiserver.authorization.rbac_rules import ALL
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
+from kapiserver.apiserver.user import MASTERS, User
 from kapiserver.storage.errors import NotFound
 
 _EVERYTHING: Sequence[Tree] = (

@@ -14,9 +14,9 @@ from kapiserver.api.group import find_deprecation
 from kapiserver.api.scalar_types import format_duration
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.audit.policy import LEVEL_NAMES, AuditDecision, Level
-from kapiserver.apiserver.authentication.user import user_info
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.target import Target
+from kapiserver.apiserver.user import user_info
 from kapiserver.codecs.codec_factory import CodecFactory, RecognizingSerializer
 from kapiserver.codecs.errors import CodecError
 

@@ -16,12 +16,12 @@ from kapiserver.api.audit.v1 import Policy
 from kapiserver.api.errors import FieldError, Path, invalid, not_supported
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.configuration_files import (
     BadConfiguration,
     read_configuration,
 )
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
+from kapiserver.apiserver.user import User
 
 ALL = "*"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.user import ANONYMOUS, User
 
 
 class AnonymousAuthenticator:

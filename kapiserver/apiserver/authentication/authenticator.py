@@ -13,8 +13,8 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.user import User
 
 
 class InvalidCredentials(Exception):

@@ -23,7 +23,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     TokenIdentity,
     shared_audiences,
 )
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
+from kapiserver.apiserver.user import AUTHENTICATED, User
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.concurrency.clock import Clock
 from kapiserver.storage.errors import NotFound

@@ -11,8 +11,8 @@ from __future__ import annotations
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.client_authorities import ClientAuthorities
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
-from kapiserver.apiserver.authentication.user import CREDENTIAL_ID, User, with_authenticated
 from kapiserver.apiserver.request import Certificate, Request
+from kapiserver.apiserver.user import CREDENTIAL_ID, User, with_authenticated
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 
 

@@ -22,8 +22,8 @@ from kapiserver.apiserver.authentication.impersonation import (
     impersonation_check,
     service_account_of,
 )
-from kapiserver.apiserver.authentication.user import MASTERS, User
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import MASTERS, User
 
 GATE = "ConstrainedImpersonation"
 _NODE_PREFIX = "system:node:"

@@ -11,7 +11,9 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.errors import BadRequest
+from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import (
     ANONYMOUS,
     AUTHENTICATED,
     SERVICE_ACCOUNT_PREFIX,
@@ -19,8 +21,6 @@ from kapiserver.apiserver.authentication.user import (
     User,
     service_account_groups,
 )
-from kapiserver.apiserver.errors import BadRequest
-from kapiserver.apiserver.request_info import RequestInfo
 
 _PREFIX = "impersonate-"
 _EXTRA = "impersonate-extra-"

@@ -34,8 +34,8 @@ from kapiserver.apiserver.authentication.jwt_distributed_claims import Distribut
 from kapiserver.apiserver.authentication.jwt_keys import IssuerKeys
 from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
+from kapiserver.apiserver.user import User
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock
 

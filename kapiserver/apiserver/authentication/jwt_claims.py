@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.jwt_expressions import CLAIMS, USER, evaluate
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.user import (
     CREDENTIAL_ID,
     User,
     user_info,

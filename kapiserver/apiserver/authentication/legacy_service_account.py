@@ -31,7 +31,7 @@ from kapiserver.apiserver.authentication.service_account_tokens import (
     LEGACY_SECRET_NAME,
     ServiceAccountTokens,
 )
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.user import (
     SERVICE_ACCOUNT_PREFIX,
     User,
     service_account_user,

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.certificate import check_certificate
 from kapiserver.apiserver.authentication.client_authorities import ClientAuthorities
-from kapiserver.apiserver.authentication.user import User, with_authenticated
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.user import User, with_authenticated
 from kapiserver.storage.concurrency.clock import Clock
 
 

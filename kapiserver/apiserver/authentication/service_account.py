@@ -26,7 +26,7 @@ from kapiserver.apiserver.authentication.service_account_tokens import (
     PRIVATE_CLAIMS,
     ServiceAccountTokens,
 )
-from kapiserver.apiserver.authentication.user import (
+from kapiserver.apiserver.user import (
     CREDENTIAL_ID,
     SERVICE_ACCOUNT_PREFIX,
     User,

@@ -25,8 +25,8 @@ from kapiserver.apiserver.authentication.service_account_keys import (
     read_key,
     read_keys,
 )
-from kapiserver.apiserver.authentication.user import SERVICE_ACCOUNT_PREFIX
 from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.user import SERVICE_ACCOUNT_PREFIX
 from kapiserver.storage.concurrency.clock import Clock
 
 KEY_FILE = "sa.key"

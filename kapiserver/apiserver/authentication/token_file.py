@@ -16,7 +16,7 @@ from kapiserver.apiserver.authentication.authenticator import (
     TokenIdentity,
     shared_audiences,
 )
-from kapiserver.apiserver.authentication.user import User, with_authenticated
+from kapiserver.apiserver.user import User, with_authenticated
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from kapiserver.apiserver.authentication.authenticator import (
 )
 from kapiserver.apiserver.authentication.json_web_token import MAX_BYTES
 from kapiserver.apiserver.authentication.token_cache import TokenCache
-from kapiserver.apiserver.authentication.user import User, with_authenticated
+from kapiserver.apiserver.user import User, with_authenticated
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
 from kapiserver.storage.concurrency.clock import Clock

@@ -15,10 +15,10 @@ from kapiserver.apiserver.authentication.authenticator import (
     bearer_token,
 )
 from kapiserver.apiserver.authentication.certificate import CertificateAuthenticator
-from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.authentication.websocket_token import websocket_token
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.user import ANONYMOUS, User
 
 INVALID_TOKEN = "invalid bearer token"
 _CERTIFICATES: tuple[Authenticator, ...] = (CertificateAuthenticator(),)

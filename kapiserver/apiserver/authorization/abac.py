@@ -12,10 +12,10 @@ from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import ConfigurationScheme
 from kapiserver.api.types import Kind, Tree, Type, field
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.configuration_files import BadConfiguration, read_small_file
 from kapiserver.apiserver.request_info import RequestInfo, matches_path
+from kapiserver.apiserver.user import User
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import JSONSerializer
 

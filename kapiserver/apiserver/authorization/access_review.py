@@ -16,8 +16,8 @@ from kapiserver.api.selectors import (
     parse_labels,
 )
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 
 _LABEL_OPERATORS = {
     "=": "In", "==": "In", "in": "In", "!=": "NotIn", "notin": "NotIn", "exists": "Exists",

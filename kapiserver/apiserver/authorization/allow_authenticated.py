@@ -6,9 +6,9 @@ before it authorizes; here they may read health and version.
 
 from __future__ import annotations
 
-from kapiserver.apiserver.authentication.user import UNAUTHENTICATED, User
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import UNAUTHENTICATED, User
 
 _PUBLIC_PATHS = frozenset(("/healthz", "/livez", "/readyz", "/version", "/version/"))
 """The paths of kube-apiserver's role system:public-info-viewer."""

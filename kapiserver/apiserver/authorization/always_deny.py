@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Decision, Rules, Verdict
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 
 _NO_OPINION = Decision(verdict=Verdict.NO_OPINION, reason="Everything is forbidden.")
 

@@ -5,9 +5,9 @@ Mirrors endpoints/handlers/responsewriters/errors.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 
 
 def forbidden(user: User, info: RequestInfo, reason: str) -> Forbidden:

@@ -15,15 +15,8 @@ from typing import Any
 from msgspec import Struct
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorization.always_deny import AlwaysDeny
-from kapiserver.apiserver.authorization.authorizer import (
-    Authorizer,
-    Decision,
-    ManagedAuthorizer,
-    Rules,
-)
 from kapiserver.apiserver.authorization.privileged_group import PrivilegedGroup
 from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
 from kapiserver.apiserver.authorization.rbac_index import RbacIndex
@@ -37,9 +30,16 @@ from kapiserver.apiserver.authorization.settings import (
     settings_of_flags,
 )
 from kapiserver.apiserver.authorization.union import UnionAuthorizer
+from kapiserver.apiserver.authorizer import (
+    Authorizer,
+    Decision,
+    ManagedAuthorizer,
+    Rules,
+)
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 from kapiserver.metrics import Reloads
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, Timer

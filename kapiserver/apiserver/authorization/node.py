@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.access_review import field_requirements
-from kapiserver.apiserver.authorization.authorizer import (
+from kapiserver.apiserver.authorization.node_graph import NodeGraph, Vertex
+from kapiserver.apiserver.authorization.node_identity import node_name
+from kapiserver.apiserver.authorization.node_rules import NODE_RULES
+from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.apiserver.authorizer import (
     Decision,
     ManagedAuthorizer,
     Rules,
     Verdict,
 )
-from kapiserver.apiserver.authorization.node_graph import NodeGraph, Vertex
-from kapiserver.apiserver.authorization.node_identity import node_name
-from kapiserver.apiserver.authorization.node_rules import NODE_RULES
-from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 
 _ALLOW = Decision(verdict=Verdict.ALLOW)
 _NO_OPINION = Decision(verdict=Verdict.NO_OPINION)

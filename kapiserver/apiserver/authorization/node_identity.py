@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kapiserver.apiserver.authentication.user import User
+from kapiserver.apiserver.user import User
 
 NODES = "system:nodes"
 PREFIX = "system:node:"

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 
 from kapiserver.api.go_format import join_errors
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import (
+from kapiserver.apiserver.authorization.rbac_index import RbacIndex, RoleKey
+from kapiserver.apiserver.authorization.rbac_rules import resource_request
+from kapiserver.apiserver.authorizer import (
     Decision,
     ManagedAuthorizer,
     Rules,
     Verdict,
 )
-from kapiserver.apiserver.authorization.rbac_index import RbacIndex, RoleKey
-from kapiserver.apiserver.authorization.rbac_rules import resource_request
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 
 _NO_OPINION = Decision(verdict=Verdict.NO_OPINION)
 _GROUP = "rbac.authorization.k8s.io"

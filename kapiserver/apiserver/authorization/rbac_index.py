@@ -11,9 +11,9 @@ from typing import NamedTuple, TypeAlias
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import SERVICE_ACCOUNT_PREFIX, User
-from kapiserver.apiserver.authorization.authorizer import Decision, Verdict
 from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
+from kapiserver.apiserver.authorizer import Decision, Verdict
+from kapiserver.apiserver.user import SERVICE_ACCOUNT_PREFIX, User
 from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.objects.informer import ObjectChange, Subscription
 from kapiserver.storage.objects.store_registry import StoreRegistry

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kapiserver.api.go_format import join_errors
-from kapiserver.apiserver.authentication.user import User
-from kapiserver.apiserver.authorization.authorizer import Authorizer, Decision, Rules, Verdict
+from kapiserver.apiserver.authorizer import Authorizer, Decision, Rules, Verdict
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 
 _NO_OPINION = Verdict.NO_OPINION
 

@@ -12,17 +12,17 @@ import orjson
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.token_cache import TokenCache
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authorization.access_review import review_spec, without_empty
-from kapiserver.apiserver.authorization.authorizer import (
+from kapiserver.apiserver.authorization.match_conditions import ConditionFailed, matches
+from kapiserver.apiserver.authorizer import (
     Decision,
     ManagedAuthorizer,
     Rules,
     Verdict,
 )
-from kapiserver.apiserver.authorization.match_conditions import ConditionFailed, matches
 from kapiserver.apiserver.durations import parse_duration
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 from kapiserver.apiserver.webhooks.http_client import WebhookFailed
 from kapiserver.apiserver.webhooks.kubeconfig import KubeconfigWebhook
 from kapiserver.storage.concurrency.clock import Clock

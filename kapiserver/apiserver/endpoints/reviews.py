@@ -18,12 +18,11 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
-from kapiserver.apiserver.authentication.user import User, user_info
 from kapiserver.apiserver.authorization.access_review import (
     field_selector_text,
     label_selector_text,
 )
-from kapiserver.apiserver.authorization.authorizer import Verdict
+from kapiserver.apiserver.authorizer import Verdict
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
@@ -42,6 +41,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.target import Target
+from kapiserver.apiserver.user import User, user_info
 from kapiserver.codecs.negotiation import negotiate_output, wants_pretty
 
 ReviewHandler: TypeAlias = Callable[[Server, User, Tree], Awaitable[Tree]]

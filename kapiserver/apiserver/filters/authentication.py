@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 
 from kapiserver.apiserver.authentication.authenticator import bearer_token
-from kapiserver.apiserver.authentication.user import ANONYMOUS
 from kapiserver.apiserver.authentication.websocket_token import offers_token
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Unauthorized
 from kapiserver.apiserver.metrics import username_label
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import ANONYMOUS
 from kapiserver.storage.cache.offload import REQUESTER, Requester
 
 

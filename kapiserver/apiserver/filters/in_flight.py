@@ -6,11 +6,11 @@ k8s.io/apiserver.
 
 from __future__ import annotations
 
-from kapiserver.apiserver.authentication.user import MASTERS
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import TooManyRequests
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import MASTERS
 
 _READ_VERBS = ("get", "list", "watch")
 

@@ -13,11 +13,11 @@ import functools
 import ipaddress
 import re
 
-from kapiserver.apiserver.authentication.user import UNSECURED
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Forbidden, MisdirectedRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import UNSECURED
 from kapiserver.codecs.errors import UnsupportedMediaType
 from kapiserver.codecs.negotiation import media_type_name
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from kapiserver.api.accessors import uid_of
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange, Subscription
 from kapiserver.storage.objects.store_registry import StoreRegistry

@@ -18,7 +18,6 @@ from typing import TypeAlias
 from aiohttp import ClientError, web
 from multidict import CIMultiDict
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authentication.websocket_token import subprotocols
 from kapiserver.apiserver.errors import BadRequest, BodyTooLarge
 from kapiserver.apiserver.request import Outcome, Request, parse_target
@@ -44,6 +43,7 @@ from kapiserver.apiserver.serving.http_exchange import (
 from kapiserver.apiserver.serving.response_head import CONTINUE, REASONS
 from kapiserver.apiserver.serving.upgrade import write_upgrade
 from kapiserver.apiserver.serving.websocket import is_handshake
+from kapiserver.apiserver.user import User
 
 UNPAUSED_BYTES = 32 << 10
 """A transport that buffers less does not pause its writer: the limit of asyncio is 64 KiB."""

@@ -12,7 +12,6 @@ from typing import cast
 
 from aiohttp import web
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.serving.aiohttp_connection import AiohttpConnection
 from kapiserver.apiserver.serving.aiohttp_exchange import AiohttpExchange
@@ -22,6 +21,7 @@ from kapiserver.apiserver.serving.exchange import Dispatcher
 from kapiserver.apiserver.serving.lingering_close import LINGER_SECONDS
 from kapiserver.apiserver.serving.listener import CLOSE_SECONDS, LAST_REQUEST_SECONDS
 from kapiserver.apiserver.serving.request_parser import FIELD_COUNT, FIELD_LIMIT, LINE_LIMIT
+from kapiserver.apiserver.user import User
 
 
 class AiohttpListener:

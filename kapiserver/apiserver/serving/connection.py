@@ -40,7 +40,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Protocol, cast
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS, User
 from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Certificate, Request, parse_target
 from kapiserver.apiserver.request_info import parse_request_info
@@ -67,6 +66,7 @@ from kapiserver.apiserver.serving.response_head import (
     response_head,
 )
 from kapiserver.apiserver.serving.stream_sink import StreamSink
+from kapiserver.apiserver.user import ANONYMOUS, User
 
 HEADER_SECONDS = 32.0
 """Limit of reading the headers of a request; ReadHeaderTimeout of kube-apiserver."""

@@ -11,11 +11,11 @@ import asyncio
 import contextlib
 from typing import Protocol
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Outcome, Request
 from kapiserver.apiserver.response import AnyResponse
+from kapiserver.apiserver.user import User
 
 
 class Exchange(Protocol):

@@ -11,7 +11,6 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import cast
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.authentication.websocket_token import subprotocols
 from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Outcome, Request
@@ -27,6 +26,7 @@ from kapiserver.apiserver.serving.response_head import (
 from kapiserver.apiserver.serving.stream_sink import StreamSink
 from kapiserver.apiserver.serving.upgrade import write_upgrade
 from kapiserver.apiserver.serving.websocket import WebSocketSink, is_handshake
+from kapiserver.apiserver.user import User
 
 WRITE_BYTES = 256 << 10
 """Bytes of a body that are written at once."""

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable
 from typing import TypeAlias
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.errors import ServerError
 from kapiserver.apiserver.request import Request
@@ -21,6 +20,7 @@ from kapiserver.apiserver.serving.connection_limits import IncompleteHeaders
 from kapiserver.apiserver.serving.exchange import Dispatcher
 from kapiserver.apiserver.serving.http_exchange import HttpExchange
 from kapiserver.apiserver.serving.request_parser import RequestHead
+from kapiserver.apiserver.user import User
 
 CLOSE_SECONDS = 1.0
 """How long a drain waits for cancelled requests and for the last bytes of responses."""

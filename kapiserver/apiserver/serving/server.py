@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from kapiserver.apiserver.authentication.user import ANONYMOUS, UNSECURED, User
 from kapiserver.apiserver.config import AIOHTTP, HTTPTOOLS
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.serving.acceptor import Acceptor
@@ -20,6 +19,7 @@ from kapiserver.apiserver.serving.connection_limits import (
     UnauthenticatedConnections,
 )
 from kapiserver.apiserver.serving.listener import ErrorHandler, Listener
+from kapiserver.apiserver.user import ANONYMOUS, UNSECURED, User
 
 LOOPBACK = "127.0.0.1"
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import Client, ResourceClient
-from kapiserver.apiserver.authentication.user import APISERVER, User
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.tls_settings import Pair
+from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.controllers.loop.workqueue import Item, WorkQueue
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 
 from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import AUTHENTICATED, User
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import AUTHENTICATED, User
 from kapiserver.storage.cache.entry import ObjectKey
 
 LEASE = ObjectKey("kube-system", "kapiserver-controllers")

@@ -14,7 +14,6 @@ from kapiserver.api.accessors import labels_of
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.selectors import EVERYTHING, Selection
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.rules import (
     RequestedResource,
     ResourceVariant,
@@ -26,6 +25,7 @@ from kapiserver.apiserver.admission.matching.rules import (
 )
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
 from kapiserver.apiserver.admission.namespaces import namespace_object
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from kapiserver.api.group import GroupVersion, GroupVersionKind, GroupVersionResource, Resource
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.rules import RequestedResource, ResourceVariant
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.target import Target
 
 

@@ -11,12 +11,12 @@ from collections.abc import Hashable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from kapiserver.api.scheme import Scheme
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.criteria import Criteria, RuleMatches
 from kapiserver.apiserver.admission.matching.equivalent_resources import (
     equivalent_resources,
     requested_resource,
 )
+from kapiserver.apiserver.attributes import Attributes
 
 Item = TypeVar("Item")
 

@@ -6,7 +6,7 @@ Mirrors plugin/pkg/admission/deny.
 from __future__ import annotations
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 

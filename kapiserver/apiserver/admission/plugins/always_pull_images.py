@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kapiserver.api.errors import Path, not_supported
 from kapiserver.api.go_format import join_errors
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 _ALWAYS = "Always"

@@ -10,9 +10,9 @@ import base64
 from kapiserver.api.accessors import value_at
 from kapiserver.api.certificates import pem
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
-from kapiserver.apiserver.authentication.user import MASTERS
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import MASTERS
 
 _SIGNER = "kubernetes.io/kube-apiserver-client"
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.gc_fields import changes_only_gc_fields
 from kapiserver.apiserver.admission.plugins.signers import is_allowed
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 

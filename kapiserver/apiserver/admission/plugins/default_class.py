@@ -15,7 +15,7 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.networking.v1 import IngressSpec
 from kapiserver.api.types import Tree, Type
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from kapiserver.api.core import v1
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 

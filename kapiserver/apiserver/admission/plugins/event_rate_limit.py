@@ -15,8 +15,8 @@ from kapiserver.api.errors import FieldError, Path, invalid, not_supported
 from kapiserver.api.go_format import join_errors
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.types import Kind, Tree, Type, field, int32
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import TooManyRequests
 

@@ -11,7 +11,8 @@ from kapiserver.api.core import v1
 from kapiserver.api.core.validation.resources import is_extended
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
+from kapiserver.apiserver.admission.pod_cost import pod_cost
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 _IDENTITY = ("key", "effect", "operator", "value")

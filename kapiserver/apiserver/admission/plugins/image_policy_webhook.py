@@ -16,9 +16,9 @@ from msgspec import Struct
 from kapiserver.api.accessors import annotations_of, metadata_of
 from kapiserver.api.names import qualified_name
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.admission.plugin import PluginContext
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server

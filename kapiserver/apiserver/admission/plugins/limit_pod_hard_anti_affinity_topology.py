@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -18,7 +18,8 @@ from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.quantity import Amount, add, parse
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
+from kapiserver.apiserver.admission.pod_cost import pod_cost
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 _MILLI_MAX = (2**63 - 1) // 1000

@@ -13,7 +13,6 @@ from msgspec import Struct
 from kapiserver.api.accessors import name_of, namespace_of
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.activation import Activations
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.expressions import ExpressionFailed, OutOfBudget
 from kapiserver.apiserver.admission.invocations import Invocations, invocations_of
 from kapiserver.apiserver.admission.matching.index import Candidate
@@ -34,6 +33,7 @@ from kapiserver.apiserver.admission.policies.mutations import (
 )
 from kapiserver.apiserver.admission.policies.plugin import PolicyPlugin
 from kapiserver.apiserver.admission.policies.source import Binding, Policy
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import InternalError
 from kapiserver.apiserver.metrics import MutatingPolicyLabels

@@ -8,9 +8,9 @@ from __future__ import annotations
 from kapiserver.api.group import CORE
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
-from kapiserver.apiserver.authentication.user import APISERVER
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound
 

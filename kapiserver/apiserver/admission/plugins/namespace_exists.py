@@ -6,8 +6,8 @@ Mirrors plugin/pkg/admission/namespace/exists.
 from __future__ import annotations
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.namespaces import namespace_object
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kapiserver.api.accessors import is_terminating
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.namespaces import namespace_object
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.status import cause

@@ -13,7 +13,7 @@ from kapiserver.api.core.pod_references import claim_names
 from kapiserver.api.go_format import quote
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.storage.cache.entry import ObjectKey

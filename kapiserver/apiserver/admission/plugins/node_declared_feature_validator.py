@@ -14,8 +14,9 @@ from kapiserver.api.accessors import name_of, value_at
 from kapiserver.api.go_format import quote
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.admission.nodes import node_of_changed_pod
+from kapiserver.apiserver.admission.pod_cost import pod_cost
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 

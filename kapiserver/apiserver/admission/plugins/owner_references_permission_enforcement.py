@@ -13,7 +13,7 @@ from kapiserver.api.accessors import metadata_of
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo
 

@@ -11,7 +11,7 @@ from kapiserver.api.accessors import annotations_of, value_at
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.quantity import parse
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

@@ -15,9 +15,9 @@ from kapiserver.api.errors import BadObject
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.selectors import requirement
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.admission.namespaces import namespace_object
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector"

@@ -12,8 +12,9 @@ from kapiserver.api.accessors import labels_of, name_of, value_at
 from kapiserver.api.core.pod_requests import amounts_of, pod_resources
 from kapiserver.api.go_format import quote
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.admission.nodes import node_of_changed_pod
+from kapiserver.apiserver.admission.pod_cost import pod_cost
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 _OS = "kubernetes.io/os"

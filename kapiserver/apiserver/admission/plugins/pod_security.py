@@ -15,8 +15,9 @@ from kapiserver.api.core.pod_security_policy import Policy, Standard, describe_p
 from kapiserver.api.errors import InvalidObject
 from kapiserver.api.group import CORE
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.admission.plugins.pod_security_configuration import Settings
+from kapiserver.apiserver.admission.pod_cost import pod_cost
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

@@ -18,9 +18,10 @@ from kapiserver.api.errors import FieldError, Path
 from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Kind, Tree, field
-from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.admission.namespaces import namespace_object
+from kapiserver.apiserver.admission.pod_cost import pod_cost
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 DEFAULTS = "scheduler.alpha.kubernetes.io/defaultTolerations"

@@ -12,7 +12,7 @@ from kapiserver.api.core import v1
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

@@ -25,11 +25,11 @@ from kapiserver.api.errors import FieldError, Path, required
 from kapiserver.api.group import CORE, GroupVersionKind, Resource
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Kind, Tree, Type, field
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
-from kapiserver.apiserver.authentication.user import APISERVER
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.target import Target
+from kapiserver.apiserver.user import APISERVER
 
 
 class LimitedScope(Type):

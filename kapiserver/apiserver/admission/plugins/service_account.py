@@ -14,7 +14,8 @@ from kapiserver.api.core.service_account_token import token_projection
 from kapiserver.api.group import CORE
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes, pod_cost
+from kapiserver.apiserver.admission.pod_cost import pod_cost
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.errors import NotFound

@@ -6,7 +6,7 @@ Mirrors plugin/pkg/admission/certificates.
 from __future__ import annotations
 
 from kapiserver.api.group import GroupVersion
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request_info import RequestInfo
 

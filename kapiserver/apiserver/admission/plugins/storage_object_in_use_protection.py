@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kapiserver.api.accessors import finalizers_of, metadata_of
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 FINALIZERS = {

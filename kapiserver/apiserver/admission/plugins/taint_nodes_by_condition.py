@@ -8,7 +8,7 @@ from __future__ import annotations
 from kapiserver.api.core import v1
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.activation import Activations
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
 from kapiserver.apiserver.admission.plugin import PluginContext
 from kapiserver.apiserver.admission.policies.denials import Denial, validation_denial
@@ -24,6 +23,7 @@ from kapiserver.apiserver.admission.policies.validations import (
     Decision,
     ValidatingEvaluator,
 )
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import InternalError
 from kapiserver.apiserver.metrics import PolicyLabels

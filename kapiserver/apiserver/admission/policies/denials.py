@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from kapiserver.api.go_format import quote
 from kapiserver.api.resource_client import StatusError
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.expressions import OutOfBudget
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.status import details, status
 
 ErrorType: TypeAlias = Literal["no_error", "compile_error", "invalid_error", "out_of_budget"]

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from kapiserver.api.errors import APIError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.index import Candidate
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
 from kapiserver.apiserver.admission.policies.params import ConfigurationError, ParamKind
 from kapiserver.apiserver.admission.policies.source import Binding, Policy
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.metrics import MatchConditionLabels
 from kapiserver.storage.errors import StorageError

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Generic
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.manifest_configuration import (
     load_static_manifests,
     read_policy_manifests_dir,
@@ -18,6 +17,7 @@ from kapiserver.apiserver.admission.manifest_configuration import (
 from kapiserver.apiserver.admission.matching.index import Candidate
 from kapiserver.apiserver.admission.plugin import PluginContext
 from kapiserver.apiserver.admission.policies.source import Compiled, Policy, PolicySource
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 

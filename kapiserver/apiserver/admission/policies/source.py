@@ -17,10 +17,10 @@ from kapiserver.api.admissionregistration.validation.expressions import text_len
 from kapiserver.api.errors import BadObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.expressions import compile_cost
 from kapiserver.apiserver.admission.matching.criteria import Criteria, match_resources_criteria
 from kapiserver.apiserver.admission.matching.index import Candidate, MatchIndex
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Corrupt

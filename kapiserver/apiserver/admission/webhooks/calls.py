@@ -17,7 +17,6 @@ from kapiserver.api import names
 from kapiserver.api.go_format import quote
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
 from kapiserver.apiserver.admission.webhooks.configurations import Webhook
@@ -28,6 +27,7 @@ from kapiserver.apiserver.admission.webhooks.reviews import (
     encode_review,
     read_response,
 )
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import BadRequest, InternalError

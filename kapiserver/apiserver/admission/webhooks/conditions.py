@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from kapiserver.api.admissionregistration.validation.expressions import text_length
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.activation import Activations
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.expressions import (
     ExpressionFailed,
     MatchConditions,
@@ -22,6 +21,7 @@ from kapiserver.apiserver.admission.matching.index import Candidate
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
 from kapiserver.apiserver.admission.webhooks.configurations import Webhook
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.metrics import MatchConditionLabels

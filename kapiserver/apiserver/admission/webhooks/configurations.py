@@ -16,11 +16,11 @@ from kapiserver.api.errors import BadObject
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.expressions import MatchConditions
 from kapiserver.apiserver.admission.matching.criteria import Criteria, webhook_criteria
 from kapiserver.apiserver.admission.matching.index import Candidate, MatchIndex
 from kapiserver.apiserver.admission.webhooks.reviews import review_version
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.webhooks.client_config import ClientConfig
 from kapiserver.storage.errors import Corrupt
 from kapiserver.storage.objects.informer import ObjectChange

@@ -13,7 +13,6 @@ from kapiserver.api import patch_json
 from kapiserver.api.errors import BadObject, PatchFailed, PatchTooLong
 from kapiserver.api.go_format import quote
 from kapiserver.api.types import Tree, Value
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.invocations import invocations_of
 from kapiserver.apiserver.admission.matching.index import Candidate
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
@@ -27,6 +26,7 @@ from kapiserver.apiserver.admission.webhooks.conditions import WebhookMatcher
 from kapiserver.apiserver.admission.webhooks.configurations import Webhook
 from kapiserver.apiserver.admission.webhooks.plugin import WebhookPlugin
 from kapiserver.apiserver.admission.webhooks.reviews import ReviewResponse
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.errors import InternalError
 from kapiserver.codecs.cost import LARGE, cost_of, cost_of_tree

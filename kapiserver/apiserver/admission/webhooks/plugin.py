@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.manifest_configuration import load_static_manifests
 from kapiserver.apiserver.admission.matching.index import Candidate
 from kapiserver.apiserver.admission.plugin import PluginContext
@@ -17,6 +16,7 @@ from kapiserver.apiserver.admission.webhook_configuration import read_webhook_se
 from kapiserver.apiserver.admission.webhooks.calls import WebhookCaller
 from kapiserver.apiserver.admission.webhooks.configurations import Webhook, WebhookConfigurations
 from kapiserver.apiserver.admission.webhooks.identities import WebhookIdentities
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.context import Server
 

@@ -17,8 +17,8 @@ from kapiserver.api.group import GroupVersionKind
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.admission_request import admission_request
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.rules import ResourceVariant
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import (
     check_value_count,

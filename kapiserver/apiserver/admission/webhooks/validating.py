@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Sequence
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.attributes import Attributes
 from kapiserver.apiserver.admission.matching.index import Candidate
 from kapiserver.apiserver.admission.matching.versioned_objects import VersionedObjects
 from kapiserver.apiserver.admission.webhooks.calls import WebhookCall, WebhookCaller, call_webhook
 from kapiserver.apiserver.admission.webhooks.conditions import WebhookMatcher
 from kapiserver.apiserver.admission.webhooks.configurations import Webhook
 from kapiserver.apiserver.admission.webhooks.plugin import WebhookPlugin
+from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io"

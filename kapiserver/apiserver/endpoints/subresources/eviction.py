@@ -25,7 +25,6 @@ from kapiserver.api.label_selectors import selection_of, selects_everything
 from kapiserver.api.policy import v1 as policy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
-from kapiserver.apiserver.authentication.user import APISERVER
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
@@ -43,6 +42,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.status import SUCCESS, cause, status
 from kapiserver.apiserver.target import Target
+from kapiserver.apiserver.user import APISERVER
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
 from kapiserver.storage.errors import ObjectConflict
 from kapiserver.storage.objects.lifecycle import timestamp

@@ -7,10 +7,10 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.caller import Warnings
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.target import Target
+from kapiserver.apiserver.user import User
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -90,12 +90,3 @@ class Attributes(Struct, frozen=True, kw_only=True):
         return Forbidden(
             reason, resource=resource.name, group=resource.group, name=self.name_in_errors
         )
-
-
-_COST_OF_CONTAINER = 10
-
-
-def pod_cost(spec: Tree) -> int:
-    """Return the cost of one step of admission for a pod (`codecs/cost.py`)."""
-    containers = sum(len(spec.get(kind) or ()) for kind in ("containers", "initContainers"))
-    return _COST_OF_CONTAINER * containers

@@ -1,7 +1,7 @@
 """The contract of authorizers, which decide whether a user may make a request.
 
-To add an authorizer, write a class with these two methods in a module of this package, and add a
-row to the factories in `modes.py`. Mirrors pkg/authorization/authorizer of k8s.io/apiserver.
+To add an authorizer, write a class with these two methods in a module of `authorization/`, and add
+a row to the factories in its `modes.py`. Mirrors pkg/authorization/authorizer of k8s.io/apiserver.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from kapiserver.apiserver.authentication.user import User
 from kapiserver.apiserver.request_info import RequestInfo
+from kapiserver.apiserver.user import User
 
 
 class Verdict(Enum):

@@ -15,12 +15,9 @@ from kapiserver.api.resource_client import Client
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes
-from kapiserver.apiserver.authentication.union import UnionAuthenticator
-from kapiserver.apiserver.authorization.allow_authenticated import AllowAuthenticated
 from kapiserver.apiserver.authorizer import Authorizer
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.health import Health
 from kapiserver.apiserver.memory_limit import MemoryLimit
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
@@ -32,7 +29,9 @@ from kapiserver.storage.concurrency.clock import Clock
 if TYPE_CHECKING:
     from kapiserver.apiserver.audit.log import AuditLog
     from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+    from kapiserver.apiserver.authentication.union import UnionAuthenticator
     from kapiserver.apiserver.authorization.rbac import RbacAuthorizer
+    from kapiserver.apiserver.customresources.custom_resources import CustomResources
     from kapiserver.apiserver.faults import Faults
     from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
     from kapiserver.apiserver.http_client.upstreams import Upstreams
@@ -54,10 +53,10 @@ class Server(Struct, frozen=True, kw_only=True):
     """Makes internal clients; call `client` instead."""
     health: Health = field(default_factory=Health)
     metrics: Metrics = field(default_factory=Metrics)
-    authenticator: UnionAuthenticator = field(default_factory=UnionAuthenticator)
+    authenticator: UnionAuthenticator
     service_account_tokens: ServiceAccountTokens | None = None
     """Signs tokens for service accounts; None: the server has no token subresource."""
-    authorizer: Authorizer = field(default_factory=AllowAuthenticated)
+    authorizer: Authorizer
     rbac: RbacAuthorizer | None = None
     """RBAC's part of the authorizer, with the roles of all users; None if RBAC is off."""
     flow_classifier: FlowClassifier | None = None

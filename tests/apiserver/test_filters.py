@@ -71,7 +71,11 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         custom_resources=None,
         new_client=None,
         upstreams=None,
-        **{"authorizer": _Always(Verdict.ALLOW), **parts},
+        **{
+            "authenticator": UnionAuthenticator(),
+            "authorizer": _Always(Verdict.ALLOW),
+            **parts,
+        },
     )
     handle = inner
     for filter_ in reversed(FILTERS):

@@ -1,7 +1,7 @@
 """Composition of a server: creates every part and connects them; no other module does.
 
-Parts that a test may replace (clock, identifiers, filters, authorizer, faults) are parameters of
-`serve`. The layers below know no flag and no environment.
+The parts that a program may replace are in `Parts`. The layers below know no flag and no
+environment.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.resource_client import Client
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.admission.plugin import Plugin
-from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins
+from kapiserver.apiserver.admission.plugins import AdmissionPlugins
 from kapiserver.apiserver.allocation import ServiceAllocation
 from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authentication.chain import Authentication
@@ -32,9 +31,8 @@ from kapiserver.apiserver.authentication.service_account_tokens import ServiceAc
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer, ManagedAuthorizer
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import CallGroup, Filter, Handler, Server
+from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
-from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.filters.recovery import error_response
@@ -64,14 +62,13 @@ from kapiserver.controllers.certificates.csr_signing import check_signing_files
 from kapiserver.controllers.endpoints.apiserver_endpoints import ServerAddress
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService, reached_at
 from kapiserver.controllers.manager import ControllerManager, apiserver_context
-from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
+from kapiserver.controllers.registry import ControllerDescriptor
+from kapiserver.parts import DEFAULT_PARTS, Parts
 from kapiserver.storage.backends import open_store
-from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv.compaction import Compactor
 from kapiserver.storage.kv.contract import KV
-from kapiserver.storage.objects.object_reader import IdentifierSource
 from kapiserver.storage.objects.store_registry import Converter, StoreHooks, StoreRegistry
 from kapiserver.storage.wrappers.metered_store import MeteredStore, Observe
 
@@ -138,33 +135,14 @@ async def _no_barrier() -> None:
 @asynccontextmanager
 async def serve(
     config: Config,
+    parts: Parts = DEFAULT_PARTS,
     *,
-    clock: Clock | None = None,
-    identifiers: IdentifierSource | None = None,
-    filters: Sequence[Filter] = FILTERS,
-    authorizer: Authorizer | None = None,
-    admission_plugins: Sequence[Plugin] = PLUGINS,
-    controllers: Sequence[ControllerDescriptor] = REGISTRY,
-    call_groups: Sequence[CallGroup] = (),
-    faults: Faults | None = None,
-    kv: KV | None = None,
-    offloader: Offloader | None = None,
     has_policy: bool = False,
     barrier: Barrier = _no_barrier,
 ) -> AsyncIterator[RunningServer]:
     """Run a server until the block ends, then drain it within `config.shutdown_timeout` seconds:
     /readyz fails, no connection is accepted, watches end, requests in flight finish.
 
-    clock               the source of time and timers
-    identifiers         generates uids and the suffixes of generated names
-    filters             wrapped around the handlers, the first one outermost
-    authorizer          replaces the default one
-    admission_plugins   all plugins, of which the configuration enables some
-    controllers         all controllers, of which the configuration enables some
-    call_groups         groups that are served besides the declared ones; their resources are calls
-    faults              called around every request
-    kv                  an open store, closed with the server; replaces that of the configuration
-    offloader           runs long work in threads
     has_policy          whether the store has RBAC's bootstrap policy, which is not created then
     barrier             awaited before the server reports ready
 
@@ -176,18 +154,7 @@ async def serve(
         if is_secure:
             config = replace(config, cert_dir=folder)
         certificates = ensure_certificates(config, folder) if is_secure else None
-        app = await build_app(
-            config,
-            clock=clock,
-            identifiers=identifiers,
-            filters=filters,
-            authorizer=authorizer,
-            admission_plugins=admission_plugins,
-            call_groups=call_groups,
-            faults=faults,
-            kv=kv,
-            offloader=offloader,
-        )
+        app = await build_app(config, parts)
         stack.push_async_callback(app.kv.close)
         stack.push_async_callback(app.plugins.close)
         _start_tasks(app, stack)
@@ -197,7 +164,8 @@ async def serve(
         if config.insecure_port is not None:
             insecure_port = await http.listen_insecure(config.insecure_port)
         control_loops: list[_ControlLoop] = []
-        control_loops.append(await _start_loops(app, stack, controllers, certificates, has_policy))
+        manager = await _start_loops(app, stack, parts.controllers, certificates, has_policy)
+        control_loops.append(manager)
         stack.push_async_callback(_stop_together, control_loops)
         await barrier()
         control_loops.append(_start_repair(app))
@@ -351,50 +319,46 @@ async def _drain(app: App, http: HttpServer) -> None:
     app.server.stores.stop()
 
 
-async def build_app(
-    config: Config,
-    *,
-    clock: Clock | None = None,
-    identifiers: IdentifierSource | None = None,
-    filters: Sequence[Filter] = FILTERS,
-    authorizer: Authorizer | None = None,
-    admission_plugins: Sequence[Plugin] = PLUGINS,
-    call_groups: Sequence[CallGroup] = (),
-    faults: Faults | None = None,
-    kv: KV | None = None,
-    offloader: Offloader | None = None,
-) -> App:
+async def build_app(config: Config, parts: Parts = DEFAULT_PARTS) -> App:
     """Create every part of a server and open its store, but no socket.
 
     Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
     """
-    clock = clock or SystemClock()
+    clock = parts.clock or SystemClock()
     check_signing_files(config)
-    scheme = make_scheme(config, [added.group for added in call_groups])
+    scheme = make_scheme(config, [added.group for added in parts.call_groups])
     codecs = CodecFactory(scheme, _media_types(config))
     account_tokens = _service_account_tokens(config, clock)
     metrics = Metrics()
     encryption = _encryption(config, clock, metrics)
-    kv = await _metered_store(config, clock, metrics.storage_observer(scheme.resource_at), kv)
+    kv = await _metered_store(config, clock, metrics.storage_observer(scheme.resource_at), parts.kv)
     stores = StoreRegistry(
         kv,
         scheme,
         codecs,
         clock,
-        identifiers=identifiers,
+        identifiers=parts.identifiers,
         root=config.key_root,
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, codecs),
-        offloader=offloader,
+        offloader=parts.offloader,
     )
-    authorizer = authorizer or Authorization(config, stores, clock, metrics.authorization_reloads)
+    authorizer = parts.authorizer or Authorization(
+        config, stores, clock, metrics.authorization_reloads
+    )
     custom_resources = CustomResources(scheme, stores, metrics.retain_versions)
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
-    parts = (config, stores, clock, account_tokens, metrics.authentication)
-    authentication = Authentication(*parts, lambda: _apiserver_client(server))
+    authentication = Authentication(
+        config,
+        stores,
+        clock,
+        account_tokens,
+        metrics.authentication,
+        lambda: _apiserver_client(server),
+    )
     file_watch = _file_watch(authentication, authorizer, encryption)
-    plugins = AdmissionPlugins(admission_plugins, config, clock, metrics, file_watch)
+    plugins = AdmissionPlugins(parts.admission_plugins, config, clock, metrics, file_watch)
     unauthenticated = UnauthenticatedConnections()
     free_memory = (stores.free_memory, unauthenticated.close_half, free_in_thread)
     server = Server(
@@ -415,11 +379,11 @@ async def build_app(
         rbac=rbac,
         flow_classifier=FlowClassifier(stores),
         memory_limit=MemoryLimit(max_memory(config), clock, free_memory, COLLECTOR.memory),
-        calls={added.group.name: added.handle for added in call_groups},
-        faults=faults,
+        calls={added.group.name: added.handle for added in parts.call_groups},
+        faults=parts.faults,
         plugin_chain=plugins.chain,
     )
-    handle = compose(server, filters)
+    handle = compose(server, parts.filters)
     return App(server, kv, handle, authentication, unauthenticated, plugins, file_watch)
 
 

@@ -322,10 +322,12 @@ async def _run_server(
     from kapiserver.apiserver.serving.process_memory import manage_memory
     from kapiserver.apiserver.serving.signals import ServerSignals
     from kapiserver.app import serve
+    from kapiserver.parts import Parts
 
     signals = ServerSignals(worker=channel is not None)
     if channel is None:
-        server = serve(config, call_groups=groups.call_groups if groups is not None else ())
+        call_groups = groups.call_groups if groups is not None else ()
+        server = serve(config, Parts(call_groups=call_groups))
     else:
         server = serve(config, barrier=channel.wait_all_ready)
     async with AsyncExitStack() as stack:

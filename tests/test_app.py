@@ -1,4 +1,4 @@
-"""The parts of a server that a test replaces through parameters of `serve`."""
+"""The parts of a server that a test replaces through `Parts`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import User
 from kapiserver.app import serve
+from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import SystemClock
 from kapiserver.testing.state.memory_store import open_memory_store
 from tests.clock import ManualClock
@@ -34,7 +35,7 @@ BODY = {"metadata": {"generateName": "map-"}}
 @asynccontextmanager
 async def _client(**parts: Any) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
     config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
-    async with serve(config, **parts) as running, aiohttp.ClientSession() as session:
+    async with serve(config, Parts(**parts)) as running, aiohttp.ClientSession() as session:
         yield session, running.url
 
 
@@ -182,7 +183,7 @@ def test_stop_cancels_own_writes() -> None:
         store = await open_memory_store(SystemClock())
         recorder = Recorder()
         store.watch("", after=store.revision, sink=recorder)
-        async with serve(Config(secure_port=None, insecure_port=0), kv=store):
+        async with serve(Config(secure_port=None, insecure_port=0), Parts(kv=store)):
             pass
         return {event.key for event in recorder.seen}
 

@@ -20,6 +20,7 @@ from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import RunningServer, serve
+from kapiserver.parts import Parts
 from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.concurrency.time_slice import unlimited_slices
 from kapiserver.testing.determinism import identifiers
@@ -87,16 +88,8 @@ class Controls(Host):
             self._store.watch("", after=self._store.revision, sink=self._journal)
         # Prepared objects have another creation time than a server whose clock is frozen.
         store = None if self.clock.frozen else self._store
-        serving = serve(
-            config,
-            clock=self.clock,
-            kv=self._store,
-            identifiers=None if self._seed is None else SeededIdentifiers(self._seed),
-            offloader=None if self._seed is None else InlineOffloader(),
-            faults=self.faults,
-            filters=(self.requests.filter, *FILTERS),
-            has_policy=store is not None and restore_policy(config, store),
-        )
+        has_policy = store is not None and restore_policy(config, store)
+        serving = serve(config, self._parts(), has_policy=has_policy)
         slices = nullcontext() if self._seed is None else unlimited_slices()
         try:
             with slices:
@@ -110,6 +103,17 @@ class Controls(Host):
                         self._cancel_tasks()
         finally:
             await self._detach()
+
+    def _parts(self) -> Parts:
+        """Return the parts of the server that these controls replace."""
+        return Parts(
+            clock=self.clock,
+            kv=self._store,
+            identifiers=None if self._seed is None else SeededIdentifiers(self._seed),
+            offloader=None if self._seed is None else InlineOffloader(),
+            faults=self.faults,
+            filters=(self.requests.filter, *FILTERS),
+        )
 
     async def _attach(self, running: RunningServer) -> None:
         """Connect the controls with a server that has started."""

@@ -14,6 +14,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import User
 from kapiserver.app import serve
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 
 JANE, KIM = (User(name=name, groups=("system:masters",)) for name in ("jane", "kim"))
@@ -49,7 +50,7 @@ def run(
             shutdown_timeout=1,
             **{"controllers": ("-*",), **settings},
         )
-        async with serve(config, clock=clock, admission_plugins=plugins) as running:
+        async with serve(config, Parts(clock=clock, admission_plugins=plugins)) as running:
             await test(running.app.server)
 
     asyncio.run(serve_and_test())

@@ -33,6 +33,7 @@ from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import User
 from kapiserver.app import serve
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.parts import Parts
 from tests.apiserver.auditkit import counted, encode, event, new_writer
 from tests.apiserver.conftest import Api
 from tests.clock import ManualClock
@@ -392,7 +393,7 @@ def test_panic(tmp_path: Path) -> None:
     )
 
     async def run() -> None:
-        async with serve(config, filters=(*FILTERS, fail)) as running:
+        async with serve(config, Parts(filters=(*FILTERS, fail))) as running:
             api = Api(int(running.url.rpartition(":")[2]))
             response = await asyncio.to_thread(api.get, "/version")
             assert response.status == 500

@@ -17,6 +17,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.user import User
 from kapiserver.app import build_app
+from kapiserver.parts import Parts
 from tests.apiserver.conftest import Server
 from tests.apiserver.https_server import StatusWebhook
 from tests.clock import ManualClock
@@ -81,7 +82,7 @@ def run(
 
     async def build_and_test() -> None:
         clock = ManualClock()
-        app = await build_app(Config(**settings), clock=clock)
+        app = await build_app(Config(**settings), Parts(clock=clock))
         authorizer = app.server.authorizer
         assert isinstance(authorizer, Authorization)
         await authorizer.start()

@@ -5,6 +5,7 @@ import asyncio
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
+from kapiserver.parts import Parts
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import ListQuery
 from tests.clock import ManualClock
@@ -16,7 +17,7 @@ def test_events_expire():
     async def run():
         clock = ManualClock()
         config = Config(secure_port=None, insecure_port=0, event_ttl=600)
-        async with serve(config, clock=clock) as running:
+        async with serve(config, Parts(clock=clock)) as running:
             stores = running.app.server.stores
             events = stores.by_name(GroupVersion("", "v1"), "events")
             maps = stores.by_name(GroupVersion("", "v1"), "configmaps")

@@ -19,6 +19,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import App, build_app
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 
 ISSUER = "https://issuer.example.com"
@@ -97,7 +98,7 @@ def run(folder: Path, check: Callable[[Cluster], Awaitable[None]], **settings: A
             service_account_signing_key_file=folder / "sa.key",
             authorization_mode=("AlwaysAllow",), **settings,
         )  # fmt: skip
-        app = await build_app(config, clock=clock)
+        app = await build_app(config, Parts(clock=clock))
         cluster = Cluster(app, clock)
         try:
             namespaces = cluster.client.resource("v1", "namespaces")

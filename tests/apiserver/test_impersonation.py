@@ -18,6 +18,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.user import User
 from kapiserver.app import build_app
+from kapiserver.parts import Parts
 from tests.apiserver.conftest import Server
 
 ROBOT = "system:serviceaccount:shop:robot"
@@ -223,7 +224,7 @@ def test_constrained_requests(tmp_path: Path, granted: set[str], status: int) ->
         return b""
 
     async def run() -> None:
-        app = await build_app(config, authorizer=grants)
+        app = await build_app(config, Parts(authorizer=grants))
         path = "/api/v1/namespaces/n/pods"
         headers = {"Authorization": "Bearer secret", "Impersonate-User": "jane"}
         request = Request(

@@ -20,6 +20,7 @@ from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import ANONYMOUS, User, service_account_user
 from kapiserver.app import serve
 from kapiserver.codecs.cost import LARGE
+from kapiserver.parts import Parts
 
 ROBOT = service_account_user("kube-system", "robot")
 CONFIG = Config(
@@ -50,7 +51,7 @@ def run(test: Callable[[Server], Awaitable[None]], **parts: Any) -> None:
     """Run a test coroutine with its own server."""
 
     async def serve_and_test() -> None:
-        async with serve(CONFIG, **parts) as running:
+        async with serve(CONFIG, Parts(**parts)) as running:
             await test(running.app.server)
 
     asyncio.run(serve_and_test())

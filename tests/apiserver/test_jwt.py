@@ -18,6 +18,7 @@ from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.tls import ensure_certificates
 from kapiserver.apiserver.user import User
 from kapiserver.app import App, build_app
+from kapiserver.parts import Parts
 from tests.apiserver.https_server import HttpsServer, Received, Reply
 from tests.clock import ManualClock
 
@@ -133,7 +134,9 @@ def run(
 
     async def main() -> None:
         clock = ManualClock()
-        app = await build_app(Config(authorization_mode=("AlwaysAllow",), **settings), clock=clock)
+        app = await build_app(
+            Config(authorization_mode=("AlwaysAllow",), **settings), Parts(clock=clock)
+        )
         app.authentication.start()
         try:
             await check(Login(app, clock, file))

@@ -9,6 +9,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 
 
@@ -189,7 +190,7 @@ def test_tokens_expire_on_an_idle_server() -> None:
     config = Config(secure_port=None, insecure_port=0)
 
     async def check() -> None:
-        async with serve(config, clock=clock) as running, aiohttp.ClientSession() as session:
+        async with serve(config, Parts(clock=clock)) as running, aiohttp.ClientSession() as session:
 
             async def page(token: str) -> Any:
                 query = {"limit": "1", "continue": token}

@@ -24,6 +24,7 @@ from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.tls import ensure_certificates, pem_base64
 from kapiserver.app import App, build_app, serve
 from kapiserver.metrics import content_hash
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 
 
@@ -128,7 +129,7 @@ def _authentication(*issuers: str, **parts: Any) -> str:
 
 def _run(check: Callable[[App], Awaitable[None]], **settings: Any) -> None:
     async def main() -> None:
-        app = await build_app(Config(**settings), clock=ManualClock())
+        app = await build_app(Config(**settings), Parts(clock=ManualClock()))
         try:
             await check(app)
         finally:

@@ -14,6 +14,7 @@ import yaml
 
 from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 
 Fetch = Callable[..., Awaitable[tuple[int, str]]]
@@ -181,7 +182,7 @@ def test_undecodable_namespace() -> None:
     clock = ManualClock()
 
     async def check() -> None:
-        async with serve(Config(secure_port=None, insecure_port=0), clock=clock) as running:
+        async with serve(Config(secure_port=None, insecure_port=0), Parts(clock=clock)) as running:
             kv = running.app.kv
             await kv.create("/registry/namespaces/bad", b"rubbish")
             url = running.url + "/api/v1/namespaces"

@@ -17,6 +17,7 @@ from kapiserver.apiserver.allocation.repair import AllocationRepair, Leaks
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
 from kapiserver.controllers.endpoints.kubernetes_service import KubernetesService
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 from tests.storage.etcd_server import running_member
 
@@ -383,7 +384,7 @@ def test_retries_share_one_timer(caplog):
     async def run(member):
         clock = ManualClock()
         config = Config(storage=f"etcd:{member.url}", secure_port=None, insecure_port=None)
-        async with serve(config, clock=clock):
+        async with serve(config, Parts(clock=clock)):
             member.kill()
             for number in range(1, 6):
                 clock.advance(10 if number == 1 else 1)

@@ -27,6 +27,7 @@ from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.serving.tls import Credentials, ensure_certificates
 from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.app import RunningServer, serve
+from kapiserver.parts import Parts
 
 
 def _certificates(folder: Path) -> Credentials:
@@ -335,7 +336,7 @@ def test_not_ready_before_https(tmp_path: Path) -> None:
 
     async def start(port: int) -> None:
         config = Config(cert_dir=tmp_path, secure_port=port, insecure_port=0)
-        async with serve(config, filters=(*FILTERS, capture)):
+        async with serve(config, Parts(filters=(*FILTERS, capture))):
             raise AssertionError("the port is in use")
 
     with socket.socket() as busy_socket:

@@ -16,6 +16,7 @@ from kapiserver.controllers.deletion.apiserver_lease_gc import (
     APIServerLeaseGC,
 )
 from kapiserver.controllers.manager import apiserver_context
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 
 VERSION = "coordination.k8s.io/v1"
@@ -36,7 +37,7 @@ def run_collector():
 
     async def run(test):
         clock = ManualClock()
-        app = await build_app(Config(), clock=clock)
+        app = await build_app(Config(), Parts(clock=clock))
         client = app.server.client(APISERVER, authorize=False)
         for name in ("kube-system", "other"):
             await client.resource("v1", "namespaces").create({"metadata": {"name": name}})

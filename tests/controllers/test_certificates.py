@@ -20,6 +20,7 @@ from kapiserver.app import serve
 from kapiserver.controllers.certificates.csr_cleaner import is_obsolete
 from kapiserver.controllers.certificates.csr_signing import sign_request
 from kapiserver.controllers.certificates.trust_bundle_publisher import SIGNER
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 from tests.controllers.signing import (
     CERTIFICATES,
@@ -277,7 +278,7 @@ def test_cleaner():
     async def run():
         clock = ManualClock()
         config = Config(secure_port=None, authorization_mode=("RBAC",))
-        async with serve(config, clock=clock) as running:
+        async with serve(config, Parts(clock=clock)) as running:
             client = running.app.server.client(APISERVER)
             requests = client.resource("certificates.k8s.io/v1", "certificatesigningrequests")
             spec = spec_of(CLIENT, subject("a"))
@@ -303,7 +304,7 @@ def test_pod_request_cleaner():
     async def run():
         clock = ManualClock()
         config = Config(secure_port=None, authorization_mode=("RBAC",))
-        async with serve(config, clock=clock) as running:
+        async with serve(config, Parts(clock=clock)) as running:
             client = running.app.server.client(APISERVER)
             resource = "podcertificaterequests"
             requests = client.resource("certificates.k8s.io/v1", resource, namespace="default")

@@ -22,6 +22,7 @@ from kapiserver.controllers.loop.leader import (
     RENEW_SECONDS,
     LeaderElector,
 )
+from kapiserver.parts import Parts
 from kapiserver.storage.errors import Unavailable
 from tests.clock import ManualClock, ManualTimer
 from tests.storage.etcd_server import Member, running_member
@@ -96,7 +97,7 @@ class Election:
 async def election(config: Config | None = None) -> AsyncIterator[Election]:
     """An election over a store, in memory by default."""
     clock = ManualClock()
-    app = await build_app(config or Config(), clock=clock)
+    app = await build_app(config or Config(), Parts(clock=clock))
     await create_system_namespaces(app.server)
     new_election = Election(app, clock)
     try:

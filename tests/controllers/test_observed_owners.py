@@ -7,6 +7,7 @@ import asyncio
 from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
 from kapiserver.client import Client
+from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import SystemClock
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
@@ -34,7 +35,7 @@ def test_observed_owners() -> None:
         await memory.open()
         kv = CountingStore(memory)
         config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
-        async with serve(config, kv=kv) as running, Client(running.url) as client:
+        async with serve(config, Parts(kv=kv)) as running, Client(running.url) as client:
             maps = client.resource("v1", "configmaps", namespace="default")
             owner = (await maps.create({"metadata": {"name": "owner"}}))["metadata"]
             reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}

@@ -11,6 +11,7 @@ from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import build_app
 from kapiserver.controllers.manager import apiserver_context
 from kapiserver.controllers.tokens.token_cleaner import TokenCleaner
+from kapiserver.parts import Parts
 from tests.clock import ManualClock
 from tests.controllers.waiting import until_gone
 
@@ -45,7 +46,7 @@ def test_tokens_that_expire_later():
 
     async def run():
         clock = ManualClock()
-        app = await build_app(Config(), clock=clock)
+        app = await build_app(Config(), Parts(clock=clock))
         client = app.server.client(APISERVER, authorize=False)
         await client.resource("v1", "namespaces").create({"metadata": {"name": "kube-system"}})
         secrets = client.resource("v1", "secrets", namespace="kube-system")

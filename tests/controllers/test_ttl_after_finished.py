@@ -18,6 +18,7 @@ from kapiserver.controllers.deletion.ttl_after_finished import (
     expiry_of,
 )
 from kapiserver.controllers.manager import apiserver_context
+from kapiserver.parts import Parts
 from kapiserver.storage.cache.entry import ObjectKey
 from tests.clock import ManualClock
 from tests.controllers.waiting import until_gone
@@ -108,7 +109,7 @@ class Loop:
 @contextlib.asynccontextmanager
 async def running():
     clock = ManualClock()
-    app = await build_app(Config(), clock=clock)
+    app = await build_app(Config(), Parts(clock=clock))
     client = app.server.client(APISERVER, authorize=False)
     await client.resource("v1", "namespaces").create({"metadata": {"name": "default"}})
     loop = Loop(app, clock)

@@ -14,6 +14,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.endpoints.operations import patch
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.app import serve
+from kapiserver.parts import Parts
 from tests.controllers.waiting import wait_until
 
 
@@ -181,7 +182,7 @@ def test_admission_sees_service_accounts() -> None:
             operations=("CREATE", "UPDATE"),
         )
         config = Config(secure_port=None, insecure_port=0)
-        async with serve(config, admission_plugins=(*PLUGINS, plugin)) as running:
+        async with serve(config, Parts(admission_plugins=(*PLUGINS, plugin))) as running:
             client = running.app.server.client(APISERVER)
             namespace = "default"
             spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
@@ -244,7 +245,7 @@ def test_status_of_definitions() -> None:
 
     async def run() -> None:
         config = Config(secure_port=None, insecure_port=0)
-        async with serve(config, admission_plugins=(*PLUGINS, plugin)) as running:
+        async with serve(config, Parts(admission_plugins=(*PLUGINS, plugin))) as running:
             client = running.app.server.client(APISERVER, user_agent="test")
             await client.resource(*DEFINITIONS).create(definition("red", {"type": "object"}))
             obj = await wait_for_definition(client, "red.example.com", established)

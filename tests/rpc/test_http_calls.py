@@ -20,6 +20,7 @@ from kapiserver.app import RunningServer, serve
 from kapiserver.cli import main, parser
 from kapiserver.codecs.cbor import CBORSerializer
 from kapiserver.codecs.protobuf import ProtobufSerializer, read_envelope
+from kapiserver.parts import Parts
 from kapiserver.rpc.api_server import ServedGroups
 from kapiserver.rpc.calls import GroupRunner, Limits
 from kapiserver.rpc.http_calls import api_group_name, call_group, plural
@@ -39,7 +40,10 @@ async def api_server(**settings: Any) -> AsyncIterator[RunningServer]:
     runner = GroupRunner(group, Limits(calls=1, seconds=0.2))
     call_groups = (*groups.call_groups, call_group(group, lambda _server: runner))
     config = Config(**({"secure_port": None, "insecure_port": 0} | settings))
-    async with serve(config, call_groups=call_groups) as running, groups.serve(running.app.server):
+    async with (
+        serve(config, Parts(call_groups=call_groups)) as running,
+        groups.serve(running.app.server),
+    ):
         yield running
 
 

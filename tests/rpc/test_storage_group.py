@@ -16,6 +16,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.app import RunningServer, serve
+from kapiserver.parts import Parts
 from kapiserver.rpc.api_server import ServedGroups
 from kapiserver.rpc.groups.storage import client_generated, types
 from kapiserver.rpc.serving import ADMIN
@@ -36,7 +37,7 @@ async def storage(
         "secure_port": None, "insecure_port": 0, "storage": f"sqlite:{folder / 'store.db'}",
     }  # fmt: skip
     async with (
-        serve(Config(**(defaults | settings)), call_groups=groups.call_groups) as running,
+        serve(Config(**(defaults | settings)), Parts(call_groups=groups.call_groups)) as running,
         groups.serve(running.app.server),
         client_generated.connect(folder / "run") as client,
     ):

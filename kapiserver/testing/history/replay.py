@@ -19,6 +19,7 @@ from kapiserver.apiserver.serving import logs
 from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.signals import ServerSignals
 from kapiserver.app import RunningServer, serve
+from kapiserver.parts import Parts
 from kapiserver.storage.concurrency.clock import Clock, Timer
 from kapiserver.storage.kv.contract import KV, KVEvent, Revision
 from kapiserver.storage.sqlite.database import Write
@@ -101,14 +102,8 @@ async def serve_recording(
     clock = StandingClock(_time_at(recording, at))
     store = await open_recording(recording, clock, at=at)
     config = config or Config(etcd_prefix=recording.root, authorization_mode=("AlwaysAllow",))
-    serving = serve(
-        config,
-        clock=clock,
-        kv=store,
-        filters=(*FILTERS, read_only),
-        controllers=(),
-    )
-    async with serving as running:
+    parts = Parts(clock=clock, kv=store, filters=(*FILTERS, read_only), controllers=())
+    async with serve(config, parts) as running:
         yield running
 
 

@@ -1,0 +1,49 @@
+"""The parts of a server that a program or a test may replace, and the lists that it may extend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kapiserver.apiserver.admission.plugin import Plugin
+from kapiserver.apiserver.admission.plugins import PLUGINS
+from kapiserver.apiserver.authorization.authorizer import Authorizer
+from kapiserver.apiserver.context import CallGroup, Filter
+from kapiserver.apiserver.faults import Faults
+from kapiserver.apiserver.filters import FILTERS
+from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.objects.object_reader import IdentifierSource
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """The parts of one server that are not the default ones.
+
+    clock               the source of time and timers
+    identifiers         generates uids and the suffixes of generated names
+    filters             wrapped around the handlers, the first one outermost
+    authorizer          replaces the one that the configuration describes
+    admission_plugins   all plugins, of which the configuration enables some
+    controllers         all controllers, of which the configuration enables some
+    call_groups         groups that are served besides the declared ones; their resources are calls
+    faults              called around every request
+    kv                  an open store, closed with the server; replaces that of the configuration
+    offloader           runs long work in threads
+    """
+
+    clock: Clock | None = None
+    identifiers: IdentifierSource | None = None
+    filters: Sequence[Filter] = FILTERS
+    authorizer: Authorizer | None = None
+    admission_plugins: Sequence[Plugin] = PLUGINS
+    controllers: Sequence[ControllerDescriptor] = REGISTRY
+    call_groups: Sequence[CallGroup] = ()
+    faults: Faults | None = None
+    kv: KV | None = None
+    offloader: Offloader | None = None
+
+
+DEFAULT_PARTS = Parts()

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from kapiserver.apiserver.admission.plugin import Plugin
 from kapiserver.apiserver.admission.plugins import PLUGINS
-from kapiserver.apiserver.authorization.authorizer import Authorizer
+from kapiserver.apiserver.authorizer import Authorizer
 from kapiserver.apiserver.context import CallGroup, Filter
 from kapiserver.apiserver.faults import Faults
 from kapiserver.apiserver.filters import FILTERS

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kapiserver.storage.concurrency.clock import Clock, Timer
+from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
 
 CHECK_SECONDS = 1.0
 CHECKS_PER_READ = 60
@@ -40,12 +41,8 @@ def _file_states(files: Iterable[Path]) -> tuple[FileState, ...]:
     return tuple(map(file_state, files))
 
 
-class WatchedFiles:
-    """Files that are read again together.
-
-    states  returns their states; must not raise
-    read    reads them again, and does nothing if their content is the same; logs errors
-    """
+class _WatchedFiles:
+    """Files that are read again together; see `FileWatch.subscribe`."""
 
     def __init__(self, states: Callable[[], Hashable], read: Callable[[], None]) -> None:
         self._states = states
@@ -69,26 +66,25 @@ class FileWatch:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._watched: dict[WatchedFiles, None] = {}
+        self._watched = Subscribers[_WatchedFiles]()
         self._timer: Timer | None = None
         self._is_started = False
         self._checks = 0
 
-    def add(self, states: Callable[[], Hashable], read: Callable[[], None]) -> WatchedFiles:
-        """Watch files, see WatchedFiles."""
-        watched = WatchedFiles(states, read)
-        self._watched[watched] = None
+    def subscribe(self, states: Callable[[], Hashable], read: Callable[[], None]) -> Subscription:
+        """Call `read` when files change, and once a minute.
+
+        states  returns the states of the files; must not raise
+        read    reads them again, and does nothing if their content is the same; logs errors
+        """
+        subscription = self._watched.subscribe(_WatchedFiles(states, read))
         self._schedule()
-        return watched
+        return subscription
 
     def add_files(self, files: Sequence[Path], read: Callable[[], None]) -> None:
-        """Watch these files, if there are any."""
+        """Watch these files, if there are any, as long as the server runs."""
         if files:
-            self.add(functools.partial(_file_states, files), read)
-
-    def remove(self, watched: WatchedFiles) -> None:
-        """Watch these files no more. Idempotent."""
-        self._watched.pop(watched, None)
+            self.subscribe(functools.partial(_file_states, files), read)
 
     def start(self) -> None:
         """Start to check the files. Call on the event loop."""
@@ -104,7 +100,7 @@ class FileWatch:
 
     def read_all(self) -> None:
         """Read all files again now."""
-        for watched in list(self._watched):
+        for watched in self._watched:
             watched.check(always=True)
 
     def _schedule(self) -> None:
@@ -115,6 +111,6 @@ class FileWatch:
         self._timer = None
         self._checks += 1
         always = self._checks % CHECKS_PER_READ == 0
-        for watched in list(self._watched):
+        for watched in self._watched:
             watched.check(always=always)
         self._schedule()

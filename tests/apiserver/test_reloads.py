@@ -35,7 +35,7 @@ class Watched:
         self.reads = 0
         self.clock = clock
         self.watch = FileWatch(clock)
-        self.entry = self.watch.add(lambda: file_state(file), self._read)
+        self.subscription = self.watch.subscribe(lambda: file_state(file), self._read)
         self.watch.start()
 
     def _read(self) -> None:
@@ -71,7 +71,7 @@ def test_changed_file(tmp_path: Path, change: Callable[[Path], None]) -> None:
     assert watched.reads_after_check() == 0
     change(file)
     assert [watched.reads_after_check() for _ in "abc"] == [1, 0, 0]
-    watched.watch.remove(watched.entry)
+    watched.subscription.cancel()
     file.write_text("again")
     assert watched.reads_after_check() == 0
 
@@ -97,7 +97,7 @@ def test_every_minute(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file, clock = tmp_path / "file", ManualClock()
     file.write_text("one")
     watched = Watched(file, clock)
-    watched.watch.add(lambda: 0, lambda: 1 // 0)
+    watched.watch.subscribe(lambda: 0, lambda: 1 // 0)
     state = file.stat()
     file.write_text("two")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
@@ -257,7 +257,7 @@ def test_running_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             assert running.kubeconfig is not None
             authenticator = running.app.server.authenticator
             changed = asyncio.Event()  # set last in the turn that reads all files
-            running.app.file_watch.add(lambda: file_state(certificate), changed.set)
+            running.app.file_watch.subscribe(lambda: file_state(certificate), changed.set)
             tokens.write_text("better,bob,2\n")
             shutil.copy(second.serving.key, key)
             shutil.copy(second.serving.certificate, certificate)

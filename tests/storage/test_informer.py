@@ -25,7 +25,7 @@ from kapiserver.storage.cache.query import DeleteQuery
 from kapiserver.storage.concurrency import time_slice
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.kv.contract import KV, EventSink, Revision, Watch
-from kapiserver.storage.objects.informer import RETRY_SECONDS, ObjectChange, Subscription
+from kapiserver.storage.objects.informer import RETRY_SECONDS, InformerSubscription, ObjectChange
 from kapiserver.storage.objects.object_store import ResourceStore
 from tests.storage.objectkit import (
     TIMEOUT_SECONDS,
@@ -94,7 +94,7 @@ class Handler:
         self.state: State = {}
         self.errors: list[str] = []
         self.has_synced = False
-        self.subscription: Subscription | None = None
+        self.subscription: InformerSubscription | None = None
 
     def on_change(self, change: ObjectChange) -> None:
         """Apply one change."""
@@ -336,12 +336,12 @@ def test_no_subscription_no_listener() -> None:
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         assert not store.cache.is_filled
-        listeners = store.cache._listeners
+        listeners = list(store.cache._listeners)
         subscription = store.informer.subscribe(Handler().on_change)
         await subscription.wait_synced()
         assert store.cache.is_filled
         subscription.cancel()
-        assert store.cache._listeners == listeners
+        assert list(store.cache._listeners) == listeners
 
     run(test)
 

@@ -24,12 +24,13 @@ from kapiserver.api.scheme import ConfigurationScheme, Scheme
 from kapiserver.api.strategy import ValidationTakesLong
 from kapiserver.api.types import Tree, Value
 from kapiserver.apiserver.configuration_files import read_small_file
-from kapiserver.apiserver.file_watch import FileState, FileWatch, WatchedFiles, file_state
+from kapiserver.apiserver.file_watch import FileState, FileWatch, file_state
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.object_decoder import decode_object
 from kapiserver.metrics import Reloads, content_hash
 from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.concurrency.subscriptions import Subscription
 
 _GROUP_VERSION = GroupVersion("admissionregistration.k8s.io", "v1")
 _EXTENSIONS = (".yaml", ".yml", ".json")
@@ -68,21 +69,20 @@ class StaticManifests:
         self.objects, digest = self._read()
         self._reloads.succeed(clock.now(), digest)
         self._on_change: Callable[[], None] = lambda: None
-        self._watched: WatchedFiles | None = None
+        self._subscription: Subscription | None = None
         self._is_outdated = False
         self._reloading: asyncio.Task[None] | None = None
 
     def start(self, on_change: Callable[[], None]) -> None:
         """Follow changes of the files. Call `on_change` when `objects` change."""
         self._on_change = on_change
-        self._watched = self._file_watch.add(self._file_states, self._start_reload)
+        self._subscription = self._file_watch.subscribe(self._file_states, self._start_reload)
         self._start_reload()
 
     def stop(self) -> None:
         """Follow changes no more. Idempotent."""
-        if self._watched is not None:
-            self._file_watch.remove(self._watched)
-            self._watched = None
+        if self._subscription is not None:
+            self._subscription.cancel()
         if self._reloading is not None:
             self._reloading.cancel()
 

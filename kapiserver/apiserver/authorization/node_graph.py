@@ -21,7 +21,7 @@ from kapiserver.api.core.pod_references import (
 )
 from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.informer import InformerSubscription, ObjectChange
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
 CLAIMS, VOLUMES, SECRETS = "persistentvolumeclaims", "persistentvolumes", "secrets"
@@ -63,7 +63,7 @@ class NodeGraph:
         """Bound persistent volumes by name."""
         self._volumes_of: dict[Vertex, set[str]] = {}
         """The names of the volumes that need a secret."""
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[InformerSubscription] = []
 
     async def start(self) -> None:
         """Subscribe to the objects; return when the graph has all. Raises StorageError."""

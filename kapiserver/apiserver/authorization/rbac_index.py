@@ -15,7 +15,7 @@ from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
 from kapiserver.apiserver.authorizer import Decision, Verdict
 from kapiserver.apiserver.user import SERVICE_ACCOUNT_PREFIX, User
 from kapiserver.storage.cache.entry import Entry
-from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.informer import InformerSubscription, ObjectChange
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
 RBAC = GroupVersion("rbac.authorization.k8s.io", "v1")
@@ -56,7 +56,7 @@ class RbacIndex:
         """The grants, by subject, then by the path of the binding."""
         self._subjects: dict[str, Sequence[_Subject]] = {}
         """The subjects of a binding, by its path."""
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[InformerSubscription] = []
 
     async def start(self) -> None:
         """Subscribe to roles and bindings; return when the index holds all of them. Raises

@@ -20,9 +20,10 @@ from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
 from kapiserver.storage.errors import Corrupt, NotFound, StorageError
 from kapiserver.storage.objects import object_reader
-from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.informer import InformerSubscription, ObjectChange
 from kapiserver.storage.objects.object_store import ResourceStore
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
@@ -39,6 +40,10 @@ OnServed: TypeAlias = Callable[[str, str, Collection[str]], None]
 """Takes the group and plural name of a definition, and its served versions: none if it is gone."""
 
 
+OnDefinitionsChanged: TypeAlias = Callable[[Sequence[str]], None]
+"""Takes the names of definitions that were created, changed or deleted."""
+
+
 def _ignore(_group: str, _plural: str, _versions: Collection[str]) -> None:
     pass
 
@@ -47,7 +52,6 @@ class CustomResources:
     """Updates `Scheme.custom` and the stores of custom objects when definitions change.
 
     summaries   every definition, established or not, by name; without schemas
-    listeners   called with the names of changed definitions, after the update
     on_served   called when the served versions of a definition may have changed
     """
 
@@ -55,11 +59,11 @@ class CustomResources:
         self, scheme: Scheme, stores: StoreRegistry, on_served: OnServed = _ignore
     ) -> None:
         self.summaries: dict[str, Tree] = {}
-        self.listeners: list[Callable[[Sequence[str]], None]] = []
+        self._subscribers = Subscribers[OnDefinitionsChanged]()
         self._scheme = scheme
         self._stores = stores
         self._on_served = on_served
-        self._subscription: Subscription | None = None
+        self._subscription: InformerSubscription | None = None
         self._removal_tasks = BackgroundTasks[None]()
         self._terminating: set[str] = set()
         """Kinds to remove as soon as their watches have delivered the last events."""
@@ -86,6 +90,11 @@ class CustomResources:
             await self._subscription.wait_synced()
         except StorageError as error:
             _log.warning("custom resources: %s; retrying", error)
+
+    def subscribe(self, on_changed: OnDefinitionsChanged) -> Subscription:
+        """Call a handler with the names of the definitions that change from now on, after each
+        update of the scheme and of `summaries`."""
+        return self._subscribers.subscribe(on_changed)
 
     @property
     def synced(self) -> bool:
@@ -136,8 +145,8 @@ class CustomResources:
         if removed:
             self._terminating.update(removed)
             self._removal_tasks.start(self._remove(removed))
-        for listener in self.listeners:
-            listener(list(entries))
+        for on_changed in self._subscribers:
+            on_changed(list(entries))
 
     async def _remove(self, names: Set[str]) -> None:
         """Remove kinds when their watches have delivered the last events, which cannot be encoded

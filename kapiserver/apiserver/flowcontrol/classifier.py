@@ -17,7 +17,8 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.concurrency.subscriptions import Subscription
+from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
 _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")

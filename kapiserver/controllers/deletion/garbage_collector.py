@@ -74,12 +74,15 @@ class GarbageCollector:
 
     async def start(self) -> None:
         """Subscribe to the metadata of all objects."""
-        self._server.custom_resources.listeners.append(self._on_definitions_changed)
-        self._metadata.subscribe(self)
+        self._subscriptions = (
+            self._server.custom_resources.subscribe(self._on_definitions_changed),
+            self._metadata.subscribe(self),
+        )
 
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
-        self._server.custom_resources.listeners.remove(self._on_definitions_changed)
+        for subscription in self._subscriptions:
+            subscription.cancel()
         await self._queue.stop()
 
     def _on_definitions_changed(self, _names: Sequence[str]) -> None:

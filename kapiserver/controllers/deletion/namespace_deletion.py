@@ -56,10 +56,11 @@ class NamespaceController:
 
     async def start(self) -> None:
         """Subscribe to the metadata of namespaces, and to the deletion of all objects."""
-        self._metadata.subscribe(self, frozenset({"namespaces"}))
+        self._observed = self._metadata.subscribe(self, frozenset({"namespaces"}))
 
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
+        self._observed.cancel()
         await self._queue.stop()
 
     def on_reset(self) -> None:

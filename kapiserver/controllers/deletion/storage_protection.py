@@ -85,10 +85,11 @@ class ProtectionController:
         """Subscribe to the metadata of the protected objects."""
         resource, group = self._kind.resource, self._kind.version.group
         name = f"{resource}.{group}" if group else resource
-        self._metadata.subscribe(self, frozenset({name}))
+        self._observed = self._metadata.subscribe(self, frozenset({name}))
 
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
+        self._observed.cancel()
         self._subscriptions.cancel()
         for index in self._indices.values():
             index.cancel()

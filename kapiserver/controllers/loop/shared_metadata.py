@@ -10,8 +10,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
+from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.objects.metadata_informer import (
     DeletedObject,
@@ -25,16 +28,21 @@ RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
+class _Subscriber(Struct, frozen=True):
+    """A handler, and the resources whose changes it gets; None for all."""
+
+    handler: MetadataHandler
+    resources: frozenset[str] | None
+
+
 class SharedMetadata:
     """A metadata informer with several handlers. It lists again when its watch breaks, and when a
     definition is created for objects that it had to skip."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._handlers: list[tuple[MetadataHandler, frozenset[str] | None]] = []
-        """The handlers, with the resources whose changes each gets; None for all."""
-        self._handlers_of: dict[str, list[MetadataHandler]] = {}
-        """The handlers for changes of a resource, by its qualified name."""
+        self._subscribers = Subscribers[_Subscriber]()
+        self._definitions: Subscription | None = None
         self._informer: MetadataInformer | None = None
         self._broken = asyncio.Event()
         self._listed = asyncio.Event()
@@ -43,10 +51,12 @@ class SharedMetadata:
         self._checks = BackgroundTasks[None]()
         self._task: asyncio.Task[None] | None = None
 
-    def subscribe(self, handler: MetadataHandler, resources: frozenset[str] | None = None) -> None:
+    def subscribe(
+        self, handler: MetadataHandler, resources: frozenset[str] | None = None
+    ) -> Subscription:
         """Deliver the present objects and the changes of some resources (qualified names; None for
         all), and all deletions, to a handler. Call it before `start`."""
-        self._handlers.append((handler, resources))
+        return self._subscribers.subscribe(_Subscriber(handler, resources))
 
     def uid_of(self, path: str) -> str:
         """Return the uid of the object at a path as last observed; "" if there is none."""
@@ -58,15 +68,17 @@ class SharedMetadata:
 
     def start(self) -> None:
         """Start in a task, if there are handlers."""
-        if self._handlers:
-            self._server.custom_resources.listeners.append(self._on_definitions_changed)
+        if self._subscribers:
+            custom_resources = self._server.custom_resources
+            self._definitions = custom_resources.subscribe(self._on_definitions_changed)
             self._task = asyncio.create_task(self._run(), name="metadata-informer")
 
     async def stop(self) -> None:
         """End the watch."""
+        if self._definitions is not None:
+            self._definitions.cancel()
         if self._task is None:
             return
-        self._server.custom_resources.listeners.remove(self._on_definitions_changed)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         if self._informer is not None:
@@ -113,21 +125,17 @@ class SharedMetadata:
 
     def on_reset(self) -> None:
         """All present objects follow."""
-        for handler, _ in self._handlers:
-            handler.on_reset()
+        for subscriber in self._subscribers:
+            subscriber.handler.on_reset()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
         name = observed.resource.qualified_name
-        handlers = self._handlers_of.get(name)
-        if handlers is None:
-            handlers = self._handlers_of[name] = [
-                handler for handler, names in self._handlers if names is None or name in names
-            ]
-        for handler in handlers:
-            handler.on_upsert(observed)
+        for subscriber in self._subscribers:
+            if subscriber.resources is None or name in subscriber.resources:
+                subscriber.handler.on_upsert(observed)
 
     def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted."""
-        for handler, _ in self._handlers:
-            handler.on_delete(deleted)
+        for subscriber in self._subscribers:
+            subscriber.handler.on_delete(deleted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.context import Server
-from kapiserver.storage.objects.informer import Informer, OnChange, Subscription
+from kapiserver.storage.objects.informer import Informer, InformerSubscription, OnChange
 
 
 class Subscriptions:
@@ -13,7 +13,7 @@ class Subscriptions:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._subscriptions: dict[Informer, Subscription] = {}
+        self._subscriptions: dict[Informer, InformerSubscription] = {}
 
     def add(self, version: GroupVersion, resource: str, on_change: OnChange) -> Informer:
         """Subscribe to a resource, unless that was done before, and return its informer. Raises

@@ -56,10 +56,11 @@ class ResourceQuotaController:
 
     async def start(self) -> None:
         """Subscribe to the metadata of quotas, and of objects that may use less of one."""
-        self._metadata.subscribe(self, frozenset(("resourcequotas", *_MAY_SHRINK)))
+        self._observed = self._metadata.subscribe(self, frozenset(("resourcequotas", *_MAY_SHRINK)))
 
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
+        self._observed.cancel()
         await self._queue.stop()
 
     def on_reset(self) -> None:

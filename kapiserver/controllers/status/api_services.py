@@ -23,8 +23,9 @@ from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.concurrency.subscriptions import Subscription
 from kapiserver.storage.errors import NotFound, StorageError
-from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.informer import InformerSubscription, ObjectChange
 from kapiserver.storage.objects.object_store import ResourceStore
 
 START_DELAY_SECONDS = 5.0
@@ -80,7 +81,8 @@ class APIServiceRegistration:
         """How many definitions serve a group-version."""
         self._present_at_start: frozenset[str] | None = None
         """The names of APIServices; None until all are queued for the first time."""
-        self._subscription: Subscription | None = None
+        self._definitions: Subscription | None = None
+        self._subscription: InformerSubscription | None = None
         self._reconciled: set[str] = set()
         self._starting: asyncio.Task[None] | None = None
         self._stopping = False
@@ -97,14 +99,14 @@ class APIServiceRegistration:
         """React to definitions that change from now on; queue all APIServices after a delay."""
         if self._server.scheme.is_served(REGISTRATION):
             self._update_served(list(self._custom.summaries))
-            self._custom.listeners.append(self._on_definitions_changed)
+            self._definitions = self._custom.subscribe(self._on_definitions_changed)
             self._server.clock.call_later(START_DELAY_SECONDS, self._start_all)
 
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
         self._stopping = True
-        if self._on_definitions_changed in self._custom.listeners:
-            self._custom.listeners.remove(self._on_definitions_changed)
+        if self._definitions is not None:
+            self._definitions.cancel()
         if self._subscription is not None:
             self._subscription.cancel()
         if self._starting is not None:

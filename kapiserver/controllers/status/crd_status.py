@@ -29,7 +29,7 @@ from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import replace_fields
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery
-from kapiserver.storage.objects.informer import ObjectChange, Subscription
+from kapiserver.storage.objects.informer import InformerSubscription, ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 from kapiserver.storage.objects.object_store import ResourceStore
 
@@ -52,17 +52,17 @@ class CRDStatusController:
             self._finalize, workers=FINALIZER_WORKERS, name=NAME
         )
 
-        self._deletion_watches: dict[str, Subscription] = {}
+        self._deletion_watches: dict[str, InformerSubscription] = {}
         """The subscriptions to the objects of definitions, by definition."""
 
     async def start(self) -> None:
         """Queue the present definitions, and definitions that change later."""
-        self._custom.listeners.append(self._on_definitions_changed)
+        self._definitions_subscription = self._custom.subscribe(self._on_definitions_changed)
         self._on_definitions_changed(list(self._custom.summaries))
 
     async def stop(self) -> None:
         """Stop, and cancel the reconciles in progress."""
-        self._custom.listeners.remove(self._on_definitions_changed)
+        self._definitions_subscription.cancel()
         for name in list(self._deletion_watches):
             self._stop_watching_deletions(name)
         await self._naming_queue.stop()

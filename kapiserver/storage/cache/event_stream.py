@@ -48,12 +48,10 @@ class InitialEventsEnd(Struct, frozen=True):
 class EventBuffer:
     """Collects the events of a cache for one reader; a CacheListener."""
 
-    def __init__(self, cache: WatchCache) -> None:
+    def __init__(self) -> None:
         self.events: deque[CachedEvent] = deque()
         self.ended = False
-        self._cache = cache
         self._changed = asyncio.Event()
-        cache.add_listener(self)
 
     def on_filled(self) -> None:
         """Ignore: a reader starts with a filled cache."""
@@ -75,20 +73,16 @@ class EventBuffer:
             await self._changed.wait()
         self._changed.clear()
 
-    def close(self) -> None:
-        """Stop collecting."""
-        self._cache.remove_listener(self)
-
 
 async def stream_events(
     cache: WatchCache, start: WatchStart, selection: Selection, max_seconds: float | None
 ) -> AsyncGenerator[VisibleEvent | InitialEventsEnd, None]:
     """Yield the events of a watch until the cache loses its watch or is stopped, the reader is too
     slow, or `max_seconds` are over."""
-    buffer = EventBuffer(cache)
+    buffer = EventBuffer()
     deadline = None if max_seconds is None else asyncio.get_running_loop().time() + max_seconds
     time_slice = TimeSlice()
-    try:
+    with cache.subscribe(buffer):
         if start.initial is None:
             buffer.events.extend(cache.events_since(start.revision) or ())
         for entry in start.initial or ():
@@ -105,8 +99,6 @@ async def stream_events(
                 for event in _visible_events(events, start.scope, selection):
                     yield event
                     await time_slice.yield_if_expired()
-    finally:
-        buffer.close()
 
 
 def _visible_events(

@@ -27,6 +27,7 @@ from msgspec import Struct
 from kapiserver.api.types import Tree
 from kapiserver.storage.cache.entry import Entry, EntryCodec
 from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
 from kapiserver.storage.errors import Compacted, StorageError, Unavailable
 from kapiserver.storage.kv.contract import KV, KVEvent, Revision, Watch
 
@@ -123,7 +124,7 @@ class WatchCache:
         """The cache has received all events up to this revision."""
         self.events_received = 0
         """Events received from the store since the start."""
-        self._listeners: tuple[CacheListener, ...] = ()
+        self._listeners = Subscribers[CacheListener]()
         self._kv = kv
         self._codec = codec
         self._clock = clock
@@ -202,13 +203,9 @@ class WatchCache:
         """Whether the cache holds all objects and receives events."""
         return self._watch is not None
 
-    def add_listener(self, listener: CacheListener) -> None:
-        """Notify a listener of events."""
-        self._listeners = (*self._listeners, listener)
-
-    def remove_listener(self, listener: CacheListener) -> None:
-        """Stop notifying a listener."""
-        self._listeners = tuple(item for item in self._listeners if item is not listener)
+    def subscribe(self, listener: CacheListener) -> Subscription:
+        """Notify a listener of events, until the subscription is cancelled."""
+        return self._listeners.subscribe(listener)
 
     def request_progress(self) -> None:
         """Request a progress notification of the store's watch."""

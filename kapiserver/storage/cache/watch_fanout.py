@@ -211,7 +211,7 @@ class WatchFanout:
         self._starting: set[Watcher] = set()
         self.events_sent: dict[GroupVersion, int] = {}
         """Events written to watchers by version, initial objects left out."""
-        cache.add_listener(self)
+        self._subscription = cache.subscribe(self)
 
     def on_filled(self) -> None:
         """Do nothing: watchers read the cache when they start."""
@@ -242,6 +242,10 @@ class WatchFanout:
     def _abandon(self, watcher: Watcher) -> None:
         self._starting.discard(watcher)
         self._backlogs.discard(watcher)
+
+    def stop(self) -> None:
+        """Receive no more events. Idempotent."""
+        self._subscription.cancel()
 
     async def wait_delivered(self) -> None:
         """Wait until all published events were delivered."""

@@ -24,6 +24,7 @@ from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache, entries_in_scope
 from kapiserver.storage.concurrency.clock import Clock, Timer
+from kapiserver.storage.concurrency.subscriptions import Subscription
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Corrupt, StorageError
 from kapiserver.storage.kv.contract import Revision
@@ -68,7 +69,8 @@ class Informer:
         self._cache = cache
         self._codec = codec
         self._clock = clock
-        self._subscriptions: dict[Subscription, None] = {}
+        self._subscriptions: dict[InformerSubscription, None] = {}
+        self._cache_subscription: Subscription | None = None
         self._last_entries: list[Entry] = []
         """The entries of the cache when it lost its watch."""
         self._filling: asyncio.Task[None] | None = None
@@ -79,23 +81,23 @@ class Informer:
         """A new lister of the objects. To keep it here would make a reference cycle."""
         return Lister(self, self._codec)
 
-    def subscribe(self, on_change: OnChange) -> Subscription:
+    def subscribe(self, on_change: OnChange) -> InformerSubscription:
         """Deliver objects and changes one by one; many objects in time slices."""
 
         def deliver(changes: Sequence[ObjectChange]) -> None:
             for change in changes:
                 self._call(on_change, change)
 
-        return self._subscribe(Subscription(self, deliver, in_slices=True))
+        return self._subscribe(InformerSubscription(self, deliver, in_slices=True))
 
-    def subscribe_batches(self, on_changes: OnChanges) -> Subscription:
+    def subscribe_batches(self, on_changes: OnChanges) -> InformerSubscription:
         """Deliver all present objects in one call, and changes when the cache receives them. With
         the embedded store this is before the write is acknowledged."""
 
         def deliver(changes: Sequence[ObjectChange]) -> None:
             self._call(on_changes, changes)
 
-        return self._subscribe(Subscription(self, deliver, in_slices=False))
+        return self._subscribe(InformerSubscription(self, deliver, in_slices=False))
 
     async def trees(self, change: ObjectChange) -> list[tuple[Entry, Tree]]:
         """Return the trees of the large objects of a change, decoded in a thread. Objects that
@@ -141,9 +143,9 @@ class Informer:
         except Exception:  # an error of one handler must not stop the store and the others
             _log.exception("a handler of %s failed", self._codec.prefix)
 
-    def _subscribe(self, subscription: Subscription) -> Subscription:
-        if not self._subscriptions:
-            self._cache.add_listener(self)
+    def _subscribe(self, subscription: InformerSubscription) -> InformerSubscription:
+        if self._cache_subscription is None:
+            self._cache_subscription = self._cache.subscribe(self)
         self._subscriptions[subscription] = None
         if self._cache.is_filled:
             subscription.begin(self.in_scope(self._codec.prefix))
@@ -151,11 +153,12 @@ class Informer:
             self._fill()
         return subscription
 
-    def unsubscribe(self, subscription: Subscription) -> None:
-        """Stop the deliveries; called by `Subscription.cancel`."""
+    def unsubscribe(self, subscription: InformerSubscription) -> None:
+        """Stop the deliveries; called by `InformerSubscription.cancel`."""
         self._subscriptions.pop(subscription, None)
-        if not self._subscriptions:
-            self._cache.remove_listener(self)
+        if not self._subscriptions and self._cache_subscription is not None:
+            self._cache_subscription.cancel()
+            self._cache_subscription = None
             self._last_entries = []
             if self._retry is not None:
                 self._retry.cancel()
@@ -222,7 +225,7 @@ class Informer:
             self._filling = None
 
 
-class Subscription:
+class InformerSubscription(Subscription):
     """One handler's subscription to an informer.
 
     Until it is synced, and after a break, it delivers from a snapshot of the cache while changes

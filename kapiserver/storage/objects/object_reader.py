@@ -273,7 +273,7 @@ class ResourceReader:
 
     def _end_retirement(self) -> None:
         self.stop()
-        self._cache.remove_listener(self._fanout)
+        self._fanout.stop()
 
     async def _read(self, path: str) -> Entry | None:
         """Read the current entry from the store; reuse the cached one of the same revision."""

@@ -24,7 +24,7 @@ from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
 from kapiserver.storage.concurrency.time_slice import TimeSlice
 from kapiserver.storage.errors import Corrupt
-from kapiserver.storage.objects.informer import Informer, ObjectChange, Subscription
+from kapiserver.storage.objects.informer import Informer, InformerSubscription, ObjectChange
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.admission.static_manifests import StaticManifests
@@ -100,7 +100,7 @@ class PolicySource(Generic[Compiled]):
         self._compile_spec = compile_spec
         self._policies_by_name: dict[str, Policy[Compiled]] = {}
         self._index: MatchIndex[Policy[Compiled]] | None = None
-        self._subscriptions: tuple[Subscription, ...] = ()
+        self._subscriptions: tuple[InformerSubscription, ...] = ()
         self._is_ready = False
         self._changes = 0
         self._indexing = asyncio.Lock()

@@ -65,6 +65,7 @@ from kapiserver.controllers.manager import ControllerManager, apiserver_context
 from kapiserver.controllers.registry import ControllerDescriptor
 from kapiserver.parts import DEFAULT_PARTS, Parts
 from kapiserver.storage.backends import open_store
+from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv.compaction import Compactor
@@ -325,6 +326,7 @@ async def build_app(config: Config, parts: Parts = DEFAULT_PARTS) -> App:
     Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
     """
     clock = parts.clock or SystemClock()
+    offloader = parts.offloader or Offloader()
     check_signing_files(config)
     scheme = make_scheme(config, [added.group for added in parts.call_groups])
     codecs = CodecFactory(scheme, _media_types(config))
@@ -337,12 +339,12 @@ async def build_app(config: Config, parts: Parts = DEFAULT_PARTS) -> App:
         scheme,
         codecs,
         clock,
+        offloader,
         identifiers=parts.identifiers,
         root=config.key_root,
         event_ttl=config.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
-        hooks=functools.partial(_store_hooks, config, codecs),
-        offloader=parts.offloader,
+        hooks=functools.partial(_store_hooks, config, codecs, offloader),
     )
     authorizer = parts.authorizer or Authorization(
         config, stores, clock, metrics.authorization_reloads
@@ -368,7 +370,8 @@ async def build_app(config: Config, parts: Parts = DEFAULT_PARTS) -> App:
         stores=stores,
         clock=clock,
         custom_resources=custom_resources,
-        upstreams=Upstreams(config, stores.offloader),
+        offloader=offloader,
+        upstreams=Upstreams(config, offloader),
         new_client=_new_client,
         health=server_health(config, kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
@@ -434,8 +437,10 @@ def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountToken
     return tokens
 
 
-def _store_hooks(config: Config, codecs: CodecFactory, stores: StoreRegistry) -> StoreHooks:
-    allocation = ServiceAllocation(config, codecs, stores)
+def _store_hooks(
+    config: Config, codecs: CodecFactory, offloader: Offloader, stores: StoreRegistry
+) -> StoreHooks:
+    allocation = ServiceAllocation(config, codecs, stores, offloader)
     return StoreHooks(converter=_converter(stores), reserve={("", "services"): allocation.reserve})
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
     from kapiserver.apiserver.http_client.upstreams import Upstreams
     from kapiserver.codecs.codec_factory import CodecFactory
+    from kapiserver.storage.cache.offload import Offloader
     from kapiserver.storage.objects.store_registry import StoreRegistry
 
 
@@ -47,6 +48,8 @@ class Server(Struct, frozen=True, kw_only=True):
     codecs: CodecFactory
     stores: StoreRegistry
     clock: Clock
+    offloader: Offloader
+    """Runs long work of all servers of the process in threads."""
     custom_resources: CustomResources
     upstreams: Upstreams
     new_client: Callable[[Server, User, str, bool], Client]

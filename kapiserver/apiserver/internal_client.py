@@ -355,7 +355,7 @@ class InternalResource(ResourceClient):
         return options
 
     async def _tree(self, target: Target, entry: Entry) -> Tree:
-        offloader = self._server.stores.offloader
+        offloader = self._server.offloader
         obj = await offloader.tree(entry)
         if target.view is not None:
             return target.view.read(obj)

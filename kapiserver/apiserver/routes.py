@@ -51,7 +51,7 @@ def route(server: Server) -> Handler:
         request.warnings.add(target.deprecation)
         load = unstored.get((info.version.group, info.resource))
         if load is not None:
-            unstored_handler = await server.stores.offloader.run(0, load)
+            unstored_handler = await server.offloader.run(0, load)
             return await unstored_handler(server, request, target)
         handler = handler_of_subresource(target) if target.subresource else None
         return await (handler or handler_of_verb(info.verb))(server, request, target)
@@ -87,7 +87,7 @@ def _calls(server: Server) -> dict[tuple[str, str], Callable[[], VerbHandler]]:
 
 def _loaded_by(load: Callable[[], PathHandler]) -> PathHandler:
     async def handle(server: Server, request: Request) -> AnyResponse:
-        loaded = await server.stores.offloader.run(0, load)
+        loaded = await server.offloader.run(0, load)
         return await loaded(server, request)
 
     return handle

@@ -24,7 +24,7 @@ async def resolve_target(server: Server, info: RequestInfo, *, served_only: bool
     except NotRegistered:
         kind_info = await _look_up(server, info) if served_only else _declared(server, info)
     if not kind_info.is_compiled:
-        await server.stores.offloader.run_in_thread(kind_info.compile)
+        await server.offloader.run_in_thread(kind_info.compile)
     return target_of(kind_info, server.stores, info)
 
 

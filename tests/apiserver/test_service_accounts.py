@@ -16,6 +16,7 @@ from kapiserver.apiserver.authentication.service_account_tokens import ServiceAc
 from kapiserver.apiserver.config import Config
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import DeleteQuery
 from kapiserver.storage.objects.store_registry import StoreRegistry
 from kapiserver.storage.sqlite.embedded_store import open_embedded
@@ -150,7 +151,7 @@ def test_validity(tmp_path: Path):
         clock = ManualClock()
         kv = await open_embedded(None, clock=clock)
         scheme = Scheme()
-        stores = StoreRegistry(kv, scheme, CodecFactory(scheme), clock)
+        stores = StoreRegistry(kv, scheme, CodecFactory(scheme), clock, Offloader())
         config = Config(cert_dir=tmp_path, api_audiences=("api",))
         tokens = ServiceAccountTokens(config, clock)
         users = ServiceAccountAuthenticator(tokens, stores, clock)

@@ -66,14 +66,20 @@ class FreedNames(Offloader):
 class StorageHarness:
     """The storage part of a server, for one test."""
 
-    def __init__(self, kv: KV, **options: Any) -> None:
+    def __init__(self, kv: KV, offloader: Offloader | None = None, **options: Any) -> None:
         self.kv = kv
         self.clock = ManualClock()
         self.names = CountedNames()
         self.scheme = SCHEME
         self.codecs = CodecFactory(self.scheme)
         self.stores = StoreRegistry(
-            kv, self.scheme, self.codecs, self.clock, identifiers=self.names, **options
+            kv,
+            self.scheme,
+            self.codecs,
+            self.clock,
+            offloader or Offloader(),
+            identifiers=self.names,
+            **options,
         )
 
     def of(self, name: str, version: GroupVersion = CORE) -> ResourceStore:

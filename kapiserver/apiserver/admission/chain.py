@@ -42,7 +42,7 @@ def admission(
     request."""
     suffix = f"/{target.subresource}" if target.subresource else ""
     resource = target.resource.qualified_name + suffix
-    run = server.stores.offloader.run
+    run = server.offloader.run
 
     async def admit(new: Tree | None, old: Tree | None) -> Validate | None:
         operation: Operation = "CREATE" if old is None else "DELETE" if new is None else "UPDATE"

@@ -271,7 +271,7 @@ class Activation(Struct):
             if not result.is_exceeded or loop_limit == limit:
                 return result
         self._begin(limit)
-        return await self.server.stores.offloader.run_in_thread(program.evaluate, values, limit)
+        return await self.server.offloader.run_in_thread(program.evaluate, values, limit)
 
     def _begin(self, limit: int) -> None:
         if self.variables is not None:

@@ -21,6 +21,7 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.config import Config
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.storage_codec import decode_from_storage, encode_for_storage
+from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.errors import Conflict, KeyExists, Unavailable
 from kapiserver.storage.kv.contract import Revision
@@ -113,9 +114,12 @@ class PortBitmap:
 class PortAllocator:
     """Allocates and releases node ports in the store."""
 
-    def __init__(self, config: Config, codecs: CodecFactory, stores: StoreRegistry) -> None:
+    def __init__(
+        self, config: Config, codecs: CodecFactory, stores: StoreRegistry, offloader: Offloader
+    ) -> None:
         self._codecs = codecs
         self._stores = stores
+        self._offloader = offloader
         self._key = f"{config.key_root}/{KEY}"
         self._node_port_range = PortRange.parse(config.service_node_port_range)
         self._lock = asyncio.Lock()
@@ -168,7 +172,7 @@ class PortAllocator:
         services = self._stores.by_name(CORE, "services")
         ports = PortBitmap(self._node_port_range, 0, self._stores.identifiers.rng)
         for entry in (await services.list(ListQuery())).entries:
-            for port in ports_of(await self._stores.offloader.tree(entry)):
+            for port in ports_of(await self._offloader.tree(entry)):
                 if self._node_port_range.first <= port <= self._node_port_range.last:
                     ports.bits |= 1 << (port - self._node_port_range.first)
         return ports.bits

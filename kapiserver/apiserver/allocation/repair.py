@@ -48,7 +48,9 @@ class AllocationRepair:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._allocation = ServiceAllocation(server.config, server.codecs, server.stores)
+        self._allocation = ServiceAllocation(
+            server.config, server.codecs, server.stores, server.offloader
+        )
         self._previous = Leaks()
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -76,9 +78,9 @@ class AllocationRepair:
 
     async def run_once(self) -> None:
         """Repair once. Raises StorageError."""
-        stores = self._server.stores
+        stores, offloader = self._server.stores, self._server.offloader
         entries = (await stores.by_name(CORE, "services").list(ListQuery())).entries
-        trees = [await stores.offloader.tree(entry) for entry in entries]
+        trees = [await offloader.tree(entry) for entry in entries]
         addresses = await self._repair_addresses(trees)
         ports = await self._repair_ports(trees)
         self._previous = Leaks(addresses=addresses, ports=ports)

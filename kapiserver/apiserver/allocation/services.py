@@ -42,6 +42,7 @@ from kapiserver.apiserver.allocation.ports import (
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.errors import InternalError
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.objects.store_registry import StoreRegistry
 
@@ -59,9 +60,11 @@ class Allocation(Struct):
 class ServiceAllocation:
     """Allocates for services; the store calls `reserve` around each write."""
 
-    def __init__(self, config: Config, codecs: CodecFactory, stores: StoreRegistry) -> None:
+    def __init__(
+        self, config: Config, codecs: CodecFactory, stores: StoreRegistry, offloader: Offloader
+    ) -> None:
         self.addresses = AddressAllocator(config, stores)
-        self.ports = PortAllocator(config, codecs, stores)
+        self.ports = PortAllocator(config, codecs, stores, offloader)
         ranges = service_ranges(config.service_cluster_ip_range)
         self._families = Families(names=tuple(f"IPv{network.version}" for network in ranges))
 

@@ -125,7 +125,7 @@ async def decode_body(
 ) -> Tree:
     """Return `decode_object` of a body; a costly body is decoded in a thread. Raises BadRequest,
     InvalidObject, TooMuchWork."""
-    run = server.stores.offloader.run
+    run = server.offloader.run
     return await run(body.cost, decode_object, server, target, body, validation, warnings)
 
 

@@ -63,7 +63,7 @@ async def entry_response(
 ) -> Response:
     """Return a response with one object, in the requested format; a large object is encoded in a
     thread. Raises UnsupportedResponseKind, BadRequest, TooMuchWork."""
-    offloader = server.stores.offloader
+    offloader = server.offloader
     if (
         target.view is None
         and response_format.convert is None
@@ -281,7 +281,7 @@ async def _list_document(
         pieces = serializer.stream_list(head, items.member, items, len(items.entries))
     else:
         return await _whole_document(server, response_format, head, items)
-    offloader = server.stores.offloader
+    offloader = server.offloader
     return await _sliced_response(
         response_format, _join_slices(_stream_pieces(offloader, items.entries, pieces))
     )
@@ -303,7 +303,7 @@ async def _whole_document(
     server: Server, response_format: ResponseFormat, head: Tree, items: ListItems
 ) -> Response:
     """Encode the document at once, in a thread if it has many items."""
-    time_slice, offloader = TimeSlice(), server.stores.offloader
+    time_slice, offloader = TimeSlice(), server.offloader
     members: list[Tree] = []
     items_left = iter(items)
     head[items.member] = members

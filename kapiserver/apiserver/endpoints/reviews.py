@@ -61,7 +61,7 @@ async def serve_review(server: Server, request: Request, target: Target) -> AnyR
     body = await read_body(server, request, target)
     options = read_options(server, request, "CreateOptions")
     tree = await create_review(server, target, request.caller(), options, body)
-    run = server.stores.offloader.run
+    run = server.offloader.run
     return await run(body.cost, plain_response, server, response_format, tree, 201)
 
 
@@ -77,7 +77,7 @@ async def create_review(
         track_ownership(server, caller, target, options, live=None, new=review)
         return review
 
-    review = await server.stores.offloader.run(body.cost, new_review)
+    review = await server.offloader.run(body.cost, new_review)
     admit = admission(server, caller, target, options, dry_run=is_dry_run(options))
     validate = await admit(review, None)
     if validate is not None:
@@ -143,7 +143,7 @@ def _raise_if_invalid(review: Tree, errors: Iterable[FieldError]) -> None:
 
 async def _subject(server: Server, spec: Tree) -> User:
     parts = len(spec.get("groups") or ()) + len(spec.get("extra") or ())
-    return await server.stores.offloader.run(parts, _user, spec)
+    return await server.offloader.run(parts, _user, spec)
 
 
 def _user(spec: Tree) -> User:

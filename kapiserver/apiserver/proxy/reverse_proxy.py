@@ -244,7 +244,7 @@ async def _rewritten_page(
         raise UnclassifiedError(str(error) or "unexpected EOF") from None
     page = b"".join(pieces)
     encoding = header(headers, "Content-Encoding")
-    rewritten = await server.stores.offloader.run_in_thread(links.rewrite_page, page, encoding)
+    rewritten = await server.offloader.run_in_thread(links.rewrite_page, page, encoding)
     return Response(
         status=response.status,
         media_type=header(response.headers, "Content-Type"),

@@ -353,7 +353,7 @@ class GarbageCollector:
         """Return the object, or its metadata alone if the rest is not decoded yet."""
         if entry.cached_tree is not None:
             return entry.cached_tree
-        run, decode = self._server.stores.offloader.run_for_entry, store.codec.ownership_metadata
+        run, decode = self._server.offloader.run_for_entry, store.codec.ownership_metadata
         return {"metadata": await run(entry, decode, entry.path, entry.value)}
 
     # Writing one object.

@@ -159,7 +159,7 @@ def _ignore(_change: ObjectChange) -> None:
 
 
 async def _trees(reader: _Reader, entries: Iterable[Entry]) -> list[Tree]:
-    offloader = reader.context.server.stores.offloader
+    offloader = reader.context.server.offloader
     return [await offloader.tree(entry) for entry in entries]
 
 
@@ -227,7 +227,7 @@ async def _write(
 
     existing = informer.lister.get(ObjectKey(namespace, name)) if name else None
     if existing is not None:
-        present = await reader.context.server.stores.offloader.tree(existing)
+        present = await reader.context.server.offloader.tree(existing)
         if merge(present) == present:
             return Revision(0)
         updated = await update_object(objects, name, merge)

@@ -128,7 +128,7 @@ class APIServiceAvailability:
         reference = spec["service"]
         key = ObjectKey(reference.get("namespace") or "", reference.get("name") or "")
         entry = endpoints.services.lister.get(key)
-        offloader = self._server.stores.offloader
+        offloader = self._server.offloader
         service = None if entry is None else await offloader.tree(entry)
         slices = [
             await offloader.tree(each)

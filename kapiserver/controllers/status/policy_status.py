@@ -52,7 +52,7 @@ class PolicyStatusController:
         observed = value_at(policy, "status", "observedGeneration") or 0
         if generation <= observed or is_terminating(policy):
             return
-        warnings = await self._server.stores.offloader.run_in_thread(
+        warnings = await self._server.offloader.run_in_thread(
             self._warnings, policy.get("spec") or {}
         )
         await self._write(name, generation, warnings)

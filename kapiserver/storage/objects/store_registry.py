@@ -100,6 +100,7 @@ class StoreRegistry:
         scheme: Scheme,
         codecs: CodecFactory,
         clock: Clock,
+        offloader: Offloader,
         *,
         identifiers: IdentifierSource | None = None,
         root: str = ROOT,
@@ -107,7 +108,6 @@ class StoreRegistry:
         encoding_cache_bytes: int = DEFAULT_BYTES,
         encryption: EncryptionRules | None = None,
         hooks: Callable[[StoreRegistry], StoreHooks] = lambda _: StoreHooks(),
-        offloader: Offloader | None = None,
     ) -> None:
         self.kv = kv
         self.clock = clock
@@ -115,11 +115,8 @@ class StoreRegistry:
         self._root = root
         self._event_ttl = event_ttl
         self._encryption = encryption
-        self.offloader = offloader or Offloader()
-        """Runs long work in a thread."""
-        self.encoding_cache = EncodingCache(
-            encoding_cache_bytes, free_later=self.offloader.free_later
-        )
+        self._offloader = offloader
+        self.encoding_cache = EncodingCache(encoding_cache_bytes, free_later=offloader.free_later)
         """Limits the memory of decoded trees and encodings."""
         self.watch_backlogs = WatchBacklogs()
         """Limits what waits for slow watchers."""
@@ -130,7 +127,7 @@ class StoreRegistry:
             clock=clock,
             identifiers=self.identifiers,
             load_token_codec=self.load_token_codec,
-            offloader=self.offloader,
+            offloader=offloader,
             watch_backlogs=self.watch_backlogs,
         )
         self._token_codec: ContinueTokenCodec | None = None
@@ -189,7 +186,7 @@ class StoreRegistry:
     def metadata_informer(self, handler: MetadataHandler) -> MetadataInformer:
         """Return an informer that reports the metadata of all objects to the handler."""
         return MetadataInformer(
-            self.kv, f"{self._root}/", self._store_for_key, handler, self.offloader
+            self.kv, f"{self._root}/", self._store_for_key, handler, self._offloader
         )
 
     def _store_for_key(self, path: str) -> ResourceStore | None:
@@ -232,7 +229,7 @@ class StoreRegistry:
             kv,
             self._codecs,
             functools.partial(self._hooks.converter, definition),
-            self.offloader,
+            self._offloader,
             version=kind_info.group_version,
             stored=definition.stored_version.group_version,
         )
@@ -255,7 +252,7 @@ class StoreRegistry:
             encoding_cache=self.encoding_cache,
             transformer=transformer or IDENTITY,
         )
-        encoder = ListEncoder(codec, self._codecs, self.offloader)
+        encoder = ListEncoder(codec, self._codecs, self._offloader)
         cached = CachedResource(resource, codec, encoder, context)
         has_ttl = (resource.group, resource.name) in _RESOURCES_WITH_TTL
         ttl = self._event_ttl if has_ttl else 0

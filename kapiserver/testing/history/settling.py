@@ -17,7 +17,7 @@ async def settle(server: Server) -> None:
     """Return when no task of the server has worked for some turns of its event loop, or after
     MAX_ROUNDS. Tasks that wait for a webhook, a client or a timer do not count."""
     kv, key = server.stores.kv, f"{server.config.key_root}/"
-    offloader = server.stores.offloader
+    offloader = server.offloader
     quiet_rounds = 0
     for _ in range(MAX_ROUNDS):
         before = _storage_operations(server)

@@ -55,7 +55,7 @@ class VersionedObjects:
             return b"null"
         data = self._json.get(id(tree))
         if data is None:
-            run = self._server.stores.offloader.run
+            run = self._server.offloader.run
             data = await run(cost_of_tree(tree), encode_value, tree)
             self._json[id(tree)] = data
         return data
@@ -77,7 +77,7 @@ class VersionedObjects:
         target, admitted = self._target, self._admitted
         assert admitted is not None
         before = self._new_versions.get(kind.group_version)
-        offloader = self._server.stores.offloader
+        offloader = self._server.offloader
         cost = cost_of_tree(changed)
         tree, is_different = await offloader.run(cost, self._decode, changed, kind, before)
         offloader.free_later(cost, tree)
@@ -146,7 +146,7 @@ class VersionedObjects:
             if definition is not None:
                 (converted,) = await self._server.stores.converter(definition, [obj], version)
                 return converted
-            run = self._server.stores.offloader.run
+            run = self._server.offloader.run
             return await run(cost_of_tree(obj), self._server.scheme.convert, obj, version)
         except (ConversionFailed, ConversionRefused, NotRegistered, BadRequest) as error:
             raise InternalError(str(error)) from None

@@ -26,7 +26,7 @@ async def admit(
     if new is None:
         return
     spec = new.setdefault("spec", {})
-    await server.stores.offloader.run(pod_cost(spec), _add_tolerations, spec)
+    await server.offloader.run(pod_cost(spec), _add_tolerations, spec)
 
 
 def _add_tolerations(spec: Tree) -> None:

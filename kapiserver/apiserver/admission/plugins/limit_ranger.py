@@ -36,7 +36,7 @@ async def admit(
         return
     for limit_range in await _limit_ranges(server, attributes):
         cost = pod_cost(new.get("spec") or {})
-        await server.stores.offloader.run(cost, _set_defaults, new, limit_range)
+        await server.offloader.run(cost, _set_defaults, new, limit_range)
 
 
 async def validate(
@@ -52,7 +52,7 @@ async def validate(
     for limit_range in await _limit_ranges(server, attributes):
         limits: Sequence[Tree] = value_at(limit_range, "spec", "limits") or ()
         cost = pod_cost(new.get("spec") or {})
-        messages = await server.stores.offloader.run(cost, _messages, new, limits, is_pod)
+        messages = await server.offloader.run(cost, _messages, new, limits, is_pod)
         if messages:
             raise attributes.forbidden(join_errors(messages))
 

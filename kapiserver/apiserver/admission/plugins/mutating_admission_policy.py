@@ -183,7 +183,7 @@ class _Write:
         self, invocation: _Invocation, mutation: Mutation, obj: Tree, value: object
     ) -> bool:
         kind, cost = invocation.variant.kind, cost_of_tree(obj) + cost_of_tree(value)
-        run = self._server.stores.offloader.run
+        run = self._server.offloader.run
         changed = await run(cost, mutation.apply, self._server.scheme, obj, kind, value)
         return await self._objects.replace(changed, kind)
 

@@ -29,7 +29,7 @@ async def validate(
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
     if not spec.get("nodeName"):
         return
-    run = server.stores.offloader.run
+    run = server.offloader.run
     needed = await run(pod_cost(spec), _needed_features, new, spec, old_spec)
     if not needed:
         return

@@ -30,7 +30,7 @@ async def validate(
     if node is None or new is None:
         return
     cost = pod_cost(new["spec"])
-    problems = await server.stores.offloader.run(cost, _problems, new, node)
+    problems = await server.offloader.run(cost, _problems, new, node)
     if problems:
         raise attributes.forbidden(
             f"Node didn't have enough allocatable resources: {'; '.join(problems)}"

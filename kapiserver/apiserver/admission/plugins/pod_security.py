@@ -57,7 +57,7 @@ async def validate(
         return
     policy = await _namespace_policy(server, attributes, settings)
     path = _TEMPLATES.get(target.resource.qualified_name)
-    run = server.stores.offloader.run
+    run = server.offloader.run
     if path is None:
         if old is None or _is_significant(new, old):
             cost = pod_cost(new.get("spec") or {})

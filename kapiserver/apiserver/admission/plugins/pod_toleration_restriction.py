@@ -68,7 +68,7 @@ class PodTolerationRestriction:
         defaults: Sequence[Tree] = ()
         if attributes.operation == "CREATE":
             defaults = await self._tolerations(server, attributes, DEFAULTS, self._defaults)
-        run = server.stores.offloader.run
+        run = server.offloader.run
         await run(pod_cost(spec), _add_tolerations, new, defaults)
         await self.validate(server, attributes, new, old)
 

@@ -45,7 +45,7 @@ async def admit(
     account = await _service_account(server, attributes, name)
     if _wants_token(account, spec):
         new_suffix = server.stores.identifiers.suffix
-        await server.stores.offloader.run(pod_cost(spec), _mount_token, spec, new_suffix)
+        await server.offloader.run(pod_cost(spec), _mount_token, spec, new_suffix)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
         spec["imagePullSecrets"] = [dict(reference) for reference in account["imagePullSecrets"]]
     reorder_keys(spec, v1.PodSpec)

@@ -87,7 +87,7 @@ class ParamKind:
         return (await self._tree(entry),)
 
     async def _tree(self, entry: Entry) -> Tree:
-        tree = await self._server.stores.offloader.tree(entry)
+        tree = await self._server.offloader.tree(entry)
         if tree.get("apiVersion") == str(self.kind.group_version):
             return tree
         try:

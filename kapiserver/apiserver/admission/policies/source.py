@@ -70,7 +70,7 @@ class Policy(Generic[Compiled]):
         Raises TooMuchWork."""
         if self._compiled is None:
             cost = compile_cost(text_length(self.spec))
-            run = server.stores.offloader.run
+            run = server.offloader.run
             self._compiled = await run(cost, self._compile_spec, self.spec)
         return self._compiled
 
@@ -94,7 +94,7 @@ class PolicySource(Generic[Compiled]):
         self._resources = policies, bindings
         self._manifests = manifests
         self._scheme = server.scheme
-        self._offloader = server.stores.offloader
+        self._offloader = server.offloader
         self._policies = server.stores.by_name(GROUP_VERSION, policies).informer
         self._bindings = server.stores.by_name(GROUP_VERSION, bindings).informer
         self._compile_spec = compile_spec

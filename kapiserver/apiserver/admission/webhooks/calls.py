@@ -204,7 +204,7 @@ async def _review(server: Server, call: WebhookCall, objects: VersionedObjects) 
     old = await objects.json(await objects.old_object(call.variant.kind))
     uid = server.stores.identifiers.uid()
     body = encode_review(version, uid, attributes, call.variant, new, old)
-    run = server.stores.offloader.run
+    run = server.offloader.run
     try:
         data = await call.caller.post(server.stores, webhook, body)
     except WebhookFailed as error:

@@ -76,7 +76,7 @@ class WebhookMatcher:
         if conditions is None:
             trees = webhook.match_conditions
             cost = compile_cost(text_length(list(trees)))
-            conditions = await self._server.stores.offloader.run(cost, _compile, trees)
+            conditions = await self._server.offloader.run(cost, _compile, trees)
             webhook.compiled.conditions = conditions
         activations = self._activations
         if activations is None:

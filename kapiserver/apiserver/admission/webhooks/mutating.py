@@ -99,7 +99,7 @@ class _Mutation:
 
     async def _apply(self, response: ReviewResponse) -> None:
         webhook = self._call.webhook
-        run = self._server.stores.offloader.run
+        run = self._server.offloader.run
         operations = await run(cost_of(response.patch), self._operations, response.patch)
         if not operations:
             return

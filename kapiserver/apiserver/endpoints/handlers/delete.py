@@ -44,4 +44,4 @@ async def read_delete_options(server: Server, request: Request, target: Target) 
     if not data:
         return read_options(server, request, "DeleteOptions")
     body = EncodedBody(data=data, media=media_type_of(server, request, target))
-    return await server.stores.offloader.run(body.cost, delete_options, server, target, body)
+    return await server.offloader.run(body.cost, delete_options, server, target, body)

@@ -21,7 +21,7 @@ async def deletecollection(server: Server, request: Request, target: Target) -> 
     response_format = negotiate_response(server, request, target)
     options = read_options(server, request, "ListOptions")
     delete_options = await read_delete_options(server, request, target)
-    run = server.stores.offloader.run
+    run = server.offloader.run
     query = await run(selector_cost(options), list_query, request.info, target, options)
     listing = await delete_objects(server, target, request.caller(), delete_options, query)
     return await list_response(server, request, response_format, target, listing)

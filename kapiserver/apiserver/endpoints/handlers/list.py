@@ -15,7 +15,7 @@ async def list_(server: Server, request: Request, target: Target) -> AnyResponse
     """Return the list, or a page of it."""
     response_format = negotiate_response(server, request, target)
     options = read_options(server, request, "ListOptions")
-    run = server.stores.offloader.run
+    run = server.offloader.run
     query = await run(selector_cost(options), list_query, request.info, target, options)
     listing = await target.store.list(query)
     await prepare_listing(response_format, target, listing)

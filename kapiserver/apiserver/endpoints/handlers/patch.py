@@ -37,7 +37,7 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions")
     cost = cost_of(data) + target.kind_info.default_cost(data)
-    offloader, validation = server.stores.offloader, field_validation(options)
+    offloader, validation = server.offloader, field_validation(options)
     content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
     offloader.free_later(cost, content)
     if cost < LARGE and content.type.copies(content.content):
@@ -52,7 +52,7 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     data = await request.read_body(server.config.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     cost = cost_of(data) + target.kind_info.default_cost(data)
-    offloader, validation = server.stores.offloader, field_validation(options)
+    offloader, validation = server.offloader, field_validation(options)
     config = await offloader.run(
         cost, read_configuration, media, data, validation, request.warnings
     )

@@ -27,7 +27,7 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     response_format = negotiate_stream(server, request, target)
     options = read_options(server, request, "ListOptions")
     framer = watch_framer(server, request, response_format, target)
-    run = server.stores.offloader.run
+    run = server.offloader.run
     query = await run(selector_cost(options), watch_query, request.info, target, options)
     sink = request.open_sink()
     if response_format.convert is None:
@@ -81,12 +81,12 @@ def watch_framer(
             table,
             empty=lambda metadata: target.store.encoder.bookmark_object(hub, metadata),
             now=lambda: current_time(server),
-            offloader=server.stores.offloader,
+            offloader=server.offloader,
         )
     return MetadataFramer(
         server.codecs,
         response_format.media,
         plain,
         response_format.convert.group_version,
-        server.stores.offloader,
+        server.offloader,
     )

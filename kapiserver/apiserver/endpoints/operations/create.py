@@ -32,7 +32,7 @@ async def create_object(
         return obj
 
     cost = body.cost + target.kind_info.default_cost(body.data)
-    offloader = server.stores.offloader
+    offloader = server.offloader
     obj = await offloader.run(cost, new_object)
     offloader.free_later(cost, obj)
     dry_run = is_dry_run(options)

@@ -54,7 +54,7 @@ async def deleted_status(server: Server, target: Target, result: WriteResult) ->
         name=result.entry.key.name,
         group=target.resource.group,
         kind=target.resource.name,
-        uid=uid_of(await server.stores.offloader.tree(result.entry)),
+        uid=uid_of(await server.offloader.tree(result.entry)),
     )
     return {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": SUCCESS, "details": info,

@@ -174,7 +174,7 @@ async def patch_object(
         track_ownership(server, caller, target, options, live=current, new=obj)
         return obj
 
-    reads_only = await server.stores.offloader.run(0, _shares_nothing, server, target)
+    reads_only = await server.offloader.run(0, _shares_nothing, server, target)
     write = Write(reads_only=reads_only, conditional=names_version(patch.content), cost=cost)
     return await guaranteed_update(server, target, caller, options, change, write)
 

@@ -35,7 +35,7 @@ async def update_object(
         return obj
 
     cost = body.cost + target.kind_info.default_cost(body.data)
-    offloader = server.stores.offloader
+    offloader = server.offloader
     first = await offloader.run(cost, new_object)
     caller.record_reference(first)
     offloader.free_later(cost, first)

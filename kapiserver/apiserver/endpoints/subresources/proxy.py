@@ -169,7 +169,7 @@ async def _slices(server: Server, key: ObjectKey) -> list[Tree]:
     of_service = Selection(labels=(Requirement(_SERVICE_NAME, "=", (key.name,)),))
     query = ListQuery(namespace=key.namespace, selection=of_service, resource_version="0")
     entries = (await store.list(query)).entries
-    return [await server.stores.offloader.tree(entry) for entry in entries]
+    return [await server.offloader.tree(entry) for entry in entries]
 
 
 async def _is_ready_pod(server: Server, namespace: str, endpoint: Tree) -> bool:

@@ -53,7 +53,7 @@ async def request_token(server: Server, request: Request, target: Target) -> Any
     options = read_options(server, request, "CreateOptions")
     tree = await create_token(server, target, request.caller(), options, body)
     respond = functools.partial(tree_response, server, request, tree, status=201)
-    return await server.stores.offloader.run(body.cost, respond)
+    return await server.offloader.run(body.cost, respond)
 
 
 async def create_token(
@@ -90,7 +90,7 @@ async def create_token(
     )
     now = server.clock.now()
     sign = functools.partial(tokens.sign, account, bound, spec["audiences"], seconds, extend=extend)
-    issued = await server.stores.offloader.run(body.cost, sign)
+    issued = await server.offloader.run(body.cost, sign)
     caller.annotations[ISSUED_CREDENTIAL_ID] = f"JTI={issued.id}"
     _complete(token_request, issued.text, now)
     return token_request

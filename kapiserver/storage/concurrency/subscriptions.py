@@ -20,7 +20,7 @@ class Subscription:
     __slots__ = ()
 
     def cancel(self) -> None:
-        """Stop the deliveries: the handler is not called again. Idempotent."""
+        """Stop the deliveries. Idempotent."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -33,37 +33,44 @@ class Subscription:
 class Subscribers(Generic[Handler]):
     """The handlers that are subscribed, in the order of their subscriptions.
 
-    Handlers may subscribe and cancel while a loop over the handlers calls them: the loop leaves out
-    those that are cancelled, and those that are added take part in the next loop.
+    Handlers may subscribe and cancel while a loop over the handlers calls them. The loop calls
+    those that were subscribed when it began: a handler that another one cancels may be called once
+    more.
     """
 
-    __slots__ = ("_handlers",)
+    __slots__ = ("_by_subscription", "_handlers")
 
     def __init__(self) -> None:
-        self._handlers: dict[Subscription, Handler] = {}
+        self._by_subscription: dict[Subscription, Handler] = {}
+        self._handlers: tuple[Handler, ...] = ()
+        """The handlers; made anew after each change, because every write loops over them."""
 
     def subscribe(self, handler: Handler) -> Subscription:
         """Add a handler until its subscription is cancelled."""
-        subscription = _SubscriptionOf(self._handlers)
-        self._handlers[subscription] = handler
+        subscription = _SubscriptionOf(self)
+        self._by_subscription[subscription] = handler
+        self._handlers = tuple(self._by_subscription.values())
         return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        """Remove the handler of a subscription; called by `Subscription.cancel`. Idempotent."""
+        self._by_subscription.pop(subscription, None)
+        self._handlers = tuple(self._by_subscription.values())
 
     def __len__(self) -> int:
         return len(self._handlers)
 
     def __iter__(self) -> Iterator[Handler]:
-        for subscription, handler in tuple(self._handlers.items()):
-            if subscription in self._handlers:
-                yield handler
+        return iter(self._handlers)
 
 
 class _SubscriptionOf(Subscription, Generic[Handler]):
     """The subscription of one of the handlers."""
 
-    __slots__ = ("_handlers",)
+    __slots__ = ("_subscribers",)
 
-    def __init__(self, handlers: dict[Subscription, Handler]) -> None:
-        self._handlers = handlers
+    def __init__(self, subscribers: Subscribers[Handler]) -> None:
+        self._subscribers = subscribers
 
     def cancel(self) -> None:
-        self._handlers.pop(self, None)
+        self._subscribers.remove(self)

@@ -7,6 +7,7 @@ does the end of each module, so that no later test gets the warning. `test_leaks
 `test_nothing_left` find what the server leaves open. The garbage collector does not visit the
 modules and the items of the tests, which live as long as the process and are half a million
 objects: it does not run until all are collected, where it took a third of the time.
+Tests that judge the whole process have one of their own: see `own_process.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import own_process
 
 settings.register_profile(
     "explore",
@@ -31,6 +34,19 @@ settings.load_profile("same")
 
 MAX_NEW_OBJECTS = 20_000
 """New objects that start a collection, as in a server."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that runs all tests in this process."""
+    help_text = f"run tests with the mark {own_process.MARK} in this process, for a debugger"
+    parser.addoption(own_process.OPTION, action="store_true", help=help_text)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give the selected tests with the mark `own_process` processes of their own."""
+    if not config.getoption(own_process.OPTION):
+        own_process.replace_marked(items)
 
 
 def pytest_collectstart() -> None:

@@ -20,6 +20,7 @@ LENGTH = 100_000
 CALLS = 20
 
 
+@pytest.mark.own_process
 @pytest.mark.parametrize(
     "call",
     [

@@ -6,8 +6,6 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-_RUNS = 3
-
 
 class Traced(NamedTuple):
     """Bytes that are in use after a call, and the most that were in use during it."""
@@ -17,13 +15,8 @@ class Traced(NamedTuple):
 
 
 def trace(call: Callable[[], Any]) -> Traced:
-    """Return the least bytes of several calls: tracemalloc also counts what servers of other tests
-    of the process allocate meanwhile, in their threads."""
-    runs = [_trace_once(call) for _ in range(_RUNS)]
-    return Traced(min(run.retained for run in runs), min(run.peak for run in runs))
-
-
-def _trace_once(call: Callable[[], Any]) -> Traced:
+    """Return the bytes of a call. Tracemalloc counts those of all threads, so a test that traces
+    has the mark `own_process`."""
     tracemalloc.start()
     try:
         call()

@@ -62,10 +62,10 @@ def test_messages(check, value, message):
 @pytest.mark.parametrize("check", [row[0] for row in CASES])
 def test_hostile_values(check):
     """A megabyte of worst-case input is refused quickly."""
-    start = time.process_time()
+    start = time.thread_time()
     for value in ("a" * 10**6 + "!", "a-" * 500_000, "a." * 500_000, "." * 10**6):
         check(value)
-    assert time.process_time() - start < 20
+    assert time.thread_time() - start < 20
 
 
 def test_generate_name():

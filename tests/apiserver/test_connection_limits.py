@@ -335,6 +335,7 @@ class _LoopWithoutReaders(asyncio.SelectorEventLoop):
         raise NotImplementedError
 
 
+@pytest.mark.own_process
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, _LoopWithoutReaders])
 def test_out_of_file_descriptors(
     monkeypatch: pytest.MonkeyPatch,

@@ -215,6 +215,7 @@ def _garbage(server: Server, send: Callable[[Api], None]) -> Counter[str]:
         gc.collect()
 
 
+@pytest.mark.own_process
 @pytest.mark.parametrize(
     "send", [_reads, _writes, _bad_bodies, _large_bodies, _watches, _proxied, _definitions]
 )
@@ -236,6 +237,7 @@ def test_requests_leave_no_cycles(
         gc.enable()
 
 
+@pytest.mark.own_process
 def test_deleted_definitions_leave_no_types(
     make_server: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:

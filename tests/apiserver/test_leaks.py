@@ -246,11 +246,13 @@ def _leaks(monkeypatch: pytest.MonkeyPatch, rounds: int, group: slice) -> dict[s
     return asyncio.run(run())
 
 
+@pytest.mark.own_process
 def test_no_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """No type has one more object for each time that objects of every kind come and go."""
     assert _leaks(monkeypatch, ROUNDS, slice(None)) == {}
 
 
+@pytest.mark.own_process
 @pytest.mark.slow
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_leaks_in_many_rounds(monkeypatch: pytest.MonkeyPatch, group: int) -> None:

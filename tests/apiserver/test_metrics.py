@@ -204,6 +204,7 @@ def _fill(metrics: Metrics, resources: int) -> None:
             metrics.storage_seconds.observe(StorageLabels(operation, group, name), 0.1)
 
 
+@pytest.mark.own_process
 def test_cost_of_a_scrape() -> None:
     """The text of the metrics of 1,000 resources costs at most a second of CPU, and none of its
     pieces more than 50 ms."""

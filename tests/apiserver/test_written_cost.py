@@ -104,6 +104,7 @@ def _assert_short(turns: Turns, response: Response, *statuses: int) -> None:
     assert turns.longest < MAX_SECONDS
 
 
+@pytest.mark.own_process
 def test_patch_of_a_webhook(server, hook) -> None:
     """A mutating webhook adds very many keys to a small object."""
     cluster = Cluster(server.api)
@@ -122,6 +123,7 @@ def test_patch_of_a_webhook(server, hook) -> None:
     _assert_short(turns, response, 200)
 
 
+@pytest.mark.own_process
 def test_defaults(server) -> None:
     """A schema's default has very many keys."""
     schema = {
@@ -147,6 +149,7 @@ def test_defaults(server) -> None:
         _assert_short(turns, response, 200, 201)
 
 
+@pytest.mark.own_process
 def test_defaults_of_stored_objects(server) -> None:
     """A definition gets a default of very many keys when it has objects."""
     schema: dict[str, Any] = {"type": "object", "properties": {"text": {"type": "string"}}}
@@ -191,6 +194,7 @@ def test_estimate_of_defaults() -> None:
     assert schema_defaults.size(structural.compile({"type": "object"})).cost(b"{{{") == 0
 
 
+@pytest.mark.own_process
 def test_copies_of_a_patch(server) -> None:
     """A JSON patch copies a map again and again."""
     cluster = Cluster(server.api)
@@ -205,6 +209,7 @@ def test_copies_of_a_patch(server) -> None:
     _assert_short(turns, response, 200)
 
 
+@pytest.mark.own_process
 def test_conversion_webhook(server, conversion) -> None:
     """A conversion webhook returns very many keys for a small object."""
 

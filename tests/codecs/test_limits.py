@@ -71,10 +71,10 @@ MANY = {
 @pytest.mark.parametrize(("media", "data"), MANY.values(), ids=MANY)
 def test_too_many_values(media, data):
     """A body with very many small values is an error before it takes much memory or time."""
-    before = time.process_time()
+    before = time.thread_time()
     with pytest.raises(TooLarge, match=f"too many values: at most {MAX_VALUES} are read"):
         CODECS.limited_serializer_for(media).decode(data, defaults=POD)
-    assert time.process_time() - before < 20
+    assert time.thread_time() - before < 20
 
 
 QUADRATIC = {
@@ -91,10 +91,10 @@ QUADRATIC = {
 @pytest.mark.parametrize("data", QUADRATIC.values(), ids=QUADRATIC)
 def test_time(data):
     """The time for a message in very many parts is linear in its length."""
-    before = time.process_time()
+    before = time.thread_time()
     with contextlib.suppress(Malformed):
         CODECS.limited_serializer_for(PROTOBUF).decode(data)
-    assert time.process_time() - before < 20
+    assert time.thread_time() - before < 20
 
 
 @pytest.mark.parametrize("media", MEDIA_TYPES, ids=lambda media: media.extension)

@@ -123,6 +123,7 @@ def test_cache_size_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(key[1] == often for key in (*memory.young, *memory.old))
 
 
+@pytest.mark.own_process
 def test_cache_entries_take_the_counted_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The texts of scalar values, which orjson writes, take as much memory as the cache counts."""
     memory = protobuf_to_json._TextCache()

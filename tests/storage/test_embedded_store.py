@@ -292,6 +292,7 @@ async def refuse_writes(store: EmbeddedStore, refuse: bool) -> None:
     await store._submit(lambda db: db._sql.execute(f"PRAGMA query_only = {refuse}"))
 
 
+@pytest.mark.own_process
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
 async def test_files_may_not_grow(tmp_path: Path) -> None:
     """If the file may not grow, a write fails and the store is not writable; when it may grow

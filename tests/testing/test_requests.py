@@ -123,11 +123,12 @@ def test_forgotten_before_the_body_came(
         assert server.requests[-1].object_name == name
 
 
+@pytest.mark.own_process
 def test_records_are_no_cycles(server: TestServer) -> None:
     """Requests are freed when they have ended, and records when they are forgotten, without the
     garbage collector."""
 
-    def count() -> int:  # with those of other servers that run
+    def count() -> int:
         return sum(isinstance(obj, RequestRecord | Request) for obj in gc.get_objects())
 
     client = HttpClient(server)

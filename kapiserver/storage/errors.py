@@ -47,14 +47,17 @@ class ConversionRefused(StorageError):
 
 
 class Conflict(StorageError):
-    """The key to update or delete is not at the expected revision; `current` is None if it is
-    absent."""
+    """The key to update or delete is not at the expected revision. `current` is its revision and
+    `value` its value, so that the caller need not read it again; both are None if it is absent."""
 
-    def __init__(self, key: str, *, expected: int, current: int | None) -> None:
+    def __init__(
+        self, key: str, *, expected: int, current: int | None, value: bytes | None
+    ) -> None:
         super().__init__(f"key {key} is at revision {current}, not {expected}")
         self.key = key
         self.expected = expected
         self.current = current
+        self.value = value
 
 
 class Compacted(StorageError):

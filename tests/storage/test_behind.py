@@ -9,19 +9,25 @@ import pytest
 
 from kapiserver.storage.cache.query import DeleteQuery, Preconditions, Write
 from kapiserver.storage.errors import NotFound, ObjectConflict
-from kapiserver.storage.kv.contract import KV, EventSink, KVEvent, Revision, Watch
-from tests.storage.objectkit import StorageHarness, config_map, key, put, run
+from kapiserver.storage.kv.contract import KV, EventSink, GetResult, KVEvent, Revision, Watch
+from tests.storage.objectkit import StorageHarness, config_map, key, put, run, setting
 
 
 class DelayedKV:
-    """A store whose watches deliver events only when the test calls `let_through`."""
+    """A store whose watches deliver events only when the test calls `let_through`, and that counts
+    the gets."""
 
     def __init__(self, kv: KV) -> None:
         self._kv = kv
+        self.gets = 0
         self._sinks: list[_DelayedSink] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._kv, name)
+
+    async def get(self, key: str, *, revision: Revision | None = None) -> GetResult:
+        self.gets += 1
+        return await self._kv.get(key, revision=revision)
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         delayed = _DelayedSink(sink)
@@ -71,6 +77,35 @@ def run_on_pair() -> Any:
         run(inside)
 
     return run_pair
+
+
+def test_conflict_costs_no_read(run_on_pair: Any) -> None:
+    """An update and a delete that conflict with another server's write start again from the value
+    that the conflict brought."""
+
+    async def test(up_to_date: Any, behind: Any, delayed: DelayedKV) -> None:
+        await put(up_to_date, "a", "data", to={"k": "new"})
+        write = await behind.update(key("a"), setting("metadata", "labels", to={"x": "y"}))
+        assert (write.outcome, write.entry.tree()["data"]) == ("updated", {"k": "new"})
+        await put(up_to_date, "a", "data", to={"k": "newer"})
+        deletion = await behind.delete(key("a"), DeleteQuery())
+        assert deletion.entry.tree()["data"] == {"k": "newer"}
+        assert delayed.gets == 0
+
+    run_on_pair(test)
+
+
+def test_update_of_a_deleted_object(run_on_pair: Any) -> None:
+    """An update and a delete raise NotFound if another server deleted the object."""
+
+    async def test(up_to_date: Any, behind: Any, _late: DelayedKV) -> None:
+        await up_to_date.delete(key("a"), DeleteQuery())
+        with pytest.raises(NotFound):
+            await behind.update(key("a"), setting("data", to={"k": "new"}))
+        with pytest.raises(NotFound):
+            await behind.delete(key("a"), DeleteQuery())
+
+    run_on_pair(test)
 
 
 def test_update_to_the_cached_value(run_on_pair: Any) -> None:

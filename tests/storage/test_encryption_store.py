@@ -16,7 +16,10 @@ from kapiserver.api.selectors import parse
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, Write
 from kapiserver.storage.encryption.config import parse_encryption_config
 from kapiserver.storage.encryption.transformers import EncryptionRules
-from kapiserver.storage.errors import AlreadyExists, Undecryptable
+from kapiserver.storage.errors import AlreadyExists, Conflict, Undecryptable
+from kapiserver.storage.kv.contract import Revision
+from kapiserver.storage.sqlite.embedded_store import open_embedded
+from kapiserver.storage.wrappers.encryption_store import EncryptedStore
 from tests.storage.etcd_server import Member, running_member
 from tests.storage.objectkit import (
     JSON,
@@ -301,3 +304,19 @@ def test_values_are_bound_to_their_keys() -> None:
             (await store.get(key("ab"))).tree()
 
     run(test, encryption=configured("aesgcm:one"))
+
+
+async def test_a_conflict_has_the_plain_value() -> None:
+    """The value of a conflict is decrypted, as that of a read is."""
+    kv = await open_embedded(None)
+    transformer = configured("aesgcm:one").transformer_for("", "configmaps")
+    assert transformer is not None
+    store = EncryptedStore(kv, transformer)
+    revision = await store.create("/a", b"plain")
+    assert b"plain" not in getattr((await kv.get("/a")).item, "value", b"plain")
+    other = Revision(revision + 1)
+    for write in (store.update("/a", b"", expected=other), store.delete("/a", expected=other)):
+        with pytest.raises(Conflict) as caught:
+            await write
+        assert (caught.value.current, caught.value.value) == (revision, b"plain")
+    await kv.close()

@@ -66,16 +66,19 @@ async def test_update(store: KV) -> None:
 
 
 async def test_stale_writes(store: KV) -> None:
-    """Update and delete at another revision raise Conflict with both revisions."""
+    """Update and delete at another revision raise Conflict with both revisions and the value."""
     first = await store.create("/a/x", b"one")
     second = await store.update("/a/x", b"two", expected=first)
     for expected in (first, after(second), Revision(0)):
-        with pytest.raises(Conflict) as caught:
-            await store.update("/a/x", b"three", expected=expected)
-        assert (caught.value.key, caught.value.expected) == ("/a/x", expected)
-        assert caught.value.current in (second, None if expected == 0 else second)
-        with pytest.raises(Conflict):
-            await store.delete("/a/x", expected=expected)
+        for write in (
+            store.update("/a/x", b"three", expected=expected),
+            store.delete("/a/x", expected=expected),
+        ):
+            with pytest.raises(Conflict) as caught:
+                await write
+            assert (caught.value.key, caught.value.expected) == ("/a/x", expected)
+            if expected:
+                assert (caught.value.current, caught.value.value) == (second, b"two")
     assert (await store.get("/a/x")).item == KeyValue("/a/x", b"two", second)
 
 
@@ -84,10 +87,10 @@ async def test_writes_of_an_absent_key(store: KV) -> None:
     for expected in (Revision(5), Revision(0)):
         with pytest.raises(Conflict) as caught:
             await store.update("/a/x", b"one", expected=expected)
-        assert caught.value.current is None
+        assert (caught.value.current, caught.value.value) == (None, None)
         with pytest.raises(Conflict) as caught:
             await store.delete("/a/x", expected=expected)
-        assert caught.value.current is None
+        assert (caught.value.current, caught.value.value) == (None, None)
     assert (await store.get("/a/x")).item is None
 
 

@@ -87,11 +87,9 @@ class GatewayCodec:
     def _txn(self, key: bytes, expected: int, operation: GatewayMessage) -> Call[TxnResponse]:
         name = _text(key)
         compare = {"key": name, "target": "MOD", "result": "EQUAL", "mod_revision": str(expected)}
-        request = {
-            "compare": [compare],
-            "success": [operation],
-            "failure": [{"request_range": {"key": name, "keys_only": True}}],
-        }
+        request: dict[str, Any] = {"compare": [compare], "success": [operation]}
+        if expected:  # the caller of a create does not need the existing value
+            request["failure"] = [{"request_range": {"key": name}}]
         return _call("/kv/txn", request, self._txn_response)
 
     def put(self, key: bytes, value: bytes = b"") -> Call[Revision]:
@@ -131,11 +129,12 @@ class GatewayCodec:
 
     @_decoder
     def _txn_response(self, message: GatewayMessage) -> TxnResponse:
-        succeeded, current_revision = bool(message.get("succeeded")), 0
-        if not succeeded:
-            pairs = message["responses"][0]["response_range"].get("kvs")
-            current_revision = _mod_revision(pairs[0]) if pairs else 0
-        return TxnResponse(succeeded, _revision(message), current_revision)
+        revision = _revision(message)
+        if message.get("succeeded"):
+            return TxnResponse(True, revision)
+        responses = message.get("responses")
+        pairs = responses[0]["response_range"].get("kvs") if responses else None
+        return TxnResponse(False, revision, self._pair(pairs[0]) if pairs else None)
 
     @_decoder
     def _watch_response(self, message: GatewayMessage) -> WatchResponse:

@@ -27,12 +27,12 @@ class RangeResponse(Struct):
 
 
 class TxnResponse(Struct):
-    """A TxnResponse: `revision` of the write if it succeeded, else `current_revision` of the key
-    (0 if absent)."""
+    """A TxnResponse: `revision` of the write if it succeeded, else the `current` key-value pair
+    (None if it is absent or was not asked for)."""
 
     succeeded: bool
     revision: Revision
-    current_revision: int
+    current: KeyValue | None = None
 
 
 class WatchResponse(Struct):

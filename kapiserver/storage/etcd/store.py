@@ -454,14 +454,17 @@ class EtcdStore(KV):
 
 def _check_expected(key: str, expected: Revision) -> None:
     if expected < 1:  # etcd takes 0 for an absent key
-        raise Conflict(key, expected=expected, current=None)
+        raise Conflict(key, expected=expected, current=None, value=None)
 
 
 def _written_revision(key: str, expected: Revision, response: TxnResponse) -> Revision:
     """Return the revision of a write. Raises Conflict."""
-    if not response.succeeded:
-        raise Conflict(key, expected=expected, current=response.current_revision or None)
-    return response.revision
+    if response.succeeded:
+        return response.revision
+    item = response.current
+    if item is None:
+        raise Conflict(key, expected=expected, current=None, value=None)
+    raise Conflict(key, expected=expected, current=item.revision, value=item.value)
 
 
 def _retrieve_exception(task: asyncio.Task[Any]) -> None:

@@ -80,10 +80,11 @@ class Codec(Protocol):
     def put_if(
         self, key: bytes, value: bytes, *, expected: int, lease: int = 0
     ) -> Call[TxnResponse]:
-        """KV.Txn: put a value if the key's mod_revision is `expected`, 0 for an absent key."""
+        """KV.Txn: put a value if the key's mod_revision is `expected`, 0 for an absent key. If it
+        is not, the response of an update has the current value."""
 
     def delete_if(self, key: bytes, *, expected: int) -> Call[TxnResponse]:
-        """KV.Txn: delete a key if its mod_revision is `expected`."""
+        """KV.Txn: delete a key if its mod_revision is `expected`, else return its value."""
 
     def put(self, key: bytes, value: bytes = b"") -> Call[Revision]:
         """KV.Put; the response is the revision of the write."""

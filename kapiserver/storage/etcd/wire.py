@@ -32,7 +32,7 @@ _COMPARE_MOD = b"\x10\x02\x1a"  # Compare.target, and the tag of Compare.key
 _MOD_REVISION = b"\x30"  # Compare.mod_revision
 _LEASE = b"\x18"  # PutRequest.lease
 _LIMIT, _REVISION = b"\x18", b"\x20"  # RangeRequest
-_KEYS_ONLY, _COUNT_ONLY = b"\x40\x01", b"\x48\x01"  # RangeRequest
+_COUNT_ONLY = b"\x48\x01"  # RangeRequest
 _START_REVISION = b"\x18"  # WatchCreateRequest
 _PREV_KV, _FRAGMENT = b"\x30\x01", b"\x40\x01"  # WatchCreateRequest
 
@@ -171,14 +171,10 @@ class WireCodec:
     def _txn(self, key: bytes, expected: int, operation: bytes) -> Call[TxnResponse]:
         sized_key = encode_varint(len(key)) + key
         compare = b"%b%b%b%b" % (_COMPARE_MOD, sized_key, _MOD_REVISION, encode_varint(expected))
-        read = b"\x0a%b%b" % (sized_key, _KEYS_ONLY)
-        message = b"".join(
-            (
-                encode_delimited(1, compare),
-                encode_delimited(2, operation),
-                encode_delimited(3, encode_delimited(1, read)),
-            )
-        )
+        message = encode_delimited(1, compare) + encode_delimited(2, operation)
+        if expected:  # the caller of a create does not need the existing value
+            read = b"\x0a" + sized_key
+            message += encode_delimited(3, encode_delimited(1, read))
         return Call("etcdserverpb.KV/Txn", message, self._txn_response)
 
     def put(self, key: bytes, value: bytes = b"") -> Call[Revision]:
@@ -222,8 +218,7 @@ class WireCodec:
         revision, count = Revision(0), 0
         for number, value in _fields(data):
             if number == 2:
-                key, content, mod_revision = _pair(_bytes(value))
-                items.append(KeyValue(self._key(key), content, Revision(mod_revision)))
+                items.append(self._item(_bytes(value)))
             elif number == 1:
                 revision = _header_revision(value)
             elif number == 4:
@@ -237,10 +232,9 @@ class WireCodec:
         fields = _message(data)
         revision = _header_revision(fields.get(1))
         if fields.get(2):
-            return TxnResponse(True, revision, 0)
-        pairs = _message(_bytes(_message(_bytes(fields.get(3))).get(1))).get(2)
-        current = 0 if pairs is None else _pair(_bytes(pairs))[2]
-        return TxnResponse(False, revision, current)
+            return TxnResponse(True, revision)
+        pair = _message(_bytes(_message(_bytes(fields.get(3))).get(1))).get(2)
+        return TxnResponse(False, revision, None if pair is None else self._item(_bytes(pair)))
 
     @_decoder
     def _watch_response(self, data: bytes) -> WatchResponse:
@@ -268,6 +262,10 @@ class WireCodec:
     @_decoder
     def _token(self, data: bytes) -> str:
         return _bytes(_message(data).get(2)).decode(errors="replace")
+
+    def _item(self, data: bytes) -> KeyValue:
+        key, value, revision = _pair(data)
+        return KeyValue(self._key(key), value, Revision(revision))
 
     def _event(self, data: bytes) -> KVEvent:
         deleted, pair, previous = False, b"", None

@@ -136,11 +136,11 @@ class KV(Protocol):
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
         """Update a key whose last write was at revision `expected`, and return the new revision.
-        Raises Conflict, also if the key is absent."""
+        Raises Conflict with the current revision and value, also if the key is absent."""
 
     async def delete(self, key: str, *, expected: Revision) -> Revision:
         """Delete a key whose last write was at revision `expected`, and return the new revision.
-        Raises Conflict, also if the key is absent."""
+        Raises Conflict with the current revision and value, also if the key is absent."""
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         """Deliver every event below `prefix` with a revision greater than `after` to `sink`: past

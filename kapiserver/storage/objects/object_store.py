@@ -264,7 +264,7 @@ class ResourceStore(ResourceReader):
                 except (Conflict, AlreadyExists) as error:
                     if not races:
                         await turn.take()  # it may have been given up for a webhook
-                    entry, is_latest = await self._read_after(error, path), True
+                    entry, is_latest = await self._entry_after(error, path), True
                 else:
                     turn.latest = result.entry if result.outcome != "deleted" else None
                     return result
@@ -325,8 +325,10 @@ class ResourceStore(ResourceReader):
         else:
             item = await self._converting.stored_item(entry.path)
         if item is None or item.revision != entry.revision:
-            current = None if item is None else item.revision
-            raise Conflict(entry.path, expected=entry.revision, current=current)
+            if self._converting is not None:  # a conflict has the value that a read gives
+                item = (await self._kv.get(entry.path)).item
+            current, value = (item.revision, item.value) if item is not None else (None, None)
+            raise Conflict(entry.path, expected=entry.revision, current=current, value=value)
         return item.value == encoded.stored and not item.stale
 
     async def _replace(self, entry: Entry, encoded: _Encoded, *, dry_run: bool) -> Entry:
@@ -375,18 +377,22 @@ class ResourceStore(ResourceReader):
                 except Conflict as error:
                     if not races:
                         await turn.take()
-                    entry, is_latest = await self._read_after(error, path), True
+                    entry, is_latest = await self._entry_after(error, path), True
                 else:
                     turn.latest = result.entry if result.outcome != "deleted" else None
                     return result
 
-    async def _read_after(self, error: Conflict | AlreadyExists, path: str) -> Entry | None:
-        """Read the entry that another writer stored, from the watch cache if it has that
-        revision."""
+    async def _entry_after(self, error: Conflict | AlreadyExists, path: str) -> Entry | None:
+        """Return the entry that another writer stored: that of the watch cache if it is as new,
+        because it may have its tree."""
+        if isinstance(error, AlreadyExists):
+            return await self._read(path)
+        if error.current is None or error.value is None:
+            return None
         cached = self._cache.get(path)
-        if isinstance(error, Conflict) and cached is not None and cached.revision == error.current:
+        if cached is not None and cached.revision >= error.current:
             return cached
-        return await self._read(path)
+        return Entry(self._codec, path, error.value, Revision(error.current))
 
     async def _delete(self, entry: Entry, query: DeleteQuery, admit: Admit | None) -> WriteResult:
         old = await self._offloader.tree(entry)

@@ -295,7 +295,9 @@ class Database:
             elif write.expected == 0:
                 outcomes.append(KeyExists(write.key))
             else:
-                error = Conflict(write.key, expected=write.expected, current=current or None)
+                error = Conflict(
+                    write.key, expected=write.expected, current=current or None, value=previous
+                )
                 outcomes.append(error)
         deletions = [(write.key, current) for write, _, current in applied if write.value is None]
         self._run_rows(

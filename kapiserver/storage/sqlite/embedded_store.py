@@ -427,7 +427,7 @@ class EmbeddedStore(KV):
 def _check_expected(key: str, expected: Revision) -> None:
     """Reject revision 0: a `Write` takes it for an absent key."""
     if expected < 1:
-        raise Conflict(key, expected=expected, current=None)
+        raise Conflict(key, expected=expected, current=None, value=None)
 
 
 async def open_embedded(

@@ -1,9 +1,9 @@
 """A store that converts custom objects between the stored version and the served one.
 
 It is used for custom resources that only a webhook converts, so that the layers above need not
-wait for webhooks. Values are converted on get, range, watch and history. Writers convert a value
-with `round_trip` first: they need both its stored form and the value that a read of it gives, which
-may differ from theirs. Revisions do not change. Knows no webhook and no HTTP.
+wait for webhooks. Values are converted on get, range, watch, history and conflicts. Writers convert
+a value with `round_trip` first: they need both its stored form and the value that a read of it
+gives, which may differ from theirs. Revisions do not change. Knows no webhook and no HTTP.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kapiserver.codecs.tree_decoder import decode_tree
 from kapiserver.storage.cache.entry import LARGE_OBJECT_BYTES
 from kapiserver.storage.cache.offload import Offloader, Result
 from kapiserver.storage.encryption.transformers import ENCRYPTED_PREFIX
-from kapiserver.storage.errors import ConversionRefused, StorageError, Unavailable
+from kapiserver.storage.errors import Conflict, ConversionRefused, StorageError, Unavailable
 from kapiserver.storage.kv.contract import (
     KV,
     EventSink,
@@ -93,6 +93,25 @@ class ConvertingStore(WrappedStore):
     ) -> RangeResult:
         page = await self._kv.range(prefix, start=start, limit=limit, revision=revision)
         return replace(page, items=await self._items(page.items))
+
+    async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
+        try:
+            return await self._kv.update(key, value, expected=expected, ttl=ttl)
+        except Conflict as error:
+            await self._convert_conflict(error)
+            raise
+
+    async def delete(self, key: str, *, expected: Revision) -> Revision:
+        try:
+            return await self._kv.delete(key, expected=expected)
+        except Conflict as error:
+            await self._convert_conflict(error)
+            raise
+
+    async def _convert_conflict(self, error: Conflict) -> None:
+        """Convert the value of an error as a read does. Raises ConversionRefused."""
+        if error.value is not None:
+            (error.value,) = await self.convert_values([error.value], self._version)
 
     async def round_trip(self, value: bytes) -> RoundTrip:
         """Convert a value to the stored version and back. Raises ConversionRefused."""

@@ -1,8 +1,8 @@
 """A store that encrypts values at rest.
 
-Values are encrypted on writes and decrypted on get, range and watch; keys are not encrypted. A
-value that cannot be decrypted is passed on as stored: decoding it reports the error, and other
-objects are not affected. Knows no cipher and no object.
+Values are encrypted on writes and decrypted on get, range, watch and conflicts; keys are not
+encrypted. A value that cannot be decrypted is passed on as stored: decoding it reports the error,
+and other objects are not affected. Knows no cipher and no object.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kapiserver.storage.encryption.transformers import DecryptionError, Transformer
+from kapiserver.storage.errors import Conflict
 from kapiserver.storage.kv.contract import (
     KV,
     EventSink,
@@ -50,7 +51,18 @@ class EncryptedStore(WrappedStore):
 
     async def update(self, key: str, value: bytes, *, expected: Revision, ttl: int = 0) -> Revision:
         encrypted = self._transformer.encrypt(value, key)
-        return await self._kv.update(key, encrypted, expected=expected, ttl=ttl)
+        try:
+            return await self._kv.update(key, encrypted, expected=expected, ttl=ttl)
+        except Conflict as error:
+            error.value = self._value(error.value, key)
+            raise
+
+    async def delete(self, key: str, *, expected: Revision) -> Revision:
+        try:
+            return await self._kv.delete(key, expected=expected)
+        except Conflict as error:
+            error.value = self._value(error.value, key)
+            raise
 
     def watch(self, prefix: str, *, after: Revision, sink: EventSink) -> Watch:
         return self._kv.watch(prefix, after=after, sink=_DecryptingSink(sink, self))

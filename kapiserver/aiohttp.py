@@ -44,7 +44,7 @@ def application(config: Config) -> web.Application:
     async def run(api: web.Application) -> AsyncIterator[None]:
         async with serve(config) as running:
             api[SERVER] = running
-            api[_DISPATCHER] = Dispatcher(running.app.handle, user=ANONYMOUS)
+            api[_DISPATCHER] = Dispatcher(running.cluster.handle, user=ANONYMOUS)
             yield
 
     api = web.Application(handler_args={"auto_decompress": False})
@@ -63,5 +63,5 @@ async def _respond(request: web.Request) -> web.StreamResponse:
 
 async def _end_streams(api: web.Application) -> None:
     """Fail readiness, and end all watches, so that the connections can be closed."""
-    api[SERVER].app.server.health.drain()
+    api[SERVER].cluster.server.health.drain()
     api[_DISPATCHER].close_streams()

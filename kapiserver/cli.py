@@ -333,7 +333,7 @@ async def _run_server(
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(server)
         if groups is not None:
-            await stack.enter_async_context(groups.serve(running.app.server))
+            await stack.enter_async_context(groups.serve(running.cluster.server))
         if channel is None or channel.prints_greeting:
             STANDARD_OUTPUT.write(_greeting(running))
         if channel is not None:

@@ -140,7 +140,7 @@ async def change_through_other_server(
     """Change the objects in the file through another server, and compact their history."""
     async with serve(config_at(path)) as running, Client(running.url) as client:
         await act(config_maps(client))
-        kv = running.app.kv
+        kv = running.cluster.kv
         await kv.compact(await kv.current_revision())
 
 

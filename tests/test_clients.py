@@ -329,7 +329,7 @@ def transcripts() -> Any:
         config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
         async with serve(config) as running, Client(running.url) as client:
             await establish(client)
-            internal = running.app.server.client(UNSECURED, user_agent=AGENT)
+            internal = running.cluster.server.client(UNSECURED, user_agent=AGENT)
             return {
                 case.__name__: [
                     await play(case, item, f"{kind}-{case.__name__}")

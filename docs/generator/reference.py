@@ -22,8 +22,8 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.feature_gates import GATES
 from kapiserver.apiserver.serving.metrics_text import Family
 from kapiserver.apiserver.serving.server_metrics import ServerFamilies
-from kapiserver.app import build_app
 from kapiserver.cli import parser
+from kapiserver.cluster import open_cluster
 from kapiserver.controllers.registry import REGISTRY, ControllerDescriptor
 
 _APISERVER = "kapiserver.apiserver"
@@ -173,11 +173,8 @@ def metrics() -> str:
 
 async def _families() -> list[Family]:
     """Return the families of metrics of a new server."""
-    app = await build_app(Config(storage="sqlite::memory:"))
-    try:
-        return [*ServerFamilies(app.server)]
-    finally:
-        await app.kv.close()
+    async with open_cluster(Config(storage="sqlite::memory:")) as cluster:
+        return [*ServerFamilies(cluster.server)]
 
 
 # --- configuration files

@@ -1,6 +1,6 @@
 """The parts of one server, as handlers and filters use them.
 
-`build_app` of `kapiserver/app.py` creates it once. Reads no flag and no environment.
+`open_cluster` of `kapiserver/cluster.py` creates it once. Reads no flag and no environment.
 """
 
 from __future__ import annotations

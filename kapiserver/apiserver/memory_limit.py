@@ -1,4 +1,4 @@
-"""The limit of the memory of one server process.
+"""The limit of the memory of one process.
 
 Above the limit the server frees what it can make again, and refuses requests until it is below:
 a process that the system kills for its memory loses all watches at once and starts again with the
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kapiserver.apiserver.config import Config
 from kapiserver.storage.concurrency.clock import Clock
+from kapiserver.storage.concurrency.subscriptions import Subscribers, Subscription
 
 DEFAULT_SHARE = 0.75
 """The default limit, as a share of the memory of the machine or of the control group."""
@@ -43,7 +44,8 @@ class MemoryLimit:
     """Measures the memory of the process when requests arrive.
 
     limit   bytes; 0 means no limit
-    free    functions that free memory: called above the limit, at most once a second
+    free    functions that free memory: called above the limit, at most once a second, after those
+            that are subscribed
     measure returns the bytes that the process takes
     """
 
@@ -57,9 +59,14 @@ class MemoryLimit:
         self.limit = limit
         self._clock = clock
         self._free = free
+        self._subscribed = Subscribers[Callable[[], None]]()
         self._measure = measure
         self._measured_at = self._freed_at = float("-inf")
         self._is_exceeded = False
+
+    def subscribe(self, free: Callable[[], None]) -> Subscription:
+        """Call a function that frees memory above the limit, at most once a second."""
+        return self._subscribed.subscribe(free)
 
     def is_exceeded(self) -> bool:
         """Report whether the process takes more memory than the limit."""
@@ -74,7 +81,7 @@ class MemoryLimit:
             _log.warning("memory of %d MiB %s --max-memory", size >> 20, state)
         if self._is_exceeded and now >= self._freed_at + FREE_SECONDS:
             self._freed_at = now
-            for free in self._free:
+            for free in (*self._subscribed, *self._free):
                 free()
         return self._is_exceeded
 

@@ -117,12 +117,12 @@ class Controls(Host):
 
     async def _attach(self, running: RunningServer) -> None:
         """Connect the controls with a server that has started."""
-        server = running.app.server
+        server = running.cluster.server
         self.clock.settle_with(functools.partial(self._settle, server))
         if self._store is not None:
             self._start = asyncio.create_task(self._take_start(server, self._store))
         else:
-            kv = running.app.kv
+            kv = running.cluster.kv
             kv.watch("", after=await kv.current_revision(), sink=self._journal)
 
     async def _detach(self) -> None:
@@ -186,7 +186,7 @@ class Controls(Host):
 
     @property
     def _server(self) -> Server:
-        return self.running.app.server
+        return self.running.cluster.server
 
     @property
     def _observer(self) -> assertions.ServerObserver:

@@ -136,7 +136,7 @@ class TestServer(Controls):
 
     def _reload_tokens(self) -> None:
         self._write_tokens()
-        self.running.app.authentication.reload()
+        self.running.cluster.authentication.reload()
 
     def start(self) -> None:
         """Start the server on a thread of its own; return when it is ready. Its thread does
@@ -258,7 +258,7 @@ class TestServer(Controls):
 
         groups = with_authenticated("kubernetes-admin", (MASTERS,))
         user = User(name="kubernetes-admin", groups=groups)
-        return self.running.app.server.client(user, user_agent="kapiserver-testing")
+        return self.running.cluster.server.client(user, user_agent="kapiserver-testing")
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the server's loop, wait, and return its result. Raises its errors,

@@ -149,7 +149,7 @@ class Server:
         """Compact the store at its current revision."""
 
         async def run() -> None:
-            kv = self.running.app.kv
+            kv = self.running.cluster.kv
             await kv.compact(await kv.current_revision())
 
         asyncio.run_coroutine_threadsafe(run(), self.loop).result(60)

@@ -119,7 +119,7 @@ def run(test: Callable[[Cluster], Awaitable[None]], config: Config = CONFIG) -> 
 
     async def serve_and_test() -> None:
         async with serve(config) as running:
-            cluster = Cluster(running.app.server)
+            cluster = Cluster(running.cluster.server)
             await cluster.fill()
             await test(cluster)
 

@@ -51,6 +51,6 @@ def run(
             **{"controllers": ("-*",), **settings},
         )
         async with serve(config, Parts(clock=clock, admission_plugins=plugins)) as running:
-            await test(running.app.server)
+            await test(running.cluster.server)
 
     asyncio.run(serve_and_test())

@@ -59,7 +59,7 @@ def run(test: Callable[[Server], Awaitable[None]]) -> None:
 
     async def serve_and_test() -> None:
         async with serve(CONFIG) as running:
-            await test(running.app.server)
+            await test(running.cluster.server)
 
     asyncio.run(serve_and_test())
 

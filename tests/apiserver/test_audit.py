@@ -374,7 +374,7 @@ def test_strict(mode: str, status: int, make_server: Any, tmp_path: Path) -> Non
     assert response.status == status
     if status == 500:
         assert response.message == "Internal error occurred: failed to store audit event"
-        assert server.running.app.server.metrics.audit_rejections == 1
+        assert server.running.cluster.server.metrics.audit_rejections == 1
 
 
 def test_panic(tmp_path: Path) -> None:

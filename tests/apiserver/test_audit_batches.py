@@ -81,7 +81,7 @@ def test_incomplete_settings(
 
     async def run() -> None:
         async with serve(config) as running:
-            assert running.app.server.audit is None
+            assert running.cluster.server.audit is None
 
     asyncio.run(run())
     assert text in caplog.text

@@ -16,7 +16,7 @@ from kapiserver.apiserver.authorizer import Decision, Verdict
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.user import User
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from kapiserver.parts import Parts
 from tests.apiserver.conftest import Server
 from tests.apiserver.https_server import StatusWebhook
@@ -82,23 +82,23 @@ def run(
 
     async def build_and_test() -> None:
         clock = ManualClock()
-        app = await build_app(Config(**settings), Parts(clock=clock))
-        authorizer = app.server.authorizer
-        assert isinstance(authorizer, Authorization)
-        await authorizer.start()
+        async with open_cluster(Config(**settings), Parts(clock=clock)) as cluster:
+            authorizer = cluster.server.authorizer
+            assert isinstance(authorizer, Authorization)
+            await authorizer.start()
 
-        async def ask(
-            path: str = PODS, user: User = JANE, method: str = "GET", **query: str
-        ) -> Decision:
-            info = parse_request_info(method, path, {name: [each] for name, each in query.items()})
-            return await authorizer.authorize(user, info)
+            async def ask(
+                path: str = PODS, user: User = JANE, method: str = "GET", **query: str
+            ) -> Decision:
+                info = parse_request_info(
+                    method, path, {name: [each] for name, each in query.items()}
+                )
+                return await authorizer.authorize(user, info)
 
-        try:
-            await test(ask, clock, authorizer)
-        finally:
-            await authorizer.stop()
-            app.server.stores.stop()
-            await app.kv.close()
+            try:
+                await test(ask, clock, authorizer)
+            finally:
+                await authorizer.stop()
 
     asyncio.run(build_and_test())
 
@@ -447,7 +447,8 @@ def test_invalid(tmp_path: Path, authorizers: Any, words: str) -> None:
     file.write_text(json.dumps({**head, "authorizers": authorizers}))
 
     async def build() -> None:
-        await build_app(Config(authorization_config=file))
+        async with open_cluster(Config(authorization_config=file)):
+            pass
 
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the words are compared below)
         asyncio.run(build())
@@ -473,7 +474,8 @@ def test_contradictions(settings: Any, words: str) -> None:
     """Flags that contradict each other, or lack a file, are refused in kube-apiserver's words."""
 
     async def build() -> None:
-        await build_app(Config(**settings))
+        async with open_cluster(Config(**settings)):
+            pass
 
     with pytest.raises(ValueError, match=words):
         asyncio.run(build())

@@ -27,7 +27,7 @@ def time_after(seconds: float) -> str:
 async def create(
     login: Login, data: Any, name: str = "bootstrap-token-abcdef", **parts: Any
 ) -> Any:
-    client = login.app.server.client(APISERVER, authorize=False)
+    client = login.cluster.server.client(APISERVER, authorize=False)
     namespaces = client.resource("v1", "namespaces")
     await namespaces.create({"metadata": {"name": "kube-system"}})
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}

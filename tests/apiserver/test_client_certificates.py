@@ -244,7 +244,7 @@ def test_expired_certificate(tmp_path: Path) -> None:
     async def check(running: RunningServer, connect: Connect) -> None:
         jane = connect(users.issue("jane"))
         assert (await jane.user())["username"] == "jane"
-        clock = running.app.server.clock
+        clock = running.cluster.server.clock
         now = clock.now
         object.__setattr__(clock, "now", lambda: now() + 6 * 24 * 3600)
         assert await jane.user() is None

@@ -17,7 +17,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Headers, Response
 from kapiserver.apiserver.user import MASTERS, User
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 
 REMOTE = "192.0.2.7"
 
@@ -30,9 +30,8 @@ def _get(path: str, *, remote: str = REMOTE, encoding: str = "gzip", **settings:
     """GET from a client address. Returns the response with its whole body."""
 
     async def run() -> Response:
-        app = await build_app(Config(**settings))
-        try:
-            response = await app.handle(
+        async with open_cluster(Config(**settings)) as cluster:
+            response = await cluster.handle(
                 Request(
                     method="GET",
                     path=path,
@@ -44,13 +43,11 @@ def _get(path: str, *, remote: str = REMOTE, encoding: str = "gzip", **settings:
                     user=User(name="admin", groups=(MASTERS,)),
                 )
             )
-        finally:
-            await app.kv.close()
-        assert isinstance(response, Response)
-        body = response.body
-        if not isinstance(body, bytes):
-            body = b"".join([piece async for piece in body])
-        return Response(status=response.status, headers=response.headers, body=body)
+            assert isinstance(response, Response)
+            body = response.body
+            if not isinstance(body, bytes):
+                body = b"".join([piece async for piece in body])
+            return Response(status=response.status, headers=response.headers, body=body)
 
     return asyncio.run(run())
 

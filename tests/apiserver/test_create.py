@@ -283,7 +283,7 @@ def test_response_is_what_a_restarted_server_returns(make_server):
 
 def _assert_stored(server, responses):
     """Each response is that of a GET after all derived values were dropped."""
-    server.loop.call_soon_threadsafe(server.running.app.server.stores.free_memory)
+    server.loop.call_soon_threadsafe(server.running.cluster.server.stores.free_memory)
     for path, response in responses.items():
         assert response.status in (200, 201), response.body
         assert server.api.get(path).body == response.body

@@ -26,7 +26,7 @@ JSON_GATES = DEFAULT_GATES - {"CBORServingAndStorage"}
 
 def stored(server: Server, key: str) -> bytes:
     async def read() -> bytes:
-        item = (await server.running.app.kv.get(f"/registry/{key}")).item
+        item = (await server.running.cluster.kv.get(f"/registry/{key}")).item
         assert item is not None
         return item.value
 
@@ -72,7 +72,7 @@ def test_storage_encoding(make_server: MakeServer, tmp_path: Path) -> None:
 
 
 def put(server: Server, key: str, value: bytes) -> None:
-    create = server.running.app.kv.create(f"/registry/{key}", value)
+    create = server.running.cluster.kv.create(f"/registry/{key}", value)
     asyncio.run_coroutine_threadsafe(create, server.loop).result(60)
 
 

@@ -179,7 +179,7 @@ def _wait_released(server: Server) -> None:
     """Wait until the last deleted definition is released, and its store stopped."""
 
     async def wait() -> None:
-        custom_resources = server.running.app.server.custom_resources
+        custom_resources = server.running.cluster.server.custom_resources
         await asyncio.gather(*custom_resources._removal_tasks)
         for _ in range(TURNS):
             await asyncio.sleep(0)

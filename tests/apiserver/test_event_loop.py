@@ -122,7 +122,7 @@ def test_list_that_is_too_large_for_yaml(server: Server) -> None:
 def test_too_much_queued_work(server: Server) -> None:
     """A user whose long work fills their part of the queue gets 429 with Retry-After. Their small
     requests go on, and large ones when the queue has room again."""
-    offloader, opened = server.running.app.server.offloader, threading.Event()
+    offloader, opened = server.running.cluster.server.offloader, threading.Event()
 
     async def fill() -> None:
         REQUESTER.set(Requester(UNSECURED.name))

@@ -18,7 +18,7 @@ def test_events_expire():
         clock = ManualClock()
         config = Config(secure_port=None, insecure_port=0, event_ttl=600)
         async with serve(config, Parts(clock=clock)) as running:
-            stores = running.app.server.stores
+            stores = running.cluster.server.stores
             events = stores.by_name(GroupVersion("", "v1"), "events")
             maps = stores.by_name(GroupVersion("", "v1"), "configmaps")
             metadata = {"name": "x", "namespace": "default"}

@@ -13,7 +13,7 @@ from kapiserver.apiserver.filters.flow_control import LEVEL_HEADER, SCHEMA_HEADE
 from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.user import AUTHENTICATED, MASTERS, User
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from kapiserver.storage.cache.query import ListQuery
 
 GROUP = "flowcontrol.apiserver.k8s.io/v1"
@@ -84,24 +84,23 @@ def test_classification() -> None:
     """The first flow schema by precedence and name that matches the request is its flow."""
 
     async def run() -> list[str | None]:
-        app = await build_app(Config())
-        stores = app.server.stores
-        schemas = stores.by_name(GroupVersion.parse(GROUP), "flowschemas")
-        for schema in SCHEMA_OBJECTS:
-            await schemas.create({**schema, "metadata": dict(schema["metadata"])})
-        classifier = FlowClassifier(stores)
-        classifier.start()
-        for subscription in classifier._subscriptions:
-            await subscription.wait_synced()
-        listed = await schemas.list(ListQuery())
-        names = {entry.tree()["metadata"]["uid"]: entry.key.name for entry in listed.entries}
-        flows: list[str | None] = []
-        for user, path, _ in CASES:
-            flow = classifier.classify(user, parse_request_info("GET", path, {}))
-            flows.append(None if flow is None else names[flow.schema_uid])
-        classifier.stop()
-        await app.kv.close()
-        return flows
+        async with open_cluster(Config()) as cluster:
+            stores = cluster.server.stores
+            schemas = stores.by_name(GroupVersion.parse(GROUP), "flowschemas")
+            for schema in SCHEMA_OBJECTS:
+                await schemas.create({**schema, "metadata": dict(schema["metadata"])})
+            classifier = FlowClassifier(stores)
+            classifier.start()
+            for subscription in classifier._subscriptions:
+                await subscription.wait_synced()
+            listed = await schemas.list(ListQuery())
+            names = {entry.tree()["metadata"]["uid"]: entry.key.name for entry in listed.entries}
+            flows: list[str | None] = []
+            for user, path, _ in CASES:
+                flow = classifier.classify(user, parse_request_info("GET", path, {}))
+                flows.append(None if flow is None else names[flow.schema_uid])
+            classifier.stop()
+            return flows
 
     assert asyncio.run(run()) == [expected for _, _, expected in CASES]
 
@@ -110,17 +109,13 @@ def test_long_paths_are_not_cached() -> None:
     """The classifier keeps no path that fills memory."""
 
     async def run() -> int:
-        app = await build_app(Config())
-        classifier = app.server.flow_classifier
-        assert classifier is not None
-        try:
+        async with open_cluster(Config()) as cluster:
+            classifier = cluster.server.flow_classifier
+            assert classifier is not None
             for length in (100, 100_000):
                 path = "/" + "a" * length
                 classifier.classify(_person("ann"), parse_request_info("GET", path, {}))
             return classifier._cached.cache_info().currsize
-        finally:
-            app.server.stores.stop()
-            await app.kv.close()
 
     assert asyncio.run(run()) == 1
 

@@ -18,7 +18,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.user import APISERVER
-from kapiserver.app import App, build_app
+from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.parts import Parts
 from tests.clock import ManualClock
 
@@ -46,13 +46,13 @@ async def _no_body(_limit: int) -> bytes:
     return b""
 
 
-class Cluster:
+class RobotCluster:
     """A server without sockets, whose tokens an RSA key signs, and objects to bind them to."""
 
-    def __init__(self, app: App, clock: ManualClock) -> None:
-        self.app = app
+    def __init__(self, cluster: Cluster, clock: ManualClock) -> None:
+        self.cluster = cluster
         self.clock = clock
-        self.client = app.server.client(APISERVER, authorize=False)
+        self.client = cluster.server.client(APISERVER, authorize=False)
 
     def resource(self, plural: str) -> Any:
         namespace = "" if plural == "nodes" else "default"
@@ -81,13 +81,13 @@ class Cluster:
             info=parse_request_info("GET", "/version", {}),
             read_body=_no_body,
         )
-        return (await self.app.handle(request)).status
+        return (await self.cluster.handle(request)).status
 
     async def identity(self, token: str) -> Any:
-        return await self.app.server.authenticator.authenticate_token(token)
+        return await self.cluster.server.authenticator.authenticate_token(token)
 
 
-def run(folder: Path, check: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
+def run(folder: Path, check: Callable[[RobotCluster], Awaitable[None]], **settings: Any) -> None:
     """Run a check against a server with a service account `robot`, a Pod, a Secret and a Node."""
     (folder / "sa.key").write_bytes(pem(RSA_KEY))
 
@@ -98,21 +98,17 @@ def run(folder: Path, check: Callable[[Cluster], Awaitable[None]], **settings: A
             service_account_signing_key_file=folder / "sa.key",
             authorization_mode=("AlwaysAllow",), **settings,
         )  # fmt: skip
-        app = await build_app(config, Parts(clock=clock))
-        cluster = Cluster(app, clock)
-        try:
-            namespaces = cluster.client.resource("v1", "namespaces")
+        async with open_cluster(config, Parts(clock=clock)) as cluster:
+            tested = RobotCluster(cluster, clock)
+            namespaces = tested.client.resource("v1", "namespaces")
             await namespaces.create({"metadata": {"name": "default"}})
-            await cluster.create("serviceaccounts", "robot")
-            await cluster.create("nodes", "n")
-            await cluster.create("secrets", "s")
+            await tested.create("serviceaccounts", "robot")
+            await tested.create("nodes", "n")
+            await tested.create("secrets", "s")
             spec = {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]}
             spec["nodeName"] = "n"
-            await cluster.create("pods", "p", spec=spec)
-            await check(cluster)
-        finally:
-            app.server.stores.stop()
-            await app.kv.close()
+            await tested.create("pods", "p", spec=spec)
+            await check(tested)
 
     asyncio.run(main())
 
@@ -222,15 +218,15 @@ def test_forgeries(tmp_path: Path) -> None:
     """No forged token gets in; the token from which they are made does, and the same claims signed
     again with the right key do."""
 
-    async def check(cluster: Cluster) -> None:
-        token = await cluster.request_token()
+    async def check(tested: RobotCluster) -> None:
+        token = await tested.request_token()
         head, claims = segments(token)
-        assert await cluster.status(token) == 200
-        assert await cluster.status(signed(claims, kid=head["kid"])) == 200
+        assert await tested.status(token) == 200
+        assert await tested.status(signed(claims, kid=head["kid"])) == 200
         accepted = [
             name
             for name, forge in FORGERIES.items()
-            if await cluster.status(forge(head, claims, token)) != 401
+            if await tested.status(forge(head, claims, token)) != 401
         ]
         assert accepted == []
 
@@ -244,18 +240,18 @@ def test_deleted_objects(tmp_path: Path, plural: str) -> None:
     name = {"pods": "p", "secrets": "s", "nodes": "n", "serviceaccounts": "robot"}[plural]
     kind = {"pods": "Pod", "secrets": "Secret", "nodes": "Node"}.get(plural)
 
-    async def check(cluster: Cluster) -> None:
+    async def check(tested: RobotCluster) -> None:
         reference = {"apiVersion": "v1", "kind": kind, "name": name} if kind else None
-        token = await cluster.request_token(reference)
-        assert await cluster.status(token) == 200
-        objects = cluster.resource(plural)
+        token = await tested.request_token(reference)
+        assert await tested.status(token) == 200
+        objects = tested.resource(plural)
         spec = (await objects.get(name)).get("spec") or {}
         await objects.delete(name, gracePeriodSeconds=0)
-        assert await cluster.status(token) == 401
+        assert await tested.status(token) == 401
         with pytest.raises(InvalidCredentials, match="has been invalidated"):
-            await cluster.identity(token)
-        await cluster.create(plural, name, **({"spec": spec} if plural == "pods" else {}))
-        assert await cluster.status(token) == 401
+            await tested.identity(token)
+        await tested.create(plural, name, **({"spec": spec} if plural == "pods" else {}))
+        assert await tested.status(token) == 401
 
     run(tmp_path, check)
 
@@ -263,11 +259,11 @@ def test_deleted_objects(tmp_path: Path, plural: str) -> None:
 def test_expiry_of_verified_tokens(tmp_path: Path) -> None:
     """The cache of verified signatures doesn't outlive the expiry."""
 
-    async def check(cluster: Cluster) -> None:
-        token = await cluster.request_token()
-        assert await cluster.status(token) == 200
-        cluster.clock.advance(661)
-        assert await cluster.status(token) == 401
+    async def check(tested: RobotCluster) -> None:
+        token = await tested.request_token()
+        assert await tested.status(token) == 200
+        tested.clock.advance(661)
+        assert await tested.status(token) == 401
 
     run(tmp_path, check)
 
@@ -276,25 +272,25 @@ def test_extra(tmp_path: Path) -> None:
     """The user of a token has the identifier of the token, and the Pod and Node that it is bound
     to."""
 
-    async def check(cluster: Cluster) -> None:
-        pod = await cluster.resource("pods").get("p")
-        node = await cluster.resource("nodes").get("n")
+    async def check(tested: RobotCluster) -> None:
+        pod = await tested.resource("pods").get("p")
+        node = await tested.resource("nodes").get("n")
         reference = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
-        token = await cluster.request_token(reference)
+        token = await tested.request_token(reference)
         prefix = "authentication.kubernetes.io"
         of_node = {
             f"{prefix}/node-name": ("n",),
             f"{prefix}/node-uid": (node["metadata"]["uid"],),
         }
-        extra = (await cluster.identity(token)).user.extra
+        extra = (await tested.identity(token)).user.extra
         assert extra == {
             f"{prefix}/credential-id": (f"JTI={segments(token)[1]['jti']}",),
             f"{prefix}/pod-name": ("p",),
             f"{prefix}/pod-uid": (pod["metadata"]["uid"],),
             **of_node,
         }
-        token = await cluster.request_token({"apiVersion": "v1", "kind": "Node", "name": "n"})
-        extra = (await cluster.identity(token)).user.extra
+        token = await tested.request_token({"apiVersion": "v1", "kind": "Node", "name": "n"})
+        extra = (await tested.identity(token)).user.extra
         assert {name: value for name, value in extra.items() if "credential" not in name} == of_node
 
     run(tmp_path, check)
@@ -305,18 +301,18 @@ def test_extended_expiry(tmp_path: Path) -> None:
     log."""
     pod = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
 
-    async def check(cluster: Cluster) -> None:
-        token = await cluster.request_token(pod, 3607)
+    async def check(tested: RobotCluster) -> None:
+        token = await tested.request_token(pod, 3607)
         claims = segments(token)[1]
         assert claims["exp"] - claims["iat"] == 365 * 24 * 3600
         assert claims["kubernetes.io"]["warnafter"] == claims["iat"] + 3607
-        assert (await cluster.identity(token)).annotations == {}
-        cluster.clock.advance(3617)
-        (annotation,) = (await cluster.identity(token)).annotations.items()
+        assert (await tested.identity(token)).annotations == {}
+        tested.clock.advance(3617)
+        (annotation,) = (await tested.identity(token)).annotations.items()
         text = "subject: system:serviceaccount:default:robot, seconds after warning threshold: 10"
         assert annotation == ("authentication.k8s.io/stale-token", text)
         for reference, seconds in ((pod, 3600), (None, 3607)):
-            claims = segments(await cluster.request_token(reference, seconds))[1]
+            claims = segments(await tested.request_token(reference, seconds))[1]
             assert claims["exp"] - claims["iat"] == seconds
 
     run(tmp_path, check)
@@ -326,10 +322,10 @@ def test_expiry_is_not_extended(tmp_path: Path) -> None:
     """Without --service-account-extend-token-expiration no token is extended; with
     --service-account-max-token-expiration none lives longer."""
 
-    async def check(cluster: Cluster) -> None:
+    async def check(tested: RobotCluster) -> None:
         pod = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
         for seconds, granted in ((3607, 3607), (8000, 7200)):
-            claims = segments(await cluster.request_token(pod, seconds))[1]
+            claims = segments(await tested.request_token(pod, seconds))[1]
             assert claims["exp"] - claims["iat"] == granted
 
     run(
@@ -344,14 +340,14 @@ def test_several_keys(tmp_path: Path) -> None:
     """Tokens of every key in the key files are accepted; new tokens have the signing key."""
     (tmp_path / "old.pub").write_bytes(public_pem(OTHER_KEY) + public_pem(EC_KEY))
 
-    async def check(cluster: Cluster) -> None:
-        head, claims = segments(await cluster.request_token())
-        published = [key.id for key in cluster.app.server.service_account_tokens.keys]  # type: ignore[union-attr]
+    async def check(tested: RobotCluster) -> None:
+        head, claims = segments(await tested.request_token())
+        published = [key.id for key in tested.cluster.server.service_account_tokens.keys]  # type: ignore[union-attr]
         assert head["kid"] == published[0]
         _, other, elliptic = published
-        assert await cluster.status(signed(claims, OTHER_KEY, kid=other)) == 200
-        assert await cluster.status(signed(claims, EC_KEY, "ES256", kid=elliptic)) == 200
-        assert await cluster.status(signed(claims, OTHER_KEY, kid=elliptic)) == 401
+        assert await tested.status(signed(claims, OTHER_KEY, kid=other)) == 200
+        assert await tested.status(signed(claims, EC_KEY, "ES256", kid=elliptic)) == 200
+        assert await tested.status(signed(claims, OTHER_KEY, kid=elliptic)) == 401
 
     run(tmp_path, check, service_account_key_file=(tmp_path / "old.pub",))
 
@@ -359,14 +355,14 @@ def test_several_keys(tmp_path: Path) -> None:
 def test_token_metrics(tmp_path: Path) -> None:
     """Valid and stale tokens of Pods are counted."""
 
-    async def check(cluster: Cluster) -> None:
+    async def check(tested: RobotCluster) -> None:
         pod = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
-        token = await cluster.request_token(pod, 3607)
-        await cluster.identity(token)
-        cluster.clock.advance(3700)
-        await cluster.identity(token)
-        await cluster.identity(token)
-        counts = cluster.app.server.metrics.authentication.account_tokens.values
+        token = await tested.request_token(pod, 3607)
+        await tested.identity(token)
+        tested.clock.advance(3700)
+        await tested.identity(token)
+        await tested.identity(token)
+        counts = tested.cluster.server.metrics.authentication.account_tokens.values
         assert counts == {"valid": 1, "stale": 2}
 
     run(tmp_path, check)

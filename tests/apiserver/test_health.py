@@ -19,7 +19,7 @@ from kapiserver.apiserver.health import (
     check_log,
 )
 from kapiserver.apiserver.request import parse_query
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from tests.apiserver.conftest import Api
 
 
@@ -186,9 +186,8 @@ def test_optional_hooks() -> None:
     has one."""
 
     async def checks(**settings: Any) -> Collection[str]:
-        app = await build_app(Config(storage="sqlite::memory:", **settings))
-        await app.kv.close()
-        return app.server.health.checks("livez")
+        async with open_cluster(Config(storage="sqlite::memory:", **settings)) as cluster:
+            return cluster.server.health.checks("livez")
 
     encryption, rbac = f"poststarthook/{ENCRYPTION_HOOK}", f"poststarthook/{RBAC_HOOK}"
     names = asyncio.run(checks())

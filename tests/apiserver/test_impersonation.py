@@ -17,7 +17,7 @@ from kapiserver.apiserver.errors import BadRequest
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.user import User
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from kapiserver.parts import Parts
 from tests.apiserver.conftest import Server
 
@@ -224,23 +224,21 @@ def test_constrained_requests(tmp_path: Path, granted: set[str], status: int) ->
         return b""
 
     async def run() -> None:
-        app = await build_app(config, Parts(authorizer=grants))
-        path = "/api/v1/namespaces/n/pods"
-        headers = {"Authorization": "Bearer secret", "Impersonate-User": "jane"}
-        request = Request(
-            method="GET", path=path, query={}, headers=headers,
-            info=parse_request_info("GET", path, {}), read_body=no_body,
-        )  # fmt: skip
-        response = await app.handle(request)
-        assert response.status == status
-        if status == 200:
-            assert (request.user.name, request.impersonator and request.impersonator.name) == (
-                "jane", "deputy",
+        async with open_cluster(config, Parts(authorizer=grants)) as cluster:
+            path = "/api/v1/namespaces/n/pods"
+            headers = {"Authorization": "Bearer secret", "Impersonate-User": "jane"}
+            request = Request(
+                method="GET", path=path, query={}, headers=headers,
+                info=parse_request_info("GET", path, {}), read_body=no_body,
             )  # fmt: skip
-            constraint = "impersonate:user-info" if LIST in granted else ""
-            assert request.impersonation_constraint == constraint
-        app.server.stores.stop()
-        await app.kv.close()
+            response = await cluster.handle(request)
+            assert response.status == status
+            if status == 200:
+                assert (request.user.name, request.impersonator and request.impersonator.name) == (
+                    "jane", "deputy",
+                )  # fmt: skip
+                constraint = "impersonate:user-info" if LIST in granted else ""
+                assert request.impersonation_constraint == constraint
 
     asyncio.run(run())
 

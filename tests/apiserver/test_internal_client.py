@@ -52,7 +52,7 @@ def run(test: Callable[[Server], Awaitable[None]], **parts: Any) -> None:
 
     async def serve_and_test() -> None:
         async with serve(CONFIG, Parts(**parts)) as running:
-            await test(running.app.server)
+            await test(running.cluster.server)
 
     asyncio.run(serve_and_test())
 

@@ -16,8 +16,8 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.tls import ensure_certificates
-from kapiserver.apiserver.user import User
-from kapiserver.app import App, build_app
+from kapiserver.apiserver.user import APISERVER, User
+from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.parts import Parts
 from tests.apiserver.https_server import HttpsServer, Received, Reply
 from tests.clock import ManualClock
@@ -93,15 +93,15 @@ def configuration(*authenticators: Any, **parts: Any) -> str:
 
 
 class Login:
-    """Authenticates tokens and requests with the authenticators of an app."""
+    """Authenticates tokens and requests with the authenticators of an cluster."""
 
-    def __init__(self, app: App, clock: ManualClock, file: Path) -> None:
-        self.app = app
+    def __init__(self, cluster: Cluster, clock: ManualClock, file: Path) -> None:
+        self.cluster = cluster
         self.clock = clock
         self.file = file
 
     async def user(self, token: str) -> User:
-        return (await self.app.server.authenticator.authenticate_token(token)).user
+        return (await self.cluster.server.authenticator.authenticate_token(token)).user
 
     async def refused(self, token: str) -> str:
         with pytest.raises(InvalidCredentials) as caught:
@@ -120,7 +120,7 @@ class Login:
             info=parse_request_info("GET", path, {}),
             read_body=no_body,
         )
-        return (await self.app.handle(request)).status
+        return (await self.cluster.handle(request)).status
 
 
 def run(
@@ -134,18 +134,16 @@ def run(
 
     async def main() -> None:
         clock = ManualClock()
-        app = await build_app(
+        async with open_cluster(
             Config(authorization_mode=("AlwaysAllow",), **settings), Parts(clock=clock)
-        )
-        app.authentication.start()
-        try:
-            await check(Login(app, clock, file))
-        finally:
-            await app.authentication.stop()
-            app.server.stores.stop()
-            await app.kv.close()
-            for _ in range(20):  # later turns of the loop close the connections
-                await asyncio.sleep(0)
+        ) as cluster:
+            cluster.authentication.start(cluster.server.client(APISERVER, authorize=False))
+            try:
+                await check(Login(cluster, clock, file))
+            finally:
+                await cluster.authentication.stop()
+                for _ in range(20):  # later turns of the loop close the connections
+                    await asyncio.sleep(0)
 
     asyncio.run(main())
 
@@ -162,7 +160,7 @@ def test_login(issuer: Issuer, tmp_path: Path) -> None:
         assert await login.status("/version", issuer.token()) == 200
         assert await login.status("/version", issuer.token({"aud": "you"})) == 401
         assert issuer.fetches == ["/.well-known/openid-configuration", "/keys"]
-        series = login.app.server.metrics.authentication.jwt_seconds.values
+        series = login.cluster.server.metrics.authentication.jwt_seconds.values
         counts = {labels[0]: sum(each.counts) for labels, each in series.items()}
         assert counts == {"success": 3, "failure": 1}
 

@@ -186,15 +186,15 @@ def _living(running: RunningServer) -> Counter[str]:
     """How many objects of each of our types there are, without those in the rings of recent events,
     which keep objects for watches that resume, and without the classifier's cache of flows, which
     each change of a flow schema empties."""
-    assert running.app.server.flow_classifier is not None
-    running.app.server.flow_classifier._cached.cache_clear()
+    assert running.cluster.server.flow_classifier is not None
+    running.cluster.server.flow_classifier._cached.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(watch_cache, "MIN_RECENT_EVENTS", 0)
         patch.setattr(watch_cache, "RECENT_SECONDS", -1.0)
-        for store in running.app.server.stores.in_use():
-            store.cache._trim(running.app.server.clock.now())
+        for store in running.cluster.server.stores.in_use():
+            store.cache._trim(running.cluster.server.clock.now())
     gc.collect()
-    _ = running.app.server.stores.encoding_cache.size  # forgets the entries that have ended
+    _ = running.cluster.server.stores.encoding_cache.size  # forgets the entries that have ended
     types = Counter(type(obj) for obj in gc.get_objects())
     return Counter(
         {

@@ -202,7 +202,7 @@ def test_tokens_expire_on_an_idle_server() -> None:
             first = await page("")
             revision = int(first["metadata"]["resourceVersion"])
             async with asyncio.timeout(60):
-                while running.app.kv.compacted <= revision:
+                while running.cluster.kv.compacted <= revision:
                     clock.advance(config.etcd_compaction_interval)
                     await asyncio.sleep(0)
             expired = await page(first["metadata"]["continue"])

@@ -14,7 +14,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.metrics import Metrics, RequestLabels, StorageLabels
 from kapiserver.apiserver.serving.metrics_text import Family, text_of
 from kapiserver.apiserver.serving.server_metrics import ServerFamilies
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from kapiserver.metrics import Counter, Histogram, Observations
 from kapiserver.storage.wrappers.metered_store import OPERATIONS
 from tests.apiserver.customkit import (
@@ -210,18 +210,15 @@ def test_cost_of_a_scrape() -> None:
     pieces more than 50 ms."""
 
     async def run() -> tuple[int, list[float]]:
-        app = await build_app(Config(storage="sqlite::memory:"))
-        try:
-            _fill(app.server.metrics, 1000)
-            pieces = text_of(ServerFamilies(app.server))
+        async with open_cluster(Config(storage="sqlite::memory:")) as cluster:
+            _fill(cluster.server.metrics, 1000)
+            pieces = text_of(ServerFamilies(cluster.server))
             lines, seconds, started = 0, [], time.thread_time()
             async for piece in pieces:
                 seconds.append(time.thread_time() - started)
                 lines += piece.count(b"\n")
                 started = time.thread_time()
-        finally:
-            await app.kv.close()
-        return lines, seconds
+            return lines, seconds
 
     lines, seconds = asyncio.run(run())
     assert lines > 500_000
@@ -383,11 +380,8 @@ BOUNDS = {
 @pytest.fixture(scope="module")
 def families() -> list[Family]:
     async def run() -> list[Family]:
-        app = await build_app(Config(storage="sqlite::memory:"))
-        try:
-            return [*ServerFamilies(app.server)]
-        finally:
-            await app.kv.close()
+        async with open_cluster(Config(storage="sqlite::memory:")) as cluster:
+            return [*ServerFamilies(cluster.server)]
 
     return asyncio.run(run())
 

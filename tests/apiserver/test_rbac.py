@@ -274,7 +274,7 @@ def test_always_deny() -> None:
     async def test() -> None:
         config = replace(CONFIG, authorization_mode=("AlwaysDeny",))
         async with serve(config) as running:
-            decision = await decide(running.app.server, JANE, f"GET {POD}")
+            decision = await decide(running.cluster.server, JANE, f"GET {POD}")
             assert (decision.allowed, decision.reason) == (False, "Everything is forbidden.")
 
     asyncio.run(test())

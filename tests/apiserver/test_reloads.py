@@ -22,7 +22,8 @@ from kapiserver.apiserver.file_watch import (
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.serving.tls import ensure_certificates, pem_base64
-from kapiserver.app import App, build_app, serve
+from kapiserver.app import serve
+from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.metrics import content_hash
 from kapiserver.parts import Parts
 from tests.clock import ManualClock
@@ -127,26 +128,24 @@ def _authentication(*issuers: str, **parts: Any) -> str:
     )
 
 
-def _run(check: Callable[[App], Awaitable[None]], **settings: Any) -> None:
+def _run(check: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
     async def main() -> None:
-        app = await build_app(Config(**settings), Parts(clock=ManualClock()))
-        try:
-            await check(app)
-        finally:
-            await app.authentication.stop()
-            app.server.stores.stop()
-            await app.kv.close()
+        async with open_cluster(Config(**settings), Parts(clock=ManualClock())) as cluster:
+            try:
+                await check(cluster)
+            finally:
+                await cluster.authentication.stop()
 
     asyncio.run(main())
 
 
-async def _status(app: App, path: str) -> int:
+async def _status(cluster: Cluster, path: str) -> int:
     async def no_body(_limit: int) -> bytes:
         return b""
 
     info = parse_request_info("GET", path, {})
     request = Request(method="GET", path=path, query={}, headers={}, info=info, read_body=no_body)
-    return (await app.handle(request)).status
+    return (await cluster.handle(request)).status
 
 
 INITIAL = {"enabled": True, "conditions": [{"path": "/version"}]}
@@ -159,21 +158,21 @@ def test_changed_anonymous(tmp_path: Path, caplog: pytest.LogCaptureFixture, cha
     file = tmp_path / "authentication.json"
     file.write_text(_authentication(anonymous=INITIAL))
 
-    async def check(app: App) -> None:
-        reloads = app.server.metrics.authentication.reloads
+    async def check(cluster: Cluster) -> None:
+        reloads = cluster.server.metrics.authentication.reloads
         assert reloads.hash == content_hash(file.read_bytes())
         parts = {"anonymous": changed} if changed else {}
         file.write_text(_authentication("https://one.example.com", **parts))
-        app.authentication.reload()
-        app.authentication.reload()
+        cluster.authentication.reload()
+        cluster.authentication.reload()
         text = "anonymous: Forbidden: changed from initial configuration file"
         assert caplog.text.count(text) == 1
-        assert await _status(app, "/version") == 200
-        assert await _status(app, "/api") == 401
+        assert await _status(cluster, "/version") == 200
+        assert await _status(cluster, "/api") == 401
         assert reloads.counts.values == {"failure": 1}
         assert reloads.hash == content_hash(_authentication(anonymous=INITIAL).encode())
         file.write_text(_authentication("https://two.example.com", anonymous=INITIAL))
-        app.authentication.reload()
+        cluster.authentication.reload()
         assert reloads.counts.values == {"failure": 1, "success": 1}
         assert reloads.hash == content_hash(file.read_bytes())
 
@@ -185,18 +184,18 @@ def test_unreadable_authentication(tmp_path: Path) -> None:
     file = tmp_path / "authentication.json"
     file.write_text(_authentication())
 
-    async def check(app: App) -> None:
-        counts = app.server.metrics.authentication.reloads.counts
+    async def check(cluster: Cluster) -> None:
+        counts = cluster.server.metrics.authentication.reloads.counts
         file.unlink()
-        app.authentication.reload()
-        app.authentication.reload()
+        cluster.authentication.reload()
+        cluster.authentication.reload()
         assert counts.values == {"failure": 2}
         file.write_text("{")
-        app.authentication.reload()
-        app.authentication.reload()
+        cluster.authentication.reload()
+        cluster.authentication.reload()
         assert counts.values == {"failure": 3}
         file.write_text(_authentication())
-        app.authentication.reload()
+        cluster.authentication.reload()
         assert counts.values == {"failure": 3, "success": 1}
 
     _run(check, authentication_config=file)
@@ -216,8 +215,11 @@ def test_authorization_metrics(tmp_path: Path) -> None:
 
     write("RBAC")
 
-    async def check(app: App) -> None:
-        reloads, authorizer = app.server.metrics.authorization_reloads, app.server.authorizer
+    async def check(cluster: Cluster) -> None:
+        reloads, authorizer = (
+            cluster.server.metrics.authorization_reloads,
+            cluster.server.authorizer,
+        )
         assert isinstance(authorizer, Authorization)
         assert (reloads.hash, reloads.counts.values) == (content_hash(file.read_bytes()), {})
         file.write_text(file.read_text() + "\n")
@@ -226,7 +228,7 @@ def test_authorization_metrics(tmp_path: Path) -> None:
         write("RBAC", "AlwaysDeny")
         authorizer.reload()
         assert reloads.counts.values == {"success": 1}
-        assert reloads.times.values == {"success": app.server.clock.now()}
+        assert reloads.times.values == {"success": cluster.server.clock.now()}
         assert reloads.hash == content_hash(file.read_bytes())
         write("Nope")
         authorizer.reload()
@@ -255,9 +257,9 @@ def test_running_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     async def main() -> None:
         async with serve(config) as running:
             assert running.kubeconfig is not None
-            authenticator = running.app.server.authenticator
+            authenticator = running.cluster.server.authenticator
             changed = asyncio.Event()  # set last in the turn that reads all files
-            running.app.file_watch.subscribe(lambda: file_state(certificate), changed.set)
+            running.cluster.file_watch.subscribe(lambda: file_state(certificate), changed.set)
             tokens.write_text("better,bob,2\n")
             shutil.copy(second.serving.key, key)
             shutil.copy(second.serving.certificate, certificate)

@@ -183,7 +183,7 @@ def test_undecodable_namespace() -> None:
 
     async def check() -> None:
         async with serve(Config(secure_port=None, insecure_port=0), Parts(clock=clock)) as running:
-            kv = running.app.kv
+            kv = running.cluster.kv
             await kv.create("/registry/namespaces/bad", b"rubbish")
             url = running.url + "/api/v1/namespaces"
             async with aiohttp.ClientSession() as session:
@@ -220,7 +220,7 @@ def test_drain(tmp_path: Path) -> None:
                 shutdown = asyncio.ensure_future(serving.__aexit__(None, None, None))
                 remaining = await response.content.read()  # raises if the last chunk is missing
                 await shutdown
-        assert running.app.server.health.draining
+        assert running.cluster.server.health.draining
         return remaining
 
     async def in_time() -> None:

@@ -247,7 +247,7 @@ def test_allocations_match_services(make_server, seed):
     eventually(lambda: own.api.get(KUBERNETES), lambda response: response.status == 200)
 
     async def leaked():
-        repair = AllocationRepair(own.running.app.server)
+        repair = AllocationRepair(own.running.cluster.server)
         await repair.run_once()
         return repair._previous
 
@@ -323,7 +323,7 @@ def test_dual_stack_and_repair():
         ranges = "10.9.0.0/28,fd00::/112"
         config = Config(secure_port=None, insecure_port=0, service_cluster_ip_range=ranges)
         async with serve(config) as running:
-            server = running.app.server
+            server = running.cluster.server
             services = server.stores.by_name(GroupVersion("", "v1"), "services")
             allocation = AllocationRepair(server)._allocation
             tree = {

@@ -64,7 +64,7 @@ def _changed(server: Server, name: str) -> list[str]:
     async def find() -> list[str]:
         return [
             entry.path
-            for store in server.running.app.server.stores.in_use()
+            for store in server.running.cluster.server.stores.in_use()
             for entry in store.cache._entries
             if entry.path.endswith(f"/{name}") and entry.cached_tree is not None
             if _text(entry.cached_tree) != _text(entry.codec.tree(entry))

@@ -310,7 +310,7 @@ def test_reload_reads_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     async def check(running: RunningServer, _: Connect) -> None:
         async def user(token: str) -> str | None:
             try:
-                identity = await running.app.server.authenticator.authenticate_token(token)
+                identity = await running.cluster.server.authenticator.authenticate_token(token)
             except InvalidCredentials:
                 return None
             return identity.user.name

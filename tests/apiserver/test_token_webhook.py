@@ -53,7 +53,7 @@ def test_audiences(webhook: StatusWebhook, tmp_path: Path) -> None:
     webhook.status = {"authenticated": True, "user": JANE, "audiences": ["api", "x"]}
 
     async def check(login: Login) -> None:
-        authenticate = login.app.server.authenticator.authenticate_token
+        authenticate = login.cluster.server.authenticator.authenticate_token
         assert (await authenticate("t", ["x", "y"])).audiences == ["x"]
         assert (await authenticate("t")).audiences == ["api"]
         webhook.status = {"authenticated": True, "user": JANE, "audiences": ["z"]}

@@ -23,7 +23,7 @@ from kapiserver.apiserver.request import Request, parse_query
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.user import MASTERS, User
-from kapiserver.app import App, build_app
+from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.codecs import cbor
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 
@@ -72,7 +72,9 @@ class Variant:
     query: str = "fieldManager=bench&force=true"
 
 
-async def send(app: App, variant: Variant, index: int, path: str = f"{PATH}/big") -> Response:
+async def send(
+    cluster: Cluster, variant: Variant, index: int, path: str = f"{PATH}/big"
+) -> Response:
     """Handle one request; return the response."""
     data = variant.body(index)
 
@@ -80,7 +82,7 @@ async def send(app: App, variant: Variant, index: int, path: str = f"{PATH}/big"
         return data
 
     query = parse_query(variant.query if variant.media.startswith("application/apply") else "")
-    response = await app.handle(
+    response = await cluster.handle(
         Request(
             method=variant.method,
             path=path,
@@ -96,15 +98,15 @@ async def send(app: App, variant: Variant, index: int, path: str = f"{PATH}/big"
     return response
 
 
-async def cost(app: App, variant: Variant) -> float:
+async def cost(cluster: Cluster, variant: Variant) -> float:
     """CPU microseconds of one request."""
     for index in range(SIZE):
-        await send(app, variant, index)
+        await send(cluster, variant, index)
     fastest = float("inf")
     for batch in range(BATCHES):
         start = time.thread_time()
         for index in range(SIZE):
-            await send(app, variant, batch * SIZE + index)
+            await send(cluster, variant, batch * SIZE + index)
         fastest = min(fastest, time.thread_time() - start)
     return fastest / SIZE * 1e6
 
@@ -137,20 +139,17 @@ def variants(stored: dict[str, Any]) -> dict[str, Variant]:
 
 
 async def main() -> None:
-    app = await build_app(Config())
-    try:
-        await create_system_namespaces(app.server)
+    async with open_cluster(Config()) as cluster:
+        await create_system_namespaces(cluster.server)
         account = {"metadata": {"name": "default"}}
         make = Variant("POST", "application/json", lambda _: orjson.dumps(account))
-        await send(app, make, 0, "/api/v1/namespaces/default/serviceaccounts")
+        await send(cluster, make, 0, "/api/v1/namespaces/default/serviceaccounts")
         first = Variant("PATCH", "application/apply-patch+yaml", lambda _: orjson.dumps(pod()))
-        response = await send(app, first, 0)
+        response = await send(cluster, first, 0)
         assert isinstance(response.body, bytes)
         print(f"a pod of {len(response.body)} bytes, {len(orjson.dumps(pod()))} of them applied")
         for name, variant in variants(orjson.loads(response.body)).items():
-            print(f"{name:24} {await cost(app, variant):8.0f} us")
-    finally:
-        await app.kv.close()
+            print(f"{name:24} {await cost(cluster, variant):8.0f} us")
 
 
 if __name__ == "__main__":

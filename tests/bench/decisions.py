@@ -23,7 +23,8 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.user import APISERVER, AUTHENTICATED, MASTERS, User
-from kapiserver.app import App, serve
+from kapiserver.app import serve
+from kapiserver.cluster import Cluster
 
 BINDINGS = 10_000
 DECISIONS = 20_000
@@ -54,7 +55,7 @@ async def _no_body(_limit: int) -> bytes:
     return b""
 
 
-async def _get(app: App) -> None:
+async def _get(cluster: Cluster) -> None:
     request = Request(
         method="GET",
         path=PATH,
@@ -63,7 +64,7 @@ async def _get(app: App) -> None:
         info=parse_request_info("GET", PATH, {}),
         read_body=_no_body,
     )
-    response = await app.handle(request)
+    response = await cluster.handle(request)
     assert response.status == 200, response
 
 
@@ -86,10 +87,10 @@ async def _print_decisions(server: Server) -> None:
         print(f"| decision, {user_kind} | {seconds * 1e6:.2f} us |")
 
 
-async def _print_ratio(rbac: App, other: App) -> None:
+async def _print_ratio(rbac: Cluster, other: Cluster) -> None:
     pairs = []
     for _ in range(ROUNDS):
-        pairs.append([await _cpu_seconds(lambda: _get(app), REQUESTS) for app in (rbac, other)])  # noqa: B023
+        pairs.append([await _cpu_seconds(lambda: _get(each), REQUESTS) for each in (rbac, other)])  # noqa: B023
     ratios = sorted(rbac_us / other_us for rbac_us, other_us in pairs)
     figures = [statistics.median(each) * 1e6 for each in zip(*pairs, strict=True)]
     print(
@@ -112,12 +113,12 @@ async def main() -> None:
         always_allow = replace(config, authorization_mode=("AlwaysAllow",))
         rbac = await stack.enter_async_context(serve(config))
         other = await stack.enter_async_context(serve(always_allow))
-        await _fill(rbac.app.server, BINDINGS)
-        await _fill(other.app.server, 1)
+        await _fill(rbac.cluster.server, BINDINGS)
+        await _fill(other.cluster.server, 1)
         gc.collect()
         gc.freeze()  # as a serving process does after its start
-        await _print_decisions(rbac.app.server)
-        await _print_ratio(rbac.app, other.app)
+        await _print_decisions(rbac.cluster.server)
+        await _print_ratio(rbac.cluster, other.cluster)
 
 
 if __name__ == "__main__":

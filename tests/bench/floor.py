@@ -33,7 +33,7 @@ import uvloop
 from kapiserver.apiserver.config import BODY_LIMIT, Config
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
-from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
+from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
 from kapiserver.apiserver.serving.process_memory import manage_memory
 from kapiserver.apiserver.serving.server import HttpServer
 from kapiserver.apiserver.serving.tls import ensure_certificates
@@ -54,7 +54,7 @@ async def _serve(folder: Path, storage: str, *, writes: bool) -> None:
     certificates = ensure_certificates(config, folder)
     kv = await open_store(storage)
     handle = functools.partial(_write if writes else _answer, kv)
-    http = HttpServer(handle, _fail, UnauthenticatedConnections(), reuse_port=False)
+    http = HttpServer(handle, _fail, ConnectionLimits(), reuse_port=False)
     port = await http.listen_secure("127.0.0.1", 0, ReloadingContext(certificates))
     print(orjson.dumps({"port": port, "ca": str(certificates.ca)}).decode(), flush=True)
     await asyncio.Event().wait()

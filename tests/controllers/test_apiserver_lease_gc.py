@@ -9,7 +9,7 @@ import pytest
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import APISERVER
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from kapiserver.controllers.deletion.apiserver_lease_gc import (
     POLL_SECONDS,
     START_DELAY_SECONDS,
@@ -37,21 +37,20 @@ def run_collector():
 
     async def run(test):
         clock = ManualClock()
-        app = await build_app(Config(), Parts(clock=clock))
-        client = app.server.client(APISERVER, authorize=False)
-        for name in ("kube-system", "other"):
-            await client.resource("v1", "namespaces").create({"metadata": {"name": name}})
-        collector = APIServerLeaseGC(apiserver_context(app.server))
-        await collector.start()
-        try:
-            async with asyncio.timeout(30):
-                await test(
-                    clock, lambda namespace: client.resource(VERSION, "leases", namespace=namespace)
-                )
-        finally:
-            await collector.stop()
-            app.server.stores.stop()
-            await app.kv.close()
+        async with open_cluster(Config(), Parts(clock=clock)) as cluster:
+            client = cluster.server.client(APISERVER, authorize=False)
+            for name in ("kube-system", "other"):
+                await client.resource("v1", "namespaces").create({"metadata": {"name": name}})
+            collector = APIServerLeaseGC(apiserver_context(cluster.server))
+            await collector.start()
+            try:
+                async with asyncio.timeout(30):
+                    await test(
+                        clock,
+                        lambda namespace: client.resource(VERSION, "leases", namespace=namespace),
+                    )
+            finally:
+                await collector.stop()
 
     return lambda test: asyncio.run(run(test))
 

@@ -23,7 +23,7 @@ HEADERS: dict[str, Any] = {
 
 async def _published(running: RunningServer, expected: dict[str, str]) -> None:
     """Wait until the ConfigMap has the expected data."""
-    client = running.app.server.client(APISERVER, authorize=False)
+    client = running.cluster.server.client(APISERVER, authorize=False)
     config_maps = client.resource("v1", "configmaps", namespace="kube-system")
     async with asyncio.timeout(30):
         async for event in config_maps.watch(fieldSelector=f"metadata.name={CONFIG_MAP}"):
@@ -53,7 +53,7 @@ def test_published(tmp_path: Path) -> None:
                 "requestheader-allowed-names": '["proxy"]',
             }
             await _published(running, expected)
-            client = running.app.server.client(APISERVER, authorize=False)
+            client = running.cluster.server.client(APISERVER, authorize=False)
             config_maps = client.resource("v1", "configmaps", namespace="kube-system")
             await config_maps.patch(CONFIG_MAP, {"data": {"requestheader-allowed-names": "{"}})
             await _published(running, expected)

@@ -279,7 +279,7 @@ def test_cleaner():
         clock = ManualClock()
         config = Config(secure_port=None, authorization_mode=("RBAC",))
         async with serve(config, Parts(clock=clock)) as running:
-            client = running.app.server.client(APISERVER)
+            client = running.cluster.server.client(APISERVER)
             requests = client.resource("certificates.k8s.io/v1", "certificatesigningrequests")
             spec = spec_of(CLIENT, subject("a"))
             await requests.create({"metadata": {"name": "old"}, "spec": spec})
@@ -305,7 +305,7 @@ def test_pod_request_cleaner():
         clock = ManualClock()
         config = Config(secure_port=None, authorization_mode=("RBAC",))
         async with serve(config, Parts(clock=clock)) as running:
-            client = running.app.server.client(APISERVER)
+            client = running.cluster.server.client(APISERVER)
             resource = "podcertificaterequests"
             requests = client.resource("certificates.k8s.io/v1", resource, namespace="default")
             encoded = encoded_request(x509.Name([]), encoding=Encoding.DER)
@@ -333,7 +333,7 @@ def test_trust_bundle(tmp_path):
     async def run():
         config = Config(secure_port=0, cert_dir=tmp_path, authorization_mode=("RBAC",))
         async with serve(config) as running:
-            client = running.app.server.client(APISERVER)
+            client = running.cluster.server.client(APISERVER)
             bundles = client.resource("certificates.k8s.io/v1", "clustertrustbundles")
             ca_text = running.ca_file.read_text()
             async with asyncio.timeout(60):
@@ -367,7 +367,7 @@ def test_root_ca(tmp_path):
     async def run():
         config = Config(secure_port=0, cert_dir=tmp_path, authorization_mode=("RBAC",))
         async with serve(config) as running:
-            client = running.app.server.client(APISERVER)
+            client = running.cluster.server.client(APISERVER)
             maps = client.resource("v1", "configmaps", namespace="default")
             ca_text = running.ca_file.read_text()
             changed = False

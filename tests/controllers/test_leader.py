@@ -13,7 +13,7 @@ import pytest
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
-from kapiserver.app import App, build_app
+from kapiserver.cluster import Cluster, open_cluster
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
 from kapiserver.controllers.loop.leader import (
     LEASE,
@@ -35,7 +35,7 @@ TIMEOUT_SECONDS = 60.0
 class Election:
     """Candidates over one store, and a record of their starts and stops."""
 
-    app: App
+    cluster: Cluster
     clock: ManualClock
     acts: list[str] = field(default_factory=list)
     leaders: dict[str, LeaderElector] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Election:
 
             return call
 
-        leader = LeaderElector(self.app.server, start=act("starts"), stop=act("stops"))
+        leader = LeaderElector(self.cluster.server, start=act("starts"), stop=act("stops"))
         self.leaders[name] = leader
         leader.start()
         await self._rest()
@@ -89,7 +89,9 @@ class Election:
 
     async def lease(self) -> Any:
         """The Lease."""
-        store = self.app.server.stores.by_name(GroupVersion("coordination.k8s.io", "v1"), "leases")
+        store = self.cluster.server.stores.by_name(
+            GroupVersion("coordination.k8s.io", "v1"), "leases"
+        )
         return (await store.get(LEASE)).tree()
 
 
@@ -97,15 +99,12 @@ class Election:
 async def election(config: Config | None = None) -> AsyncIterator[Election]:
     """An election over a store, in memory by default."""
     clock = ManualClock()
-    app = await build_app(config or Config(), Parts(clock=clock))
-    await create_system_namespaces(app.server)
-    new_election = Election(app, clock)
-    try:
+    async with open_cluster(config or Config(), Parts(clock=clock)) as cluster:
+        await create_system_namespaces(cluster.server)
+        new_election = Election(cluster, clock)
         yield new_election
         for name in list(new_election.leaders):
             await new_election.end(name)
-    finally:
-        await app.kv.close()
 
 
 def test_one_leads() -> None:
@@ -144,7 +143,7 @@ def test_lost_race() -> None:
             await election_run.stand("one")
             await election_run.end("one")
             elections = [
-                LeaderElector(election_run.app.server, start=_nothing, stop=_nothing)
+                LeaderElector(election_run.cluster.server, start=_nothing, stop=_nothing)
                 for _ in range(2)
             ]
             results = await asyncio.gather(

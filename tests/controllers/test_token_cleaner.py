@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import APISERVER
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from kapiserver.controllers.manager import apiserver_context
 from kapiserver.controllers.tokens.token_cleaner import TokenCleaner
 from kapiserver.parts import Parts
@@ -46,30 +46,28 @@ def test_tokens_that_expire_later():
 
     async def run():
         clock = ManualClock()
-        app = await build_app(Config(), Parts(clock=clock))
-        client = app.server.client(APISERVER, authorize=False)
-        await client.resource("v1", "namespaces").create({"metadata": {"name": "kube-system"}})
-        secrets = client.resource("v1", "secrets", namespace="kube-system")
-        cleaner = TokenCleaner(apiserver_context(app.server))
-        await cleaner.start()
-        waiting = len(clock.timers)
-        await secrets.create(bootstrap_token("bootstrap-token-aaaaaa", 60, clock.now()))
-        for number in range(3):
-            patch = {"metadata": {"labels": {"n": str(number)}}}
-            await secrets.patch("bootstrap-token-aaaaaa", patch)
-            for _ in range(20):
-                await asyncio.sleep(0)
-        timers = [timer for timer in clock.timers[waiting:] if not timer.cancelled]
-        due = [timer for timer in timers if timer.at == clock.now() + 60]
-        assert len(due) == 1
-        async with asyncio.timeout(30):
-            events = secrets.watch()
-            assert (await anext(events)).type == "ADDED"
-            clock.advance(60)
-            assert (await anext(events)).type == "DELETED"
-            await events.aclose()
-        await cleaner.stop()
-        app.server.stores.stop()
-        await app.kv.close()
+        async with open_cluster(Config(), Parts(clock=clock)) as cluster:
+            client = cluster.server.client(APISERVER, authorize=False)
+            await client.resource("v1", "namespaces").create({"metadata": {"name": "kube-system"}})
+            secrets = client.resource("v1", "secrets", namespace="kube-system")
+            cleaner = TokenCleaner(apiserver_context(cluster.server))
+            await cleaner.start()
+            waiting = len(clock.timers)
+            await secrets.create(bootstrap_token("bootstrap-token-aaaaaa", 60, clock.now()))
+            for number in range(3):
+                patch = {"metadata": {"labels": {"n": str(number)}}}
+                await secrets.patch("bootstrap-token-aaaaaa", patch)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            timers = [timer for timer in clock.timers[waiting:] if not timer.cancelled]
+            due = [timer for timer in timers if timer.at == clock.now() + 60]
+            assert len(due) == 1
+            async with asyncio.timeout(30):
+                events = secrets.watch()
+                assert (await anext(events)).type == "ADDED"
+                clock.advance(60)
+                assert (await anext(events)).type == "DELETED"
+                await events.aclose()
+            await cleaner.stop()
 
     asyncio.run(run())

@@ -83,7 +83,7 @@ def test_certificate():
 
     async def run():
         async with serve(Config(secure_port=0)) as running:
-            client = running.app.server.client(APISERVER)
+            client = running.cluster.server.client(APISERVER)
             accounts = client.resource("v1", "serviceaccounts", namespace="default")
             await accounts.create({"metadata": {"name": "robot"}})
             secrets = client.resource("v1", "secrets", namespace="default")
@@ -101,7 +101,7 @@ def test_certificate():
                 info=parse_request_info("GET", "/api", {}),
                 read_body=no_body,
             )
-            user = await running.app.server.authenticator.authenticate(request)
+            user = await running.cluster.server.authenticator.authenticate(request)
             assert user.name == "system:serviceaccount:default:robot"
             assert request.annotations == {"authentication.k8s.io/legacy-token": user.name}
 

@@ -11,7 +11,7 @@ import pytest
 from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import APISERVER
-from kapiserver.app import build_app
+from kapiserver.cluster import open_cluster
 from kapiserver.controllers.deletion.ttl_after_finished import (
     NAME,
     TTLAfterFinishedController,
@@ -46,8 +46,8 @@ COMPLETE, FAILED = ("SuccessCriteriaMet", "Complete"), ("FailureTarget", "Failed
 class Loop:
     """A server in memory with this controller alone, whose time a test moves."""
 
-    def __init__(self, app, clock):
-        self.app, self.clock, self.server = app, clock, app.server
+    def __init__(self, cluster, clock):
+        self.cluster, self.clock, self.server = cluster, clock, cluster.server
         self.jobs = self.server.client(APISERVER, authorize=False).resource(
             "batch/v1", "jobs", namespace="default"
         )
@@ -109,18 +109,16 @@ class Loop:
 @contextlib.asynccontextmanager
 async def running():
     clock = ManualClock()
-    app = await build_app(Config(), Parts(clock=clock))
-    client = app.server.client(APISERVER, authorize=False)
-    await client.resource("v1", "namespaces").create({"metadata": {"name": "default"}})
-    loop = Loop(app, clock)
-    await loop.controller.start()
-    try:
-        yield loop
-    finally:
-        await loop.controller.stop()
-        assert loop.timers == []
-        app.server.stores.stop()
-        await app.kv.close()
+    async with open_cluster(Config(), Parts(clock=clock)) as cluster:
+        client = cluster.server.client(APISERVER, authorize=False)
+        await client.resource("v1", "namespaces").create({"metadata": {"name": "default"}})
+        loop = Loop(cluster, clock)
+        await loop.controller.start()
+        try:
+            yield loop
+        finally:
+            await loop.controller.stop()
+            assert loop.timers == []
 
 
 @pytest.mark.parametrize("types", [COMPLETE, FAILED])

@@ -72,7 +72,7 @@ def test_system_namespaces() -> None:
 
     async def run() -> list[Any]:
         async with serve(Config(secure_port=None, insecure_port=0)) as running:
-            client = running.app.server.client(APISERVER, user_agent="kube-apiserver")
+            client = running.cluster.server.client(APISERVER, user_agent="kube-apiserver")
             namespaces = client.resource("v1", "namespaces")
             await namespaces.create({"kind": "Namespace", "metadata": {"name": "other"}})
             entries = []
@@ -183,7 +183,7 @@ def test_admission_sees_service_accounts() -> None:
         )
         config = Config(secure_port=None, insecure_port=0)
         async with serve(config, Parts(admission_plugins=(*PLUGINS, plugin))) as running:
-            client = running.app.server.client(APISERVER)
+            client = running.cluster.server.client(APISERVER)
             namespace = "default"
             spec = {"selector": {"app": "web"}, "ports": [{"port": 80}]}
             services = client.resource("v1", "services", namespace=namespace)
@@ -246,7 +246,7 @@ def test_status_of_definitions() -> None:
     async def run() -> None:
         config = Config(secure_port=None, insecure_port=0)
         async with serve(config, Parts(admission_plugins=(*PLUGINS, plugin))) as running:
-            client = running.app.server.client(APISERVER, user_agent="test")
+            client = running.cluster.server.client(APISERVER, user_agent="test")
             await client.resource(*DEFINITIONS).create(definition("red", {"type": "object"}))
             obj = await wait_for_definition(client, "red.example.com", established)
             entries = {each["manager"]: each for each in obj["metadata"]["managedFields"]}
@@ -274,7 +274,7 @@ def test_status_of_a_large_definition(monkeypatch: Any) -> None:
 
     async def run() -> None:
         async with serve(Config(secure_port=None, insecure_port=0)) as running:
-            client = running.app.server.client(APISERVER)
+            client = running.cluster.server.client(APISERVER)
             schema = {"type": "object", "description": "x" * 300_000}
             await client.resource(*DEFINITIONS).create(definition("big", schema))
             await wait_for_definition(client, "big.example.com", established)

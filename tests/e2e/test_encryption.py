@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.app import build_app
 from kapiserver.cli import config_of, parser
+from kapiserver.cluster import open_cluster
 from tests.e2e.programs import ROOT, Server, kubectls, run, start, stop
 from tests.e2e.test_etcd import call
 
@@ -129,5 +129,10 @@ REFUSED = [
 @pytest.mark.parametrize(("flags", "message"), REFUSED)
 def test_invalid_flags(flags: list[str], message: str) -> None:
     """A server with invalid flags does not start, and prints the reason."""
+
+    async def open_and_close() -> None:
+        async with open_cluster(config_of(parser().parse_args(["serve", *flags]))):
+            pass
+
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        asyncio.run(build_app(config_of(parser().parse_args(["serve", *flags]))))
+        asyncio.run(open_and_close())

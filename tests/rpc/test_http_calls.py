@@ -42,7 +42,7 @@ async def api_server(**settings: Any) -> AsyncIterator[RunningServer]:
     config = Config(**({"secure_port": None, "insecure_port": 0} | settings))
     async with (
         serve(config, Parts(call_groups=call_groups)) as running,
-        groups.serve(running.app.server),
+        groups.serve(running.cluster.server),
     ):
         yield running
 
@@ -105,7 +105,7 @@ def test_every_encoding() -> None:
     status are the messages of api.proto."""
 
     def make(api: Api, running: RunningServer) -> None:
-        scheme = running.app.server.scheme
+        scheme = running.cluster.server.scheme
         protobuf, cbor = ProtobufSerializer(scheme), CBORSerializer(scheme)
         number = 2**53 + 1
         call = {
@@ -271,7 +271,7 @@ def test_internal_client() -> None:
 
     async def run() -> None:
         async with api_server() as running:
-            server = running.app.server
+            server = running.cluster.server
             client = server.client(_admin(), authorize=False)
             calls = client.resource("dummy.rpc/v1", "computedoubles")
             answer = await calls.create({"spec": {"input": 3}})
@@ -359,7 +359,7 @@ def test_a_version_can_be_turned_off() -> None:
     def make(api: Api, running: RunningServer) -> None:
         assert create(api, {"input32": 1}, path=V1ALPHA1).status == 404
         assert create(api, {"input": 1}).status == 201
-        assert not running.app.server.scheme.is_served(GroupVersion("dummy.rpc", "v1alpha1"))
+        assert not running.cluster.server.scheme.is_served(GroupVersion("dummy.rpc", "v1alpha1"))
 
     requests(make, runtime_config="dummy.rpc/v1alpha1=false")
 

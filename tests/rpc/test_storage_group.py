@@ -38,7 +38,7 @@ async def storage(
     }  # fmt: skip
     async with (
         serve(Config(**(defaults | settings)), Parts(call_groups=groups.call_groups)) as running,
-        groups.serve(running.app.server),
+        groups.serve(running.cluster.server),
         client_generated.connect(folder / "run") as client,
     ):
         yield client, running
@@ -46,7 +46,7 @@ async def storage(
 
 async def _write(running: RunningServer, count: int, *, data: str = "x") -> None:
     """Write one ConfigMap several times."""
-    client = running.app.server.client(ADMIN, authorize=False)
+    client = running.cluster.server.client(ADMIN, authorize=False)
     maps = client.resource("v1", "configmaps", namespace="default")
     await maps.create({"metadata": {"name": "c"}, "data": {"k": data}})
     for number in range(count):
@@ -79,7 +79,7 @@ async def _read(path: Path) -> str:
     async with serve(
         Config(secure_port=None, insecure_port=0, storage=f"sqlite:{path}")
     ) as running:
-        client = running.app.server.client(ADMIN, authorize=False)
+        client = running.cluster.server.client(ADMIN, authorize=False)
         tree = await client.resource("v1", "configmaps", namespace="default").get("c")
         data: str = tree["data"]["k"]
         return data
@@ -178,7 +178,7 @@ def test_check_finds_damage(tmp_path: Path) -> None:
     async def run() -> list[str]:
         async with storage(tmp_path) as (client, running):
             assert (await client.check(types.CheckRequest())).problems == []
-            kv = running.app.server.stores.kv
+            kv = running.cluster.server.stores.kv
             await kv.create("/registry/configmaps/default/bad", b"k8s\0\xff")
             return (await client.check(types.CheckRequest())).problems
 

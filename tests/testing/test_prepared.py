@@ -46,7 +46,7 @@ def test_start_decodes_few_roles() -> None:
     """A server that reuses the policy decodes the roles that its controllers need, not all."""
     with TestServer(), TestServer() as second:
         second.clock.advance(0)  # until the controllers have done what a start causes
-        roles = second.running.app.server.stores.by_name(RBAC_VERSION, "clusterroles").informer
+        roles = second.running.cluster.server.stores.by_name(RBAC_VERSION, "clusterroles").informer
         decoded = second.call(
             lambda: [role.key.name for role in roles.lister.list() if role.cached_tree is not None]
         )

@@ -47,7 +47,7 @@ def test_record(server: TestServer) -> None:
 
 def test_bodies_of_other_media_types(server: TestServer) -> None:
     """Bodies in protobuf and YAML are shown as JSON."""
-    codecs = server.running.app.server.codecs
+    codecs = server.running.cluster.server.codecs
     encoded = codecs.serializer_for(PROTOBUF).encode(MAP)
     client = HttpClient(server)
     assert client.send("POST", MAPS, encoded, type="application/vnd.kubernetes.protobuf")[0] == 201

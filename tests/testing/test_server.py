@@ -93,7 +93,7 @@ def test_settings() -> None:
         "enable_admission_plugins": ["NodeRestriction"],
     }
     with TestServer(**settings) as server:
-        config = server.running.app.server.config
+        config = server.running.cluster.server.config
         assert config.authorization_mode == ("AlwaysAllow",)
         assert config.controllers == ("*", "-endpoints-controller")
         assert "WatchList" not in config.feature_gates

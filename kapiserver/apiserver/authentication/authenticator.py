@@ -13,6 +13,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from kapiserver.api.resource_client import Client
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.user import User
 
@@ -57,8 +58,11 @@ class TokenAuthenticator(Protocol):
 class ManagedAuthenticator:
     """Base of authenticators that hold files, timers or connections. The methods do nothing."""
 
-    def start(self) -> None:
-        """Start background work. Called on the event loop."""
+    def start(self, client: Client) -> None:
+        """Start background work. Called on the event loop.
+
+        client  a client of the cluster itself, which is not authorized
+        """
 
     def reload(self) -> None:
         """Read files that changed. An unusable one is logged and changes nothing."""

@@ -43,8 +43,7 @@ from kapiserver.storage.objects.store_registry import StoreRegistry
 class Parts(Struct, frozen=True, kw_only=True):
     """The parts of the server that authenticators use.
 
-    tokens  signs and verifies service account tokens
-    client  returns a client of the server itself, which is not authorized
+    tokens      signs and verifies service account tokens
     anonymous   accepts requests without credentials; --authentication-config changes it
     """
 
@@ -52,7 +51,6 @@ class Parts(Struct, frozen=True, kw_only=True):
     stores: StoreRegistry
     clock: Clock
     tokens: ServiceAccountTokens
-    client: Callable[[], Client]
     anonymous: AnonymousAuthenticator
     metrics: AuthenticationMetrics
 
@@ -67,9 +65,7 @@ def _service_account(parts: Parts) -> TokenAuthenticator:
 
 
 def _legacy_service_account(parts: Parts) -> TokenAuthenticator:
-    return LegacyServiceAccountAuthenticator(
-        parts.tokens, parts.stores, parts.clock, client=parts.client, metrics=parts.metrics
-    )
+    return LegacyServiceAccountAuthenticator(parts.tokens, parts.stores, parts.clock, parts.metrics)
 
 
 def _bootstrap_token(parts: Parts) -> TokenAuthenticator | None:
@@ -182,9 +178,8 @@ class Authentication:
         clock: Clock,
         tokens: ServiceAccountTokens,
         metrics: AuthenticationMetrics,
-        client: Callable[[], Client],
     ) -> None:
-        """Read the files of the settings; `tokens` and `client` as in Parts. Raises BadTokenFile,
+        """Read the files of the settings; `tokens` as in Parts. Raises BadTokenFile,
         BadConfiguration, OSError."""
         anonymous = AnonymousAuthenticator(enabled=config.anonymous_auth)
         parts = Parts(
@@ -192,7 +187,6 @@ class Authentication:
             stores=stores,
             clock=clock,
             tokens=tokens,
-            client=client,
             anonymous=anonymous,
             metrics=metrics,
         )
@@ -211,10 +205,13 @@ class Authentication:
             if isinstance(each, ManagedAuthenticator)
         ]
 
-    def start(self) -> None:
-        """Start the background work of the authenticators. Call on the event loop."""
+    def start(self, client: Client) -> None:
+        """Start the background work of the authenticators. Call on the event loop.
+
+        client  a client of the cluster itself, which is not authorized
+        """
         for each in self._managed:
-            each.start()
+            each.start(client)
 
     def reload(self) -> None:
         """Read the files again. An unusable one is logged and changes nothing."""

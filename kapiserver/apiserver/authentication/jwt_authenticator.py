@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from kapiserver.api.errors import Path, forbidden
+from kapiserver.api.resource_client import Client
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.anonymous import AnonymousAuthenticator
 from kapiserver.apiserver.authentication.authenticator import (
@@ -146,8 +147,11 @@ class JwtAuthenticator(ManagedAuthenticator):
         self._make_issuers()
         self._configure_anonymous()
 
-    def start(self) -> None:
+    def start(self, client: Client) -> None:
         """Fetch the keys of all issuers in the background."""
+        self._fetch_keys()
+
+    def _fetch_keys(self) -> None:
         for issuer in self._issuers.values():
             issuer.keys.start()
 
@@ -167,7 +171,7 @@ class JwtAuthenticator(ManagedAuthenticator):
         if tree != self._tree:
             replaced, self._tree = self._issuers, tree
             self._make_issuers()
-            self.start()
+            self._fetch_keys()
             for issuer in replaced.values():
                 self._stopping.start(issuer.stop())
         self._source.file.accept()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from kapiserver.api.accessors import is_terminating, labels_of
@@ -17,6 +17,7 @@ from kapiserver.api.resource_client import Client, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authentication.authenticator import (
     InvalidCredentials,
+    ManagedAuthenticator,
     TokenIdentity,
     shared_audiences,
 )
@@ -47,26 +48,26 @@ AUDIT_ANNOTATION = "authentication.k8s.io/legacy-token"
 _log = logging.getLogger(__name__)
 
 
-class LegacyServiceAccountAuthenticator:
+class LegacyServiceAccountAuthenticator(ManagedAuthenticator):
     """Recognizes tokens that `ServiceAccountTokens.sign_legacy` signed; they are valid for the
-    audiences of this server.
-
-    client  returns the client that labels Secrets
-    """
+    audiences of this server."""
 
     def __init__(
         self,
         tokens: ServiceAccountTokens,
         stores: StoreRegistry,
         clock: Clock,
-        *,
-        client: Callable[[], Client],
         metrics: AuthenticationMetrics | None = None,
     ) -> None:
         self._metrics = metrics or AuthenticationMetrics()
         self._tokens = tokens
         self._objects = BoundObjects(stores, clock)
         self._clock = clock
+        self._client: Client | None = None
+        """Labels Secrets; None before the start."""
+
+    def start(self, client: Client) -> None:
+        """Label Secrets with this client."""
         self._client = client
 
     async def authenticate_token(
@@ -114,10 +115,10 @@ class LegacyServiceAccountAuthenticator:
     async def _record_use(self, secret: Tree) -> None:
         """Label the Secret with the current day, at most once a day."""
         today = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y-%m-%d")
-        if labels_of(secret).get(LAST_USED) == today:
+        if self._client is None or labels_of(secret).get(LAST_USED) == today:
             return
         metadata = secret["metadata"]
-        secrets = self._client().resource("v1", "secrets", namespace=metadata["namespace"])
+        secrets = self._client.resource("v1", "secrets", namespace=metadata["namespace"])
         try:
             await secrets.patch(metadata["name"], {"metadata": {"labels": {LAST_USED: today}}})
         except StatusError as error:  # the token is valid nevertheless

@@ -9,6 +9,8 @@ from __future__ import annotations
 import socket
 from typing import Protocol
 
+from msgspec import Struct, field
+
 MAX_UNAUTHENTICATED_BY_ADDRESS = 1024
 MAX_UNAUTHENTICATED = 2048
 """Connections on which no request has authenticated yet, from one address and in all. A connection
@@ -108,3 +110,10 @@ class IncompleteHeaders:
             largest = max(self._sizes, key=self._sizes.__getitem__)
             self.size -= self._sizes.pop(largest)
             largest.abort()
+
+
+class ConnectionLimits(Struct, frozen=True):
+    """The limits of one process, whose servers share them."""
+
+    unauthenticated: UnauthenticatedConnections = field(default_factory=UnauthenticatedConnections)
+    incomplete_headers: IncompleteHeaders = field(default_factory=IncompleteHeaders)

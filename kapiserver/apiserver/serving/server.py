@@ -14,10 +14,7 @@ from msgspec import Struct
 from kapiserver.apiserver.config import AIOHTTP, HTTPTOOLS
 from kapiserver.apiserver.context import Handler
 from kapiserver.apiserver.serving.acceptor import Acceptor
-from kapiserver.apiserver.serving.connection_limits import (
-    IncompleteHeaders,
-    UnauthenticatedConnections,
-)
+from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
 from kapiserver.apiserver.serving.listener import ErrorHandler, Listener
 from kapiserver.apiserver.user import ANONYMOUS, UNSECURED, User
 
@@ -53,7 +50,7 @@ class HttpServer:
         self,
         handle: Handler,
         error_response: ErrorHandler,
-        unauthenticated: UnauthenticatedConnections,
+        limits: ConnectionLimits,
         *,
         reuse_port: bool,
         front: str = HTTPTOOLS,
@@ -63,8 +60,7 @@ class HttpServer:
         self._error_response = error_response
         self._reuse_port = reuse_port
         self._endpoints: list[_Endpoint] = []
-        self._unauthenticated = unauthenticated
-        self._incomplete_headers = IncompleteHeaders()
+        self._limits = limits
 
     async def listen_insecure(self, port: int) -> int:
         """Listen on the loopback address without TLS; return the port, which the system chooses
@@ -84,7 +80,7 @@ class HttpServer:
         self, address: str | None, port: int, user: User, context: ssl.SSLContext | None
     ) -> int:
         listener = self._listener(user)
-        acceptor = Acceptor(listener, self._unauthenticated, context)
+        acceptor = Acceptor(listener, self._limits.unauthenticated, context)
         await acceptor.listen(address, port, reuse_port=self._reuse_port)
         self._endpoints.append(_Endpoint(acceptor=acceptor, listener=listener))
         return acceptor.port
@@ -94,13 +90,13 @@ class HttpServer:
             from kapiserver.apiserver.serving.aiohttp_listener import AiohttpListener  # slow import
 
             return AiohttpListener(
-                self._handle, user=user, incomplete_headers=self._incomplete_headers
+                self._handle, user=user, incomplete_headers=self._limits.incomplete_headers
             )
         return Listener(
             self._handle,
             self._error_response,
             user=user,
-            incomplete_headers=self._incomplete_headers,
+            incomplete_headers=self._limits.incomplete_headers,
         )
 
     async def drain(self, seconds: float) -> None:

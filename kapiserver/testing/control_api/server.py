@@ -21,7 +21,7 @@ from kapiserver.api.resource_client import StatusError
 from kapiserver.apiserver.errors import ServerError, status_of
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Response
-from kapiserver.apiserver.serving.connection_limits import UnauthenticatedConnections
+from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
 from kapiserver.apiserver.serving.server import HttpServer, url_host
 from kapiserver.codecs import json
 from kapiserver.codecs.errors import CodecError
@@ -70,9 +70,7 @@ class ControlApi:
     @asynccontextmanager
     async def listen(self, address: str, port: int) -> AsyncIterator[None]:
         """Serve on a port, which the system chooses for 0, until the block ends. Raises OSError."""
-        http = HttpServer(
-            self._handle, _never_handled, UnauthenticatedConnections(), reuse_port=False
-        )
+        http = HttpServer(self._handle, _never_handled, ConnectionLimits(), reuse_port=False)
         port = await http.listen_plain(address, port)
         self.url = f"http://{url_host(address)}:{port}"
         try:

@@ -259,7 +259,7 @@ class Faults:
 
     @property
     def _server(self) -> Server:
-        return self._host.running.app.server
+        return self._host.running.cluster.server
 
     def _start(self, fault: Fault) -> Fault:
         fault.revision = self._revision()

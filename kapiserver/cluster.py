@@ -1,0 +1,284 @@
+"""Cluster: what an API has. Creates every part of one and connects them.
+
+A cluster has a scheme, objects, users, admission plugins and controllers of its own, and a handler
+of requests. It knows no socket: `serve` of `app.py` runs a cluster on ports. What it shares with
+other clusters of the process it has from its `Host`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from kapiserver.api.custom_kinds import Definition
+from kapiserver.api.group import GroupVersion
+from kapiserver.api.resource_client import Client
+from kapiserver.api.scheme import Scheme
+from kapiserver.api.types import Tree
+from kapiserver.apiserver.admission.plugins import AdmissionPlugins
+from kapiserver.apiserver.allocation import ServiceAllocation
+from kapiserver.apiserver.authentication.chain import Authentication
+from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
+from kapiserver.apiserver.authorization.modes import Authorization
+from kapiserver.apiserver.authorizer import Authorizer
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Filter, Handler, Server
+from kapiserver.apiserver.customresources.custom_resources import CustomResources
+from kapiserver.apiserver.file_watch import FileWatch
+from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
+from kapiserver.apiserver.health import server_health
+from kapiserver.apiserver.http_client.upstreams import Upstreams
+from kapiserver.apiserver.metrics import Metrics
+from kapiserver.apiserver.routes import route
+from kapiserver.apiserver.runtime_config import make_scheme
+from kapiserver.apiserver.user import User
+from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.codecs.media_types import CBOR, MEDIA_TYPES, MediaType
+from kapiserver.controllers.certificates.csr_signing import check_signing_files
+from kapiserver.controllers.registry import ControllerDescriptor
+from kapiserver.host import Host
+from kapiserver.parts import DEFAULT_PARTS, Parts
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
+from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.objects.store_registry import Converter, StoreHooks, StoreRegistry
+from kapiserver.storage.wrappers.metered_store import MeteredStore
+
+if TYPE_CHECKING:
+    from kapiserver.apiserver.audit.log import AuditLog
+    from kapiserver.storage.encryption.config import EncryptionFile
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """One API, its objects and its users.
+
+    server          the parts that handlers, filters and controllers use
+    kv              the store of its objects
+    handle          responds to a request
+    authentication  the authenticators
+    plugins         the admission plugins
+    controllers     all controllers, of which the configuration enables some
+    file_watch      reads the files again that change while the cluster runs
+    """
+
+    server: Server
+    kv: KV
+    handle: Handler
+    authentication: Authentication
+    plugins: AdmissionPlugins
+    controllers: Sequence[ControllerDescriptor]
+    file_watch: FileWatch
+
+
+@asynccontextmanager
+async def open_cluster(
+    config: Config, parts: Parts = DEFAULT_PARTS, host: Host | None = None
+) -> AsyncIterator[Cluster]:
+    """Open a cluster until the block ends. It handles requests, but nothing runs in it yet.
+
+    host    what it shares with other clusters; None: a host of its own
+
+    Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
+    """
+    host = host or Host(config)
+    check_signing_files(config)
+    basis = _basis(config, parts, host)
+    async with _open_store(config, parts, host, basis.clock) as store:
+        observe = basis.metrics.storage_observer(basis.scheme.resource_at)
+        kv = MeteredStore(store, observe, root=config.key_root)
+        cluster = _connect(config, parts, host, basis, kv)
+        try:
+            with host.memory_limit.subscribe(cluster.server.stores.free_memory):
+                yield cluster
+        finally:
+            await cluster.server.upstreams.close()
+            cluster.server.stores.stop()
+            await cluster.plugins.close()
+
+
+@asynccontextmanager
+async def _open_store(config: Config, parts: Parts, host: Host, clock: Clock) -> AsyncIterator[KV]:
+    if parts.kv is None:
+        async with host.open_store(config, clock) as kv:
+            yield kv
+        return
+    try:
+        yield parts.kv
+    finally:
+        await parts.kv.close()
+
+
+class _Basis(Struct, frozen=True, kw_only=True):
+    """The parts of a cluster that need no store."""
+
+    clock: Clock
+    offloader: Offloader
+    scheme: Scheme
+    codecs: CodecFactory
+    metrics: Metrics
+    account_tokens: ServiceAccountTokens
+    encryption: EncryptionFile | None
+
+
+def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
+    clock, metrics = parts.clock or SystemClock(), Metrics()
+    scheme = make_scheme(config, [added.group for added in parts.call_groups])
+    return _Basis(
+        clock=clock,
+        offloader=parts.offloader or host.offloader,
+        scheme=scheme,
+        codecs=CodecFactory(scheme, _media_types(config)),
+        metrics=metrics,
+        account_tokens=_service_account_tokens(config, clock),
+        encryption=_encryption(config, clock, metrics),
+    )
+
+
+def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) -> Cluster:
+    """Create the parts that need the store."""
+    clock, metrics, encryption = basis.clock, basis.metrics, basis.encryption
+    stores = _stores(config, parts, basis, kv)
+    authorizer = parts.authorizer or Authorization(
+        config, stores, clock, metrics.authorization_reloads
+    )
+    rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
+    custom_resources = CustomResources(basis.scheme, stores, metrics.retain_versions)
+    authentication = Authentication(
+        config, stores, clock, basis.account_tokens, metrics.authentication
+    )
+    file_watch = _file_watch(authentication, authorizer, encryption)
+    plugins = AdmissionPlugins(parts.admission_plugins, config, clock, metrics, file_watch)
+    server = Server(
+        config=config,
+        scheme=basis.scheme,
+        codecs=basis.codecs,
+        stores=stores,
+        clock=clock,
+        custom_resources=custom_resources,
+        offloader=basis.offloader,
+        upstreams=Upstreams(config, basis.offloader),
+        new_client=_new_client,
+        health=server_health(config, kv, custom_resources, rbac=rbac is not None),
+        metrics=metrics,
+        audit=_audit(config, basis.codecs, clock, metrics),
+        authenticator=authentication.authenticator,
+        service_account_tokens=basis.account_tokens,
+        authorizer=authorizer,
+        rbac=rbac,
+        flow_classifier=FlowClassifier(stores),
+        memory_limit=host.memory_limit,
+        calls={added.group.name: added.handle for added in parts.call_groups},
+        faults=parts.faults,
+        plugin_chain=plugins.chain,
+    )
+    return Cluster(
+        server=server,
+        kv=kv,
+        handle=_compose(server, parts.filters),
+        authentication=authentication,
+        plugins=plugins,
+        controllers=parts.controllers,
+        file_watch=file_watch,
+    )
+
+
+def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistry:
+    encryption = basis.encryption
+    return StoreRegistry(
+        kv,
+        basis.scheme,
+        basis.codecs,
+        basis.clock,
+        basis.offloader,
+        identifiers=parts.identifiers,
+        root=config.key_root,
+        event_ttl=config.event_ttl,
+        encryption=encryption.encryption if encryption is not None else None,
+        hooks=functools.partial(_store_hooks, config, basis.codecs, basis.offloader),
+    )
+
+
+def _file_watch(
+    authentication: Authentication, authorizer: Authorizer, encryption: EncryptionFile | None
+) -> FileWatch:
+    """Return what reads the files again that change while the server runs."""
+    watch = FileWatch(SystemClock())  # files change in real time, whatever the server's clock
+    watch.add_files(authentication.files, authentication.reload)
+    if isinstance(authorizer, Authorization):
+        watch.add_files(authorizer.files, authorizer.reload)
+    if encryption is not None:
+        watch.add_files(encryption.files, encryption.reload)
+    return watch
+
+
+def _audit(config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics) -> AuditLog | None:
+    settings = (config.audit_policy_file, config.audit_webhook_config_file)
+    if not config.audit_log_path and settings == (None, None):
+        return None
+    from kapiserver.apiserver.audit.log import make_audit_log  # loads a YAML parser
+
+    return make_audit_log(config, codecs, clock, metrics)
+
+
+def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:
+    from kapiserver.apiserver.internal_client import InternalClient  # not needed at start
+
+    return InternalClient(server, user, user_agent=user_agent, authorize=authorize)
+
+
+def _compose(server: Server, filters: Sequence[Filter]) -> Handler:
+    """Wrap the filters around the routes, the first in the list outermost."""
+    handle = route(server)
+    for wrap in reversed(filters):
+        handle = wrap(server, handle)
+    return handle
+
+
+def _media_types(config: Config) -> Sequence[MediaType]:
+    if "CBORServingAndStorage" in config.feature_gates:
+        return MEDIA_TYPES
+    return [media for media in MEDIA_TYPES if media is not CBOR]
+
+
+def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountTokens:
+    """Read configured key files now, so that an unusable file is reported at start."""
+    tokens = ServiceAccountTokens(config, clock)
+    if config.service_account_signing_key_file or config.service_account_key_file:
+        _ = tokens.keys
+    return tokens
+
+
+def _store_hooks(
+    config: Config, codecs: CodecFactory, offloader: Offloader, stores: StoreRegistry
+) -> StoreHooks:
+    allocation = ServiceAllocation(config, codecs, stores, offloader)
+    return StoreHooks(converter=_converter(stores), reserve={("", "services"): allocation.reserve})
+
+
+def _converter(stores: StoreRegistry) -> Converter:
+    async def convert(
+        definition: Definition, objects: Sequence[Tree], version: GroupVersion
+    ) -> Sequence[Tree]:
+        # Imported on first use: it loads an HTTP client.
+        from kapiserver.apiserver.customresources.conversion_webhooks import ConversionWebhooks
+
+        return await ConversionWebhooks(stores).convert(definition, objects, version)
+
+    return convert
+
+
+def _encryption(config: Config, clock: Clock, metrics: Metrics) -> EncryptionFile | None:
+    if config.encryption_provider_config is None:
+        return None
+    from kapiserver.storage.encryption.config import EncryptionFile  # loads a YAML parser
+
+    return EncryptionFile(
+        config.encryption_provider_config,
+        clock,
+        is_reloaded=config.encryption_provider_config_automatic_reload,
+        reloads=metrics.encryption_reloads,
+    )

@@ -1,0 +1,121 @@
+"""Host: what a process has once, however many clusters it serves.
+
+A cluster (`cluster.py`) has a scheme, objects, users and controllers of its own. Threads for long
+work, the memory of the process, the connections that have not authenticated and the lock of a
+SQLite file cannot be counted for each cluster alone: a host has them, and `serve` of `app.py` takes
+the host of a cluster.
+
+    host = Host(config)
+    async with serve(config, host=host) as first, serve(other, host=host) as second:
+
+A host belongs to one event loop. It has nothing to close: a store is closed with the last cluster
+that uses it. Signals and logging belong to the program that makes the host (`cli.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec import Struct, field
+
+from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.context import Handler
+from kapiserver.apiserver.memory_limit import MemoryLimit, max_memory
+from kapiserver.apiserver.serving.connection_limits import ConnectionLimits
+from kapiserver.apiserver.serving.listener import ErrorHandler
+from kapiserver.apiserver.serving.process_memory import COLLECTOR, free_in_thread
+from kapiserver.apiserver.serving.server import HttpServer
+from kapiserver.storage.backends import backend_of, open_store
+from kapiserver.storage.cache.offload import Offloader
+from kapiserver.storage.concurrency.clock import Clock, SystemClock
+from kapiserver.storage.kv.contract import KV
+
+
+class _SharedStore(Struct):
+    """A store that clusters share.
+
+    roots   the prefixes of their keys
+    """
+
+    kv: KV
+    roots: list[str] = field(default_factory=list)
+
+
+class Host:
+    """What the clusters of one process share.
+
+    offloader           runs their long work in threads
+    memory_limit        refuses their requests while the process takes too much memory
+    """
+
+    def __init__(self, config: Config) -> None:
+        """Take the settings of the process: `max_memory`, `workers`, `http`."""
+        self.offloader = Offloader()
+        self._connection_limits = ConnectionLimits()
+        self.memory_limit = MemoryLimit(
+            max_memory(config),
+            SystemClock(),  # the memory is that of the process, whatever the time of a cluster
+            [self._connection_limits.unauthenticated.close_half, free_in_thread],
+            COLLECTOR.memory,
+        )
+        self._front = config.http
+        self._reuse_port = config.workers > 1
+        self._stores: dict[str, _SharedStore] = {}
+        """The open stores that only one process may open, by their `storage` setting."""
+        self._opening = asyncio.Lock()
+
+    def http_server(self, handle: Handler, on_error: ErrorHandler) -> HttpServer:
+        """Return a server without sockets for the requests of one cluster."""
+        return HttpServer(
+            handle,
+            on_error,
+            self._connection_limits,
+            reuse_port=self._reuse_port,
+            front=self._front,
+        )
+
+    @asynccontextmanager
+    async def open_store(self, config: Config, clock: Clock) -> AsyncIterator[KV]:
+        """Open the store of a cluster until the block ends.
+
+        Clusters whose settings name the same SQLite file share it; it has the clock of the cluster
+        that opened it. Each cluster has an etcd client and a store in memory of its own.
+
+        Raises the errors of `storage.backends.open_store`, and ValueError if a cluster that uses
+        the same file has the same keys.
+        """
+        backend = backend_of(config.storage)
+        if backend.shared or not backend.durable:
+            kv = await _open(config, clock)
+            try:
+                yield kv
+            finally:
+                await kv.close()
+            return
+        async with self._opening:
+            store = self._stores.get(config.storage)
+            if store is None:
+                store = self._stores[config.storage] = _SharedStore(await _open(config, clock))
+            _check_root(config.key_root, store.roots)
+            store.roots.append(config.key_root)
+        try:
+            yield store.kv
+        finally:
+            async with self._opening:
+                store.roots.remove(config.key_root)
+                if not store.roots:
+                    del self._stores[config.storage]
+                    await store.kv.close()
+
+
+def _check_root(root: str, roots: list[str]) -> None:
+    for other in roots:
+        if f"{root}/".startswith(f"{other}/") or f"{other}/".startswith(f"{root}/"):
+            raise ValueError(f"--etcd-prefix={root}: a cluster with the same store has {other}")
+
+
+async def _open(config: Config, clock: Clock) -> KV:
+    fsync = not config.unsafe_no_fsync
+    return await open_store(config.storage, clock=clock, etcd=config.etcd, fsync=fsync)

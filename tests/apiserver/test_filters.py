@@ -67,6 +67,7 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         scheme=scheme,
         codecs=CodecFactory(scheme),
         stores=None,
+        offloader=None,
         clock=SystemClock(),
         custom_resources=None,
         new_client=None,

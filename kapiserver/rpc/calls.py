@@ -54,7 +54,7 @@ class GroupRunner:
         self._metrics = metrics or RPCMetrics()
         self._implementation = group.server_class()
         self._running = 0
-        self._time_limit = TimeLimit(limits.seconds)
+        self._time_limit = TimeLimit()
 
     async def run(self, version: Version, method: Method, request: Any, call: Call) -> Message:
         """Return the response to a call that has one. The transport ends it at the client's
@@ -68,7 +68,7 @@ class GroupRunner:
         in_response = False
         try:
             function = self._function(method)
-            with self._time_limit:
+            with self._time_limit.within(self.limits.seconds):
                 response = await self._call(function, _to_internal(method, request), call)
             in_response = True
             message: Message = method.from_internal(response)

@@ -44,8 +44,6 @@ JSON_HEADERS: Mapping[str, str] = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
 }
-_MAX_TIME_LIMITS = 64
-"""Timeouts that a client remembers."""
 _ERROR_BYTES = 2048
 """Bytes of an error response's body that go into the message."""
 _RETRIED = frozenset((429, 500, 504))
@@ -95,8 +93,7 @@ class HttpClient:
     def __init__(self) -> None:
         self._pool = ConnectionPool()
         self._proxies: StreamingClient | None = None
-        self._time_limits: dict[float, TimeLimit] = {}
-        """The time limits, by their seconds."""
+        self._time_limit = TimeLimit()
 
     async def __aenter__(self) -> HttpClient:
         return self
@@ -119,7 +116,7 @@ class HttpClient:
         """Return a successful response. Raises WebhookFailed."""
         give_up_turns()
         try:
-            with self._time_limit(call.timeout):
+            with self._time_limit.within(call.timeout):
                 if address.proxy:
                     response = await self._send_by_proxy(address, context, call)
                 else:
@@ -134,14 +131,6 @@ class HttpClient:
             raise _failure(address, call, text, transient=transient) from None
         _check_status(response)
         return response
-
-    def _time_limit(self, seconds: float) -> TimeLimit:
-        limit = self._time_limits.get(seconds)
-        if limit is None:
-            if len(self._time_limits) >= _MAX_TIME_LIMITS:
-                self._time_limits.clear()
-            limit = self._time_limits[seconds] = TimeLimit(seconds)
-        return limit
 
     async def _send(self, address: Address, context: ssl.SSLContext, call: Call) -> RawResponse:
         url = split_url(address.url)

@@ -1,14 +1,13 @@
 """Delete dependents with their owners: background, foreground and orphan deletion.
 
-The metadata informer delivers the owners of every object. The collector keeps the objects that have
-owners, and the owners that wait for their dependents. Before it writes, it reads the object from
-the store. Mirrors pkg/controller/garbagecollector of Kubernetes.
+The metadata informer delivers the owners of every object, and `OwnerGraph` says which objects to
+reconcile because of a change. Before the collector writes, it reads the object from the store.
+Mirrors pkg/controller/garbagecollector of Kubernetes.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -19,6 +18,7 @@ from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
+from kapiserver.controllers.deletion.owner_graph import OwnerGraph
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.event_recorder import EventRecorder
 from kapiserver.controllers.loop.workqueue import WorkQueue
@@ -33,8 +33,6 @@ from kapiserver.storage.objects.object_store import ResourceStore
 
 NAME = "garbage-collector-controller"
 WORKERS = 20
-MAX_DELETED_UIDS = 10_000
-"""How many uids of deleted objects are remembered."""
 
 _ChangeOwners: TypeAlias = Callable[[list[Tree]], list[Tree]]
 
@@ -59,15 +57,7 @@ class GarbageCollector:
         self._recorder = EventRecorder(context, "garbage-collector-controller")
         self._unresolved: dict[str, None] = {}
         """Paths of objects with an owner whose kind was unknown at the last reconcile."""
-        self._objects: dict[str, ObjectMetadata] = {}
-        """Objects with owners, and owners deleted with foreground or orphan policy, by path."""
-        self._dependents_by_owner: dict[str, dict[str, None]] = {}
-        """The paths of dependents, by the uid of their owner."""
-        self._owners_awaiting_dependents: dict[str, str] = {}
-        """Owners being deleted that wait for their dependents: uid to path."""
-        self._dependents_queued: set[str] = set()
-        """Uids of the waiting owners whose dependents have all been queued."""
-        self._deleted_uids: OrderedDict[str, None] = OrderedDict()
+        self._graph = OwnerGraph()
         self._queue: WorkQueue[str] = context.work_queue(
             self._reconcile, workers=WORKERS, name=NAME
         )
@@ -97,80 +87,23 @@ class GarbageCollector:
         """Forget everything: all present objects follow."""
         self._queue.clear()
         self._unresolved.clear()
-        for part in (
-            self._objects,
-            self._dependents_by_owner,
-            self._owners_awaiting_dependents,
-            self._dependents_queued,
-            self._deleted_uids,
-        ):
-            part.clear()
+        self._graph.clear()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
-        if self._deleted_uids:
-            self._deleted_uids.pop(observed.uid, None)  # a snapshot of a test server was restored
-        before = self._objects.get(observed.path)
-        deletes_dependents = observed.terminating and (
-            FOREGROUND in observed.finalizers or ORPHAN in observed.finalizers
-        )
-        if before is None and not observed.owners and not deletes_dependents:
-            return
-        self._forget(observed.path)
-        if observed.owners or deletes_dependents:
-            self._objects[observed.path] = observed
-        for owner in observed.owners:
-            self._dependents_by_owner.setdefault(owner.get("uid") or "", {})[observed.path] = None
-        if deletes_dependents:
-            self._owners_awaiting_dependents[observed.uid] = observed.path
-        if deletes_dependents or (
-            observed.owners and (before is None or before.owners != observed.owners)
-        ):
-            self._queue.add(observed.path)
-        if before is not None:
-            self._add_waiting_owners(before)
+        for path in self._graph.upsert(observed):
+            self._queue.add(path)
 
     def on_delete(self, deleted: DeletedObject) -> None:
-        """An object was deleted: queue its dependents and the owners that wait for it."""
-        before = self._objects.get(deleted.path)
-        self._forget(deleted.path)
-        uid = deleted.uid if before is None else before.uid
-        if uid:
-            self._deleted_uids[uid] = None
-            if len(self._deleted_uids) > MAX_DELETED_UIDS:
-                self._deleted_uids.popitem(last=False)
-            for path in self._dependents_by_owner.get(uid, ()):
-                self._queue.add(path)
-        if before is not None:
-            self._add_waiting_owners(before)
-
-    def _forget(self, path: str) -> None:
-        before = self._objects.pop(path, None)
-        if before is None:
-            return
-        if self._owners_awaiting_dependents.get(before.uid) == path:
-            del self._owners_awaiting_dependents[before.uid]
-            self._dependents_queued.discard(before.uid)
-        for owner in before.owners:
-            uid = owner.get("uid") or ""
-            paths = self._dependents_by_owner.get(uid)
-            if paths is not None:
-                paths.pop(path, None)
-                if not paths:
-                    del self._dependents_by_owner[uid]
-
-    def _add_waiting_owners(self, before: ObjectMetadata) -> None:
-        """Queue the owners of an object that wait for their dependents."""
-        for owner in before.owners:
-            path = self._owners_awaiting_dependents.get(owner.get("uid") or "")
-            if path is not None:
-                self._queue.add(path)
+        """An object was deleted."""
+        for path in self._graph.delete(deleted):
+            self._queue.add(path)
 
     # Reconciling one object.
 
     async def _reconcile(self, path: str) -> None:
         await self._metadata.wait_listed()  # an object may be listed before its owners
-        observed = self._objects.get(path)
+        observed = self._graph.get(path)
         if observed is None or await self._has_observed_owners(observed):
             return
         store = self._server.stores.get(observed.resource)
@@ -203,7 +136,7 @@ class GarbageCollector:
             path = self._server.stores.get(resource).codec.path(key)
             if not uid or self._metadata.uid_of(path) != uid:
                 return False
-            if uid in self._owners_awaiting_dependents:
+            if self._graph.is_waiting(uid):
                 return False
         return True
 
@@ -211,30 +144,15 @@ class GarbageCollector:
         """Carry out the deletion policy of a terminating owner for its dependents."""
         finalizers = finalizers_of(obj)
         if ORPHAN in finalizers:
-            for path in list(self._dependents_by_owner.get(observed.uid, ())):
+            for path in self._graph.dependents(observed.uid):
                 await self._remove_owners(path, [observed.uid])
             await self._drop_finalizer(observed, ORPHAN)
         elif FOREGROUND in finalizers:
-            if not any(
-                self._blocks(path, observed.uid)
-                for path in self._dependents_by_owner.get(observed.uid, ())
-            ):
+            if not self._graph.has_blocking_dependents(observed.uid):
                 await self._drop_finalizer(observed, FOREGROUND)
-            elif observed.uid not in self._dependents_queued:
-                self._dependents_queued.add(observed.uid)
-                for path in self._dependents_by_owner[observed.uid]:
-                    if (
-                        self._blocks(path, observed.uid)
-                        and self._objects[path].uid not in self._owners_awaiting_dependents
-                    ):
-                        self._queue.add(path)
-
-    def _blocks(self, path: str, uid: str) -> bool:
-        """Return whether foreground deletion of the owner waits for the dependent."""
-        return any(
-            item.get("uid") == uid and item.get("blockOwnerDeletion") is True
-            for item in self._objects[path].owners
-        )
+                return
+            for path in self._graph.take_blocking_dependents(observed.uid):
+                self._queue.add(path)
 
     async def _process_owners(
         self, observed: ObjectMetadata, obj: Tree, revision: Revision
@@ -247,7 +165,7 @@ class GarbageCollector:
             if owners.absent or owners.waiting:
                 await self._remove_owners(observed.path, [*owners.absent, *owners.waiting])
             return
-        if owners.waiting and self._dependents_by_owner.get(observed.uid):
+        if owners.waiting and self._graph.has_dependents(observed.uid):
             await self._unblock_cycle(observed)
             policy = "Foreground"
         elif ORPHAN in finalizers_of(obj):
@@ -258,8 +176,7 @@ class GarbageCollector:
 
     async def _unblock_cycle(self, observed: ObjectMetadata) -> None:
         """Break a cycle of foreground deletions: make none of the object's owners wait for it."""
-        dependents = self._dependents_by_owner.get(observed.uid, ())
-        if any(self._objects[path].uid in self._owners_awaiting_dependents for path in dependents):
+        if self._graph.has_waiting_dependents(observed.uid):
             await self._change_owners(
                 observed.path,
                 lambda owners: [{**item, "blockOwnerDeletion": False} for item in owners],
@@ -282,7 +199,7 @@ class GarbageCollector:
                 return None
             if owner is None:
                 owners_by_state.absent.append(uid)
-                if uid not in self._deleted_uids:
+                if not self._graph.is_deleted(uid):
                     absent.append(reference)
             elif is_terminating(owner) and FOREGROUND in finalizers_of(owner):
                 owners_by_state.waiting.append(uid)
@@ -297,7 +214,7 @@ class GarbageCollector:
         uid = reference.get("uid") or ""
         resource = self._resource_of(reference)
         key = _key_of_owner(observed, reference, resource)
-        if uid in self._deleted_uids:
+        if self._graph.is_deleted(uid):
             return None
         store = self._server.stores.get(resource)
         for version in ("0", ""):  # the watch cache may lack what another server created just now
@@ -366,7 +283,7 @@ class GarbageCollector:
         )
 
     async def _change_owners(self, path: str, change: _ChangeOwners) -> None:
-        observed = self._objects.get(path)
+        observed = self._graph.get(path)
         if observed is None:
             return
 

@@ -76,6 +76,11 @@ def _members(type_: type) -> Iterator[tuple[str, str]]:
             yield code(name), prose(text)
         for name, value in vars(base).items():
             text = "<br>".join((_text(value), *_arguments_rows(value)))
+            blocking = getattr(base, name.removesuffix("_async"), value)
+            if value is not blocking and inspect.getdoc(value) == inspect.getdoc(blocking):
+                text = (
+                    f"Do the same as {code(blocking.__name__)}, without blocking the caller's loop."
+                )
             if name.startswith("_") or not _text(value):
                 continue
             if isinstance(value, property):

@@ -141,7 +141,7 @@ def kube_apiserver(
     from kapiserver.testing.server import TestServer
 
     with TestServer(**_settings(request, kube_settings)) as server:
-        server.update_snapshots = request.config.getoption("--kapiserver-update-snapshots")
+        server.state.update_snapshots = request.config.getoption("--kapiserver-update-snapshots")
         request.node.stash.setdefault(_SERVERS, []).append(server)
         yield server
 
@@ -187,7 +187,7 @@ def _kube_session_servers(
             key = repr(sorted(settings.items()))
             if key not in servers:
                 servers[key] = server = stack.enter_context(TestServer(**settings))
-                server.update_snapshots = must_update
+                server.state.update_snapshots = must_update
             return servers[key]
 
         yield server_for

@@ -270,13 +270,13 @@ class TestServer(Controls):
 
     async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the server's loop and return its result, without blocking the
-        caller's asyncio loop. Raises its errors, and RuntimeError on a loop that is not asyncio's:
-        there call `run` in a thread."""
-        if self._loop is None or self._is_on_loop():
+        caller's asyncio loop. Raises its errors, RuntimeError when the server does not run, and
+        RuntimeError on a loop that is not asyncio's: there call `run` in a thread."""
+        if self._is_on_loop():
             return await coroutine
-        if not _is_asyncio():
+        if self._loop is None or not _is_asyncio():
             coroutine.close()
-            raise RuntimeError(_NOT_ASYNCIO)
+            raise RuntimeError(_NOT_RUNNING if self._loop is None else _NOT_ASYNCIO)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
 
     def call(self, function: Callable[[], T]) -> T:

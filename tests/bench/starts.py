@@ -50,7 +50,7 @@ for number in range({LATER_SERVERS + 1}):
     server = TestServer()
     for part, run in (
         ("ready", server.start),
-        ("settled", lambda: server.run(server._state_at_start())),
+        ("settled", lambda: server.run(server._start.snapshot())),
         ("stopped", server.stop),
     ):
         started = time.process_time()

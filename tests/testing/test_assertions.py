@@ -40,19 +40,19 @@ def test_wait_for_a_change_by_another_thread(server: TestServer, client: HttpCli
         target=lambda: client("PATCH", f"{MAPS}/w", {"data": {"k": "2"}}, type=MERGE)
     )
     patch.start()
-    obj = server.wait_for("configmap/w", "jsonpath={.data.k}=2")
+    obj = server.objects.wait_for("configmap/w", "jsonpath={.data.k}=2")
     patch.join()
     assert obj is not None
     assert obj["data"] == {"k": "2"}
     client("DELETE", f"{MAPS}/w")
-    assert server.wait_for("cm/w", "delete") is None
+    assert server.objects.wait_for("cm/w", "delete") is None
 
 
 def test_wait_for_with_a_function(server: TestServer, client: HttpClient) -> None:
     """A condition may be a function of the object."""
     client("POST", MAPS, _map("f", k="1"))
-    server.wait_for("cm/f", lambda obj: obj and obj["data"]["k"] == "1")
-    server.wait_for("namespace/default", "jsonpath={.status.phase}=Active")
+    server.objects.wait_for("cm/f", lambda obj: obj and obj["data"]["k"] == "1")
+    server.objects.wait_for("namespace/default", "jsonpath={.status.phase}=Active")
 
 
 def test_wait_for_names_what_it_saw(server: TestServer, client: HttpClient) -> None:
@@ -68,7 +68,7 @@ def test_wait_for_names_what_it_saw(server: TestServer, client: HttpClient) -> N
     }
     client("POST", "/api/v1/namespaces/default/events", event)
     with pytest.raises(AssertionError) as failure:
-        server.wait_for("cm/late", "jsonpath={.data.k}=3", timeout="1ms")
+        server.objects.wait_for("cm/late", "jsonpath={.data.k}=3", timeout="1ms")
     message = str(failure.value)
     assert message.startswith(
         "cm/late in namespace default has not met jsonpath={.data.k}=3 within"
@@ -82,17 +82,17 @@ def test_wait_for_names_what_it_saw(server: TestServer, client: HttpClient) -> N
 def test_wait_for_what_is_not_there(server: TestServer) -> None:
     """The message says that there is no such object; an unknown kind is a ValueError."""
     with pytest.raises(AssertionError, match="there is no such object\nno events"):
-        server.wait_for("pod/none", "create", timeout="1ms")
+        server.objects.wait_for("pod/none", "create", timeout="1ms")
     with pytest.raises(ValueError, match="has no resource 'widget'"):
-        server.wait_for("widget/none", "create", timeout="1ms")
+        server.objects.wait_for("widget/none", "create", timeout="1ms")
     with pytest.raises(ValueError, match="has no resource 'widget'"):
-        server.wait_for("widget/none", "delete")
+        server.objects.wait_for("widget/none", "delete")
     for target in ("none", "pod/", "/none"):
         with pytest.raises(ValueError, match="write kind/name"):
-            server.wait_for(target, "delete")
+            server.objects.wait_for(target, "delete")
     for condition in ("ready", "condition="):
         with pytest.raises(ValueError, match="is not a condition"):
-            server.wait_for("pod/none", condition)
+            server.objects.wait_for("pod/none", condition)
 
 
 READY = {
@@ -149,9 +149,9 @@ def test_on_the_callers_loop() -> None:
 
     async def run() -> None:
         async with TestServer() as server:
-            assert await server.wait_for_async("namespace/default", "create")
+            assert await server.objects.wait_for_async("namespace/default", "create")
             await server.wait_until_async(lambda: True)
-            await server.assert_converges_async(quiet="10ms")
+            await server.objects.assert_converges_async(quiet="10ms")
 
     asyncio.run(run())
 
@@ -160,9 +160,9 @@ def test_converges(server: TestServer, client: HttpClient) -> None:
     """A server that nobody writes to has converged; one that is written to all the time has not,
     and the message names the object."""
     client("POST", MAPS, _map("busy", k="0"))
-    server.assert_converges(quiet="20ms")
+    server.objects.assert_converges(quiet="20ms")
     with pytest.raises(ValueError, match="does not fit into 1 s"):
-        server.assert_converges(within="1s", quiet="2s")
+        server.objects.assert_converges(within="1s", quiet="2s")
     stop = threading.Event()
 
     def write() -> None:
@@ -176,7 +176,7 @@ def test_converges(server: TestServer, client: HttpClient) -> None:
     try:
         server.wait_until(lambda: server.requests.select(verb="patch", name="busy"))
         with pytest.raises(AssertionError) as failure:
-            server.assert_converges(within="60s", quiet="60s")  # fails at a write
+            server.objects.assert_converges(within="60s", quiet="60s")  # fails at a write
     finally:
         stop.set()
         writer.join()
@@ -192,20 +192,20 @@ def test_hot_loop(server: TestServer) -> None:
     for number in range(10):
         HttpClient(server, agent=f"client-{number}")("PATCH", f"{MAPS}/hot", {}, type=MERGE)
         client("POST", MAPS, _map(f"other-{number}"))
-    server.assert_no_hot_loop(requests=5)
+    server.requests.assert_no_hot_loop(requests=5)
     for number in range(7):
         client("PATCH", f"{MAPS}/hot", {"data": {"k": str(number)}}, type=MERGE)
     with pytest.raises(AssertionError) as failure:
-        server.assert_no_hot_loop(requests=5)
+        server.requests.assert_no_hot_loop(requests=5)
     message = str(failure.value)
     expected = "hot loop: kubernetes-admin (operator) sent patch configmaps default/hot 6 times"
     assert message.startswith(expected)
     assert 'data.k: "5" -> "6"' in message
-    server.assert_no_hot_loop(requests=5, user_agent="client*")
+    server.requests.assert_no_hot_loop(requests=5, user_agent="client*")
     with pytest.raises(AssertionError, match=r"1 times within 0 s \(1 in all\)"):
-        server.assert_no_hot_loop(requests=0, user_agent="client-3")
+        server.requests.assert_no_hot_loop(requests=0, user_agent="client-3")
     server.requests.clear()
     for number in range(7):
         client("PATCH", f"{MAPS}/hot", {"data": {"k": str(number)}}, type=MERGE)
         server.clock.advance("1m")
-    server.assert_no_hot_loop(requests=5)
+    server.requests.assert_no_hot_loop(requests=5)

@@ -25,6 +25,8 @@ from kapiserver.testing.control_api.server import BODY_LIMIT, ControlApi, confor
 from kapiserver.testing.history import recorder
 from tests.testing.http_client import MERGE, HttpClient
 
+WAIT = "/objects/wait-for"
+
 
 class Answer(NamedTuple):
     """A response of the control API."""
@@ -142,20 +144,20 @@ def test_state(server: TestServer, control: Control) -> None:
     client = HttpClient(server)
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: loaded}\ndata: {x: '1'}\n"
     other = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "loaded"}}
-    items = control("POST", "/load", {"sources": [text, other]}).json["items"]
+    items = control("POST", "/state/load", {"sources": [text, other]}).json["items"]
     assert sorted(each["kind"] for each in items) == ["ConfigMap", "Secret"]
-    number = control("POST", "/snapshots").json["number"]
+    number = control("POST", "/state/snapshots").json["number"]
     client("PATCH", f"{maps}/loaded", {"data": {"x": "2"}}, type=MERGE)
-    diff = control("GET", "/history/cm/loaded").json["items"][-1]["diff"]
+    diff = control("GET", "/objects/cm/loaded/history").json["items"][-1]["diff"]
     assert len(diff) == 1
     assert "data.x" in diff[0]
-    assert control("POST", f"/snapshots/{number}/restore").json == {}
+    assert control("POST", f"/state/snapshots/{number}/restore").json == {}
     assert client("GET", f"{maps}/loaded")[1]["data"] == {"x": "1"}
-    dumped = control("POST", "/dump", {"kinds": ["configmaps"], "namespace": "default"})
+    dumped = control("POST", "/state/dump", {"kinds": ["configmaps"], "namespace": "default"})
     assert "name: loaded" in dumped.json["yaml"]
-    assert control("DELETE", f"/snapshots/{number}").status == 200
-    assert control("DELETE", f"/snapshots/{number}").status == 404
-    assert control("POST", f"/snapshots/{number}/restore").status == 404
+    assert control("DELETE", f"/state/snapshots/{number}").status == 200
+    assert control("DELETE", f"/state/snapshots/{number}").status == 404
+    assert control("POST", f"/state/snapshots/{number}/restore").status == 404
     assert control("POST", "/reset").json == {}
     assert client("GET", f"{maps}/loaded")[0] == 404
 
@@ -165,18 +167,17 @@ def test_wait(server: TestServer, control: Control) -> None:
     maps = "/api/v1/namespaces/default/configmaps"
     client = HttpClient(server)
     with ThreadPoolExecutor() as pool:
-        waiting = pool.submit(control, "POST", "/wait", {"target": "cm/w", "condition": "create"})
+        waiting = pool.submit(control, "POST", WAIT, {"target": "cm/w", "condition": "create"})
         client("POST", maps, {"metadata": {"name": "w"}, "data": {"x": "1"}})
         assert waiting.result().json["object"]["data"] == {"x": "1"}
+    assert control("POST", "/settle").json == {}
     wait = {"target": "cm/w", "condition": "jsonpath={.data.x}=2", "timeout": "10ms"}
-    answer = control("POST", "/wait", wait)
+    answer = control("POST", WAIT, wait)
     assert answer.status == 417
     assert "cm/w in namespace default has not met jsonpath" in answer.json["message"]
     assert "last seen" in answer.json["message"]
     client("DELETE", f"{maps}/w")
-    assert control("POST", "/wait", {"target": "cm/w", "condition": "delete"}).json == {
-        "object": None
-    }
+    assert control("POST", WAIT, {"target": "cm/w", "condition": "delete"}).json == {"object": None}
 
 
 def test_wait_ends_with_the_server(server: TestServer) -> None:
@@ -186,7 +187,7 @@ def test_wait_ends_with_the_server(server: TestServer) -> None:
     server.run(listening.__aenter__())
     with ThreadPoolExecutor() as pool:
         wait = {"target": "cm/none", "condition": "create", "timeout": "1h"}
-        waiting = pool.submit(Control(api), "POST", "/wait", wait)
+        waiting = pool.submit(Control(api), "POST", WAIT, wait)
         while not server.call(lambda: bool(server._activity._waiters)):
             pass
         server.run(listening.__aexit__(None, None, None))
@@ -196,8 +197,8 @@ def test_wait_ends_with_the_server(server: TestServer) -> None:
 @pytest.mark.parametrize(
     ("path", "arguments"),
     [
-        ("/wait", {"target": "cm/none", "condition": "create", "timeout": "1h"}),
-        ("/assert/converges", {"within": "1h", "quiet": "1h"}),
+        (WAIT, {"target": "cm/none", "condition": "create", "timeout": "1h"}),
+        ("/objects/assert-converges", {"within": "1h", "quiet": "1h"}),
     ],
 )
 def test_wait_ends_with_its_client(
@@ -227,17 +228,17 @@ def test_assertions(server: TestServer, control: Control) -> None:
     """A client asserts that writes come to rest, and that nobody writes in a hot loop."""
     maps = "/api/v1/namespaces/default/configmaps"
     client = HttpClient(server, agent="hot")
-    assert control("POST", "/assert/converges", {"quiet": "10ms"}).json == {}
+    assert control("POST", "/objects/assert-converges", {"quiet": "10ms"}).json == {}
     control("DELETE", "/requests")
     client("POST", maps, {"metadata": {"name": "hot"}})
     for number in range(3):
         client("PATCH", f"{maps}/hot", {"data": {"x": str(number)}}, type=MERGE)
-    assert control("POST", "/assert/no-hot-loop", {}).json == {}
-    hot = control("POST", "/assert/no-hot-loop", {"requests": 2, "within": "1m"})
+    assert control("POST", "/requests/assert-no-hot-loop", {}).json == {}
+    hot = control("POST", "/requests/assert-no-hot-loop", {"requests": 2, "within": "1m"})
     assert hot.status == 417
     assert "sent patch" in hot.json["message"]
     other = {"requests": 2, "within": "1m", "verb": "create"}
-    assert control("POST", "/assert/no-hot-loop", other).json == {}
+    assert control("POST", "/requests/assert-no-hot-loop", other).json == {}
 
 
 def test_recording(control: Control, tmp_path: Path) -> None:
@@ -284,32 +285,32 @@ def test_requests_in_cbor(server: TestServer, control: Control, data: Any) -> No
         ("POST", "/faults/respond", {"status": 200}, 400, "status must be 400 to 599"),
         ("POST", "/faults/drop", {"verb": [1]}, 400, "verb must be a string or an array"),
         ("POST", "/faults/drop", {"times": 1.5}, 400, "times must be an integer"),
-        ("POST", "/wait", {"target": "cm/x"}, 400, "waitFor needs the argument condition"),
-        ("POST", "/wait", {"target": "cm", "condition": "create"}, 400, "is not an object"),
-        ("POST", "/wait", {"target": "cm/x", "condition": "gone"}, 400, "is not a condition"),
+        ("POST", WAIT, {"target": "cm/x"}, 400, "waitFor needs the argument condition"),
+        ("POST", WAIT, {"target": "cm", "condition": "create"}, 400, "is not an object"),
+        ("POST", WAIT, {"target": "cm/x", "condition": "gone"}, 400, "is not a condition"),
         (
             "POST",
-            "/wait",
+            WAIT,
             {"target": "cm/x", "condition": "create", "timeout": "2h"},
             400,
             "'2h' is too long",
         ),
-        ("POST", "/assert/converges", {"within": 1, "quiet": 2}, 400, "does not fit"),
-        ("POST", "/assert/converges", {"within": "7d"}, 400, "'7d' is too long"),
+        ("POST", "/objects/assert-converges", {"within": 1, "quiet": 2}, 400, "does not fit"),
+        ("POST", "/objects/assert-converges", {"within": "7d"}, 400, "'7d' is too long"),
         ("POST", "/recording", {"path": "/dev/null/x"}, 400, "/dev/null"),
-        ("POST", "/load", {"sources": ["/no/such/file.yaml"]}, 400, "/no/such/file.yaml"),
-        ("POST", "/load", {"sources": [1]}, 400, "sources must be an array"),
-        ("POST", "/load", {"sources": [{"kind": "No", "apiVersion": "v1"}]}, 400, "No"),
+        ("POST", "/state/load", {"sources": ["/no/such/file.yaml"]}, 400, "/no/such/file.yaml"),
+        ("POST", "/state/load", {"sources": [1]}, 400, "sources must be an array"),
+        ("POST", "/state/load", {"sources": [{"kind": "No", "apiVersion": "v1"}]}, 400, "No"),
         (
             "POST",
-            "/load",
+            "/state/load",
             {"sources": [{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}}]},
             422,
             "spec.containers",
         ),
-        ("POST", "/dump", {"kinds": ["nothing"]}, 400, "nothing"),
-        ("GET", "/history/nothing/x", None, 400, "nothing"),
-        ("GET", "/history/pod/x?namespace=none", None, 200, ""),
+        ("POST", "/state/dump", {"kinds": ["nothing"]}, 400, "nothing"),
+        ("GET", "/objects/nothing/x/history", None, 400, "nothing"),
+        ("GET", "/objects/pod/x/history?namespace=none", None, 200, ""),
         ("DELETE", "/faults/x", None, 400, "invalid character"),
         ("DELETE", "/faults/1e9", None, 400, "number must be an integer"),
         ("GET", "/clock?x=1", None, 400, "readClock has no argument x; it has: none"),

@@ -21,7 +21,9 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 @pytest.fixture(scope="module")
 def shared() -> Iterator[TestServer]:
     with TestServer() as server:
-        server.wait_for("cm/kube-root-ca.crt", "create", timeout="60s")  # no watch gets its event
+        server.objects.wait_for(
+            "cm/kube-root-ca.crt", "create", timeout="60s"
+        )  # no watch gets its event
         yield server
 
 

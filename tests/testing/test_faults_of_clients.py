@@ -129,7 +129,7 @@ async def _operate(server: TestServer) -> None:
     expired = server.faults.expire_watches(resource="configmaps", times=1)
     maps = server.internal_client().resource("v1", "configmaps", namespace="default")
     await server.run_async(maps.create({"metadata": {"name": "watched"}}))
-    await server.wait_for_async("cm/watched", "jsonpath={.data.seen}=yes", timeout="60s")
+    await server.objects.wait_for_async("cm/watched", "jsonpath={.data.seen}=yes", timeout="60s")
     stop.set()
     await operator
     assert expired.injected == refused.injected == 1

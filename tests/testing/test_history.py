@@ -47,7 +47,7 @@ def test_history(server: TestServer) -> None:
     status = {"status": {"replicas": 1, "observedGeneration": 2}}
     controller("PATCH", f"{path}/status", status, type=MERGE)
     user("DELETE", path)
-    created, updated, observed, deleted = server.history("deploy", "web")
+    created, updated, observed, deleted = server.objects.history("deploy", "web")
     assert [r.operation for r in (created, updated, observed, deleted)] == [
         "created", "updated", "updated", "deleted",
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_history_outlives_compaction(server: TestServer) -> None:
     client("POST", MAPS, {"metadata": {"name": "m"}, "data": {"k": "1"}})
     client("PATCH", f"{MAPS}/m", {"data": {"k": "2"}}, type=MERGE)
     server.clock.advance("20m")
-    assert len(server.history("cm", "m")) == 2
+    assert len(server.objects.history("cm", "m")) == 2
 
 
 def test_custom_objects(server: TestServer) -> None:
@@ -104,19 +104,19 @@ def test_custom_objects(server: TestServer) -> None:
         },
     }
     client("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-    server.wait_for("crd/crons.example.com", "condition=Established")
+    server.objects.wait_for("crd/crons.example.com", "condition=Established")
     body = {"apiVersion": "example.com/v1", "kind": "Cron", "metadata": {"name": "c"}}
     assert client("POST", "/apis/example.com/v1/crons", body)[0] == 201
     for kind in ("Cron", "crons.example.com", "example.com/v1/Cron"):
-        (created,) = server.history(kind, "c")
+        (created,) = server.objects.history(kind, "c")
         assert created.operation == "created"
 
 
 def test_unknown_kind(server: TestServer) -> None:
     """A kind that is not served is reported."""
     with pytest.raises(ValueError, match="the server has no resource 'crons'"):
-        server.history("crons", "c")
-    assert server.history("pod", "none") == []
+        server.objects.history("crons", "c")
+    assert server.objects.history("pod", "none") == []
 
 
 def test_memory_is_bounded(server: TestServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_memory_is_bounded(server: TestServer, monkeypatch: pytest.MonkeyPatch) 
     client("POST", MAPS, {"metadata": {"name": "m"}})
     for number in range(5):
         client("PATCH", f"{MAPS}/m", {"data": {"k": str(number)}}, type=MERGE)
-    revisions = server.history("configmaps", "m")
+    revisions = server.objects.history("configmaps", "m")
     assert len(revisions) <= 3
     assert revisions[0].operation == "updated", "the value before is known"
 

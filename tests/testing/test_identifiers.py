@@ -42,7 +42,7 @@ def run(seed: int) -> str:
         }
         budgets = "/apis/policy/v1/namespaces/a/poddisruptionbudgets"
         assert client("POST", budgets, budget)[0] == 201
-        server.load(
+        server.state.load(
             _definition(),
             {"apiVersion": "example.com/v1", "kind": "Cron", "metadata": {"name": "c"}},
         )
@@ -52,7 +52,7 @@ def run(seed: int) -> str:
         server.clock.advance("20m")
         client("DELETE", f"{CORE}/a/services/s")
         port = server.url.rpartition(":")[2]
-        dump = server.dump(everything=True, normalise=False)
+        dump = server.state.dump(everything=True, normalise=False)
         return dump.replace(f"ort: {port}\n", "ort: of the server\n")
 
 
@@ -103,9 +103,9 @@ def test_short_delays_take_no_time() -> None:
         quotas = f"{CORE}/default/resourcequotas"
         client("POST", quotas, {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "9"}}})
         assert client("GET", f"{quotas}/q")[1]["status"]["used"] == {"configmaps": "1"}
-        server.wait_for("quota/q", "jsonpath={.status.used.configmaps}=1")
+        server.objects.wait_for("quota/q", "jsonpath={.status.used.configmaps}=1")
         client("POST", f"{CORE}/default/configmaps", {"metadata": {"name": "m"}})
-        server.wait_for("quota/q", "jsonpath={.status.used.configmaps}=2")
+        server.objects.wait_for("quota/q", "jsonpath={.status.used.configmaps}=2")
 
 
 @pytest.mark.parametrize("seed", [1, "text"])

@@ -44,7 +44,7 @@ def test_load_a_directory(server: TestServer, tmp_path: Path) -> None:
         str(_definition()).replace("'", '"').replace("True", "true")
     )
     (tmp_path / "notes.txt").write_text("no manifest")
-    loaded = server.load(tmp_path)
+    loaded = server.state.load(tmp_path)
     assert [obj["kind"] for obj in loaded] == [
         "Namespace", "CustomResourceDefinition", "ConfigMap", "Cron",
     ]  # fmt: skip
@@ -59,11 +59,11 @@ def test_load_again(server: TestServer) -> None:
     text = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}"
     )
-    server.load(f"{text}\nstatus: {{phase: Running}}\n")
-    server.wait_for("pod/p", "jsonpath={.status.phase}=Running", timeout=0)
+    server.state.load(f"{text}\nstatus: {{phase: Running}}\n")
+    server.objects.wait_for("pod/p", "jsonpath={.status.phase}=Running", timeout=0)
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"k": "1"}}
-    server.load(obj)
-    (stored,) = server.load([obj | {"data": {"k": "2"}}])
+    server.state.load(obj)
+    (stored,) = server.state.load([obj | {"data": {"k": "2"}}])
     assert stored["data"] == {"k": "2"}
 
 
@@ -79,15 +79,15 @@ def test_load_again(server: TestServer) -> None:
 def test_malformed(server: TestServer, text: str, message: str) -> None:
     """Text that is no manifest, and kinds that are not served, are reported."""
     with pytest.raises(ValueError, match=message):
-        server.load(text)
+        server.state.load(text)
 
 
 def test_refused_object(server: TestServer, tmp_path: Path) -> None:
     """The server's refusal is raised; a missing file is an OSError."""
     with pytest.raises(StatusError, match="is invalid"):
-        server.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
+        server.state.load({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}})
     with pytest.raises(FileNotFoundError):
-        server.load(tmp_path / "none.yaml")
+        server.state.load(tmp_path / "none.yaml")
 
 
 DUMP = """\
@@ -151,31 +151,31 @@ def _fill(server: TestServer) -> None:
 def test_dump(server: TestServer) -> None:
     """A dump has the objects since the start, without what differs between runs."""
     _fill(server)
-    assert server.dump("configmap", "secret", "service") == DUMP
-    assert "kind: ConfigMap" in server.dump()
-    assert server.dump(namespace="kube-system") == ""
-    assert "name: cluster-admin" in server.dump("clusterrole", everything=True)
-    assert "managedFields" in server.dump("cm", normalise=False)
+    assert server.state.dump("configmap", "secret", "service") == DUMP
+    assert "kind: ConfigMap" in server.state.dump()
+    assert server.state.dump(namespace="kube-system") == ""
+    assert "name: cluster-admin" in server.state.dump("clusterrole", everything=True)
+    assert "managedFields" in server.state.dump("cm", normalise=False)
 
 
 def test_snapshot_file(server: TestServer, tmp_path: Path) -> None:
     """The dump is compared with a file, which an update writes; the difference is shown."""
     path = tmp_path / "snapshots" / "state.yaml"
     with pytest.raises(AssertionError, match="does not exist; --kapiserver-update-snapshots"):
-        server.assert_matches_snapshot(path, "cm", "service")
+        server.state.assert_matches_snapshot(path, "cm", "service")
     _fill(server)
-    server.assert_matches_snapshot(path, "cm", "service", update=True)
-    server.assert_matches_snapshot(path, "cm", "service")
-    server.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
+    server.state.assert_matches_snapshot(path, "cm", "service", update=True)
+    server.state.assert_matches_snapshot(path, "cm", "service")
+    server.state.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
     with pytest.raises(AssertionError) as failure:
-        server.assert_matches_snapshot(path, "cm", "service")
+        server.state.assert_matches_snapshot(path, "cm", "service")
     assert "-data:\n-  at: <time>\n" in str(failure.value)
 
 
 SUITE = """
 def test_state(kube_apiserver):
-    kube_apiserver.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
-    kube_apiserver.assert_matches_snapshot("state.yaml", "cm")
+    kube_apiserver.state.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
+    kube_apiserver.state.assert_matches_snapshot("state.yaml", "cm")
 """
 
 

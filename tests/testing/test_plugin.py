@@ -263,7 +263,7 @@ def operator(kube_operator):
 def test_operator(operator, kube_apiserver, kube_client, number):
     path = "/api/v1/namespaces/default/configmaps"
     assert kube_client.httpx().post(path, json={"metadata": {"name": "x"}}).status_code == 201
-    kube_apiserver.wait_for("cm/x", "jsonpath={.metadata.labels.handled}=yes")
+    kube_apiserver.objects.wait_for("cm/x", "jsonpath={.metadata.labels.handled}=yes")
 
 
 @pytest.mark.asyncio
@@ -273,7 +273,7 @@ async def test_operator_beside_an_async_test(operator, kube_session, kube_client
         path = f"/api/v1/namespaces/{name}/configmaps"
         assert (await client.post(path, json={"metadata": {"name": "x"}})).status_code == 201
     condition = "jsonpath={.metadata.labels.handled}=yes"
-    await server.wait_for_async("cm/x", condition, namespace=name)
+    await server.objects.wait_for_async("cm/x", condition, namespace=name)
 
 
 def test_operator_that_fails(kube_operator):
@@ -300,7 +300,7 @@ def test_coroutine(kube_background, kube_apiserver, kube_client):
     kube_background(rename, kube_client.httpx_async, old="a", new="b")
     path = "/api/v1/namespaces/default/configmaps"
     assert kube_client.httpx().post(path, json={"metadata": {"name": "a"}}).status_code == 201
-    kube_apiserver.wait_for("cm/b", "create")
+    kube_apiserver.objects.wait_for("cm/b", "create")
     with pytest.raises(TypeError, match="takes a coroutine function, not None"):
         kube_background(None)
     with pytest.raises(TypeError, match="print is not a coroutine function"):

@@ -36,7 +36,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
         client("POST", MAPS, {"metadata": {"name": "gone"}})
         client("DELETE", f"{MAPS}/gone")
         cron = {"apiVersion": "example.com/v1", "kind": "Cron", "metadata": {"name": "c"}}
-        server.load(_definition(), cron)
+        server.state.load(_definition(), cron)
         server.record(path, test="test_it")
     return path
 
@@ -98,7 +98,7 @@ def test_base(tmp_path: Path) -> None:
     with TestServer() as server:
         client = HttpClient(server)
         client("POST", MAPS, {"metadata": {"name": "before"}})
-        server.restore(server.snapshot())
+        server.state.restore(server.state.snapshot())
         server.reset()
         client("POST", MAPS, {"metadata": {"name": "after"}})
         server.record(path)
@@ -132,7 +132,7 @@ def test_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 SUITE = """
 def test_it(kube_apiserver):
-    kube_apiserver.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
+    kube_apiserver.state.load({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})
     assert False, "on purpose"
 """
 

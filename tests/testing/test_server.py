@@ -140,7 +140,7 @@ def test_unusable_settings(settings: Any, error: type[Exception], message: str) 
 def test_not_running() -> None:
     """Attributes of a server that does not run, and a second start, raise RuntimeError."""
     server = TestServer(tls=False)
-    for use in (lambda: server.url, server.snapshot, server.reset, server.dump):
+    for use in (lambda: server.url, server.state.snapshot, server.reset, server.state.dump):
         with pytest.raises(RuntimeError, match="not running"):
             use()
     with server, pytest.raises(RuntimeError, match="running"):
@@ -148,7 +148,7 @@ def test_not_running() -> None:
     with server:  # empty again
         assert _get(server, "/api/v1/namespaces")["items"]
     with pytest.raises(RuntimeError, match="not running"):
-        server.snapshot()
+        server.state.snapshot()
 
 
 def test_stop_with_open_connections() -> None:

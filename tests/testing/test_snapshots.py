@@ -52,12 +52,12 @@ def test_restore(server: TestServer, client: HttpClient) -> None:
     """Changed, deleted and new objects are as they were, with their uids; versions increase."""
     _, changed = client("POST", MAPS, _map("changed", k="1"))
     _, deleted = client("POST", MAPS, _map("deleted", k="1"))
-    snapshot = server.snapshot()
+    snapshot = server.state.snapshot()
     client("PATCH", f"{MAPS}/changed", {"data": {"k": "2"}}, type=MERGE)
     client("DELETE", f"{MAPS}/deleted")
     client("POST", MAPS, _map("new"))
     newest = client("GET", MAPS)[1]["metadata"]["resourceVersion"]
-    server.restore(snapshot)
+    server.state.restore(snapshot)
     assert client("GET", f"{MAPS}/new")[0] == 404
     for before in (changed, deleted):
         _, after = client("GET", f"{MAPS}/{before['metadata']['name']}")
@@ -70,13 +70,13 @@ def test_restore(server: TestServer, client: HttpClient) -> None:
 
 def test_snapshot_of_a_new_server(server: TestServer, client: HttpClient) -> None:
     """A snapshot has the objects that every cluster has, and those that a write causes."""
-    server.restore(server.snapshot())
-    assert server.dump() == ""
+    server.state.restore(server.state.snapshot())
+    assert server.state.dump() == ""
     assert client("POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})[0] == 201
-    snapshot = server.snapshot()
+    snapshot = server.state.snapshot()
     account = "/api/v1/namespaces/n/serviceaccounts/default"
     uid = client("GET", account)[1]["metadata"]["uid"]
-    server.restore(snapshot)
+    server.state.restore(snapshot)
     assert client("GET", account)[1]["metadata"]["uid"] == uid
 
 
@@ -84,13 +84,13 @@ def test_watches_see_a_restore(server: TestServer, client: HttpClient) -> None:
     """A watch gets an event for each difference; another object of the same name is deleted
     first."""
     client("POST", MAPS, _map("replaced", k="1"))
-    snapshot = server.snapshot()
+    snapshot = server.state.snapshot()
     client("DELETE", f"{MAPS}/replaced")
     client("POST", MAPS, _map("replaced", k="2"))
     client("POST", MAPS, _map("new"))
     version = client("GET", MAPS)[1]["metadata"]["resourceVersion"]
     with client.watch(f"{MAPS}?watch=1&resourceVersion={version}") as stream:
-        server.restore(snapshot)
+        server.state.restore(snapshot)
         events = [json.loads(stream.readline()) for _ in range(3)]
     assert [(e["type"], e["object"]["metadata"]["name"]) for e in events] == [
         ("DELETED", "replaced"),
@@ -98,7 +98,7 @@ def test_watches_see_a_restore(server: TestServer, client: HttpClient) -> None:
         ("DELETED", "new"),
     ]
     assert events[1]["object"]["data"] == {"k": "1"}
-    server.restore(snapshot)
+    server.state.restore(snapshot)
     assert (
         client("GET", MAPS)[1]["metadata"]["resourceVersion"]
         == (events[2]["object"]["metadata"]["resourceVersion"])
@@ -117,15 +117,15 @@ def test_deleted_owners_come_back(server: TestServer, client: HttpClient) -> Non
     dependent = _map("dependent", k="1")
     dependent["metadata"]["ownerReferences"] = [reference]
     client("POST", MAPS, dependent)
-    snapshot = server.snapshot()
+    snapshot = server.state.snapshot()
     client("DELETE", f"{MAPS}/owner")
-    server.wait_for("cm/dependent", "delete")
-    server.restore(snapshot)
+    server.objects.wait_for("cm/dependent", "delete")
+    server.state.restore(snapshot)
     client("PATCH", f"{MAPS}/dependent", {"data": {"k": "2"}}, type=MERGE)
     server.clock.advance("1m")
     assert client("GET", f"{MAPS}/dependent")[0] == 200
     client("DELETE", f"{MAPS}/owner")
-    server.wait_for("cm/dependent", "delete")
+    server.objects.wait_for("cm/dependent", "delete")
 
 
 def test_namespaces_and_definitions(server: TestServer, client: HttpClient) -> None:
@@ -133,17 +133,17 @@ def test_namespaces_and_definitions(server: TestServer, client: HttpClient) -> N
     client("POST", "/api/v1/namespaces", {"metadata": {"name": "a"}})
     client("POST", "/api/v1/namespaces/a/configmaps", _map("m"))
     client("POST", DEFINITIONS, _definition())
-    server.wait_for("crd/crons.example.com", "condition=Established")
+    server.objects.wait_for("crd/crons.example.com", "condition=Established")
     cron = {"apiVersion": "example.com/v1", "kind": "Cron", "metadata": {"name": "c"}}
     client("POST", CRONS, cron)
-    snapshot = server.snapshot()
+    snapshot = server.state.snapshot()
     client("DELETE", "/api/v1/namespaces/a")
     client("DELETE", f"{DEFINITIONS}/crons.example.com")
-    server.wait_for("namespace/a", "delete")
-    server.wait_for("crd/crons.example.com", "delete")
+    server.objects.wait_for("namespace/a", "delete")
+    server.objects.wait_for("crd/crons.example.com", "delete")
     assert client("GET", CRONS)[0] == 404
     client("POST", "/api/v1/namespaces", {"metadata": {"name": "b"}})
-    server.restore(snapshot)
+    server.state.restore(snapshot)
     assert client("GET", "/api/v1/namespaces/a/configmaps/m")[0] == 200
     assert client("GET", "/api/v1/namespaces/b")[0] == 404
     assert client("GET", f"{CRONS}/c")[1]["metadata"]["name"] == "c"
@@ -153,13 +153,13 @@ def test_namespaces_and_definitions(server: TestServer, client: HttpClient) -> N
 def test_service_addresses(server: TestServer, client: HttpClient) -> None:
     """Addresses and ports of restored services are allocated, those of others are free."""
     spec = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30123}]}
-    snapshot = server.snapshot()
+    snapshot = server.state.snapshot()
     body = {"metadata": {"name": "s"}, "spec": spec | {"clusterIP": "10.0.0.77"}}
     assert client("POST", f"{CORE}/services", body)[0] == 201
-    with_service = server.snapshot()
-    server.restore(snapshot)
+    with_service = server.state.snapshot()
+    server.state.restore(snapshot)
     assert client("POST", f"{CORE}/services", body)[0] == 201
-    server.restore(with_service)
+    server.state.restore(with_service)
     assert client("POST", f"{CORE}/services", body | {"metadata": {"name": "t"}})[0] == 422
 
 
@@ -170,14 +170,14 @@ def test_expired_events_stay_away(server: TestServer, client: HttpClient) -> Non
         "involvedObject": {"kind": "Pod", "namespace": "default", "name": "p"},
     }
     client("POST", f"{CORE}/events", event)
-    snapshot = server.snapshot()
+    snapshot = server.state.snapshot()
     client("DELETE", f"{CORE}/events/e")
     server.clock.advance("30m")
-    server.restore(snapshot)
+    server.state.restore(snapshot)
     assert client("GET", f"{CORE}/events/e")[0] == 200
     server.clock.advance("31m")
     assert client("GET", f"{CORE}/events/e")[0] == 404
-    server.restore(snapshot)
+    server.state.restore(snapshot)
     server.clock.advance("1s")
     assert client("GET", f"{CORE}/events/e")[0] == 404
 
@@ -195,7 +195,7 @@ def test_reset(server: TestServer, client: HttpClient) -> None:
     server.reset()
     assert not server.faults
     assert not server.requests
-    assert server.history("cm", "m") == []
+    assert server.objects.history("cm", "m") == []
     names = [item["metadata"]["name"] for item in client("GET", "/api/v1/namespaces")[1]["items"]]
     assert names == [item["metadata"]["name"] for item in before]
     assert client("GET", MAPS)[1]["items"][0]["metadata"]["name"] == "kube-root-ca.crt"
@@ -213,9 +213,9 @@ def test_first_write_waits_for_the_bootstrap(client: HttpClient) -> None:
 def test_needs_a_store_in_memory(tmp_path: Any) -> None:
     """Over a file there are no snapshots; the other controls work."""
     with TestServer(storage=f"sqlite:{tmp_path / 'store'}") as server:
-        for act in (server.snapshot, server.reset, server.dump):
+        for act in (server.state.snapshot, server.reset, server.state.dump):
             with pytest.raises(RuntimeError, match="not in memory"):
                 act()
         server.clock.advance("1m")
         HttpClient(server)("POST", MAPS, _map("m"))
-        assert server.history("cm", "m")[0].operation == "created"
+        assert server.objects.history("cm", "m")[0].operation == "created"

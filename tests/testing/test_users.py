@@ -88,7 +88,7 @@ def test_service_account(kube_session: TestNamespace, kube_service_account: Add)
 
 def test_manifest_of_an_operator(kube_apiserver: TestServer, kube_service_account: Add) -> None:
     """The account of a manifest has the rights of the manifest's bindings."""
-    kube_apiserver.load(MANIFEST)
+    kube_apiserver.state.load(MANIFEST)
     manager = kube_service_account("manager", namespace="system")
     assert _status(manager, "GET", "/api/v1/secrets") == 200
     assert _status(manager, "GET", "/api/v1/configmaps") == 403

@@ -199,7 +199,7 @@ def test_conversion_that_fails() -> None:
             assert (status, "no such host" in answer["message"]) == (500, True)
 
     with TestServer() as server:
-        server.load(_crd())
+        server.state.load(_crd())
         client = HttpClient(server)
         body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
         assert client("POST", WIDGETS.format("v1"), body)[0] == 201

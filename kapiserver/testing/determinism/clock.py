@@ -12,38 +12,17 @@ import asyncio
 import time
 from bisect import insort
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from datetime import UTC, datetime
 
-from kapiserver.apiserver.durations import parse_duration
 from kapiserver.storage.concurrency.clock import Clock
-from kapiserver.testing.host import Host
+from kapiserver.testing.durations import Duration, parse_seconds
+from kapiserver.testing.subject import ServerLoop, Subject, on_server_loop, synchronous
 
 SHORT_SECONDS = 5.0
 """While the clock is frozen, timers of at most this many seconds run in real time: batches and
 first retries of controllers. Without them a frozen server would never count a quota."""
 MAX_STEPS = 1000
 """Steps of one advance; timers that fall due within one step see the same time."""
-
-
-Duration: TypeAlias = str | float | timedelta
-"""Text such as `10m`, `1h30m`, `250ms`, `7d`, a number of seconds, or a timedelta."""
-
-
-def parse_seconds(duration: Duration) -> float:
-    """Return the seconds of a duration. Raises ValueError."""
-    seconds: float | None
-    if isinstance(duration, timedelta):
-        seconds = duration.total_seconds()
-    elif not isinstance(duration, str):
-        seconds = duration
-    elif duration.endswith("d") and duration[:-1].isdigit():
-        seconds = int(duration[:-1]) * 86400.0
-    else:
-        seconds = parse_duration(duration)
-    if seconds is None or not 0 <= seconds < 1e10:
-        raise ValueError(f"{duration!r} is not a duration; write 10m, 1h30m, 250ms, 7d or seconds")
-    return seconds
 
 
 class ServerTimer:
@@ -71,7 +50,7 @@ class ServerTimer:
             self.handle = None
 
 
-class TestClock(Clock):
+class TestClock(Subject, Clock):
     """The time and the timers of one test server.
 
     start   the time at the start in seconds since the epoch; None: the real time, which flows. A
@@ -81,13 +60,20 @@ class TestClock(Clock):
 
     __test__ = False  # not a test class of pytest
 
-    def __init__(self, host: Host, *, start: float | None = None) -> None:
-        self._host = host
+    def __init__(
+        self,
+        loop: ServerLoop,
+        settle: Callable[[], Awaitable[None]],
+        *,
+        start: float | None = None,
+    ) -> None:
+        super().__init__(loop)
+        self._settle = settle
+        """Returns when the server has done the work that is due."""
         self._start = start
         self._frozen_at = start
         self._offset = time.time() - time.monotonic()
         self._timers: list[ServerTimer] = []
-        self._settle: Callable[[], Awaitable[None]] = _settle_nothing
 
     def now(self) -> float:
         """Return the time of the server in seconds since the epoch."""
@@ -106,30 +92,40 @@ class TestClock(Clock):
     def freeze(self) -> None:
         """Stop the time. Timers of more than SHORT_SECONDS wait for `advance` or `resume`.
         Idempotent."""
-        self._host.call(lambda: self._set(self.now()))
+        self._server_loop.call(lambda: self._set(self.now()))
 
     def resume(self) -> None:
         """Let the time flow on from where it stands. Idempotent."""
-        self._host.call(lambda: self._set(None))
+        self._server_loop.call(lambda: self._set(None))
 
-    def advance(self, duration: Duration) -> None:
+    @on_server_loop
+    async def advance_async(self, duration: Duration) -> None:
         """Move the time forward, and return when the work that fell due is done.
 
         duration    text such as `10m`, `1h30m`, `250ms`, `7d`, seconds, or a timedelta
 
         Timers run in their order, and the server does what each causes before the next. Work that
-        waits for a webhook or for a client may still run. Raises ValueError, and RuntimeError on
-        the server's own loop: use `advance_async` there.
+        waits for a webhook or for a client may still run. Raises ValueError.
         """
-        self._host.run(self._advance(parse_seconds(duration)))
+        seconds = parse_seconds(duration)
+        await self._settle()  # earlier work must not see the new time
+        was_frozen, target = self.frozen, self.now() + seconds
+        self._set(self.now())
+        try:
+            while self._timers and self._timers[0].due <= target:
+                step = min(target, self.now() + seconds / MAX_STEPS)
+                self._set_time(max(self._timers[0].due, step))
+                for timer in [timer for timer in self._timers if timer.due <= self.now()]:
+                    if timer in self._timers:  # no callback has cancelled it
+                        self._fire(timer)
+                await self._settle()
+            self._set_time(target)
+        finally:
+            if not was_frozen:
+                self._set(None)
+        await self._settle()
 
-    async def advance_async(self, duration: Duration) -> None:
-        """Do the same as `advance`, without blocking the caller's loop."""
-        await self._host.run_async(self._advance(parse_seconds(duration)))
-
-    def settle_with(self, settle: Callable[[], Awaitable[None]]) -> None:
-        """Set the function that waits until the server has done its work."""
-        self._settle = settle
+    advance = synchronous(advance_async)
 
     def restart(self) -> None:
         """Begin again at the start, for a server that starts again."""
@@ -186,24 +182,6 @@ class TestClock(Clock):
         for timer in self._timers:
             self._arm(timer)
 
-    async def _advance(self, seconds: float) -> None:
-        await self._settle()  # earlier work must not see the new time
-        was_frozen, target = self.frozen, self.now() + seconds
-        self._set(self.now())
-        try:
-            while self._timers and self._timers[0].due <= target:
-                step = min(target, self.now() + seconds / MAX_STEPS)
-                self._set_time(max(self._timers[0].due, step))
-                for timer in [timer for timer in self._timers if timer.due <= self.now()]:
-                    if timer in self._timers:  # no callback has cancelled it
-                        self._fire(timer)
-                await self._settle()
-            self._set_time(target)
-        finally:
-            if not was_frozen:
-                self._set(None)
-        await self._settle()
-
     def _set_time(self, now: float) -> None:
         """Set the frozen time; timers that wait in real time go on waiting."""
         self._frozen_at = now
@@ -211,7 +189,3 @@ class TestClock(Clock):
 
 def _due(timer: ServerTimer) -> float:
     return timer.due
-
-
-async def _settle_nothing() -> None:
-    """Do nothing: there is no server yet."""

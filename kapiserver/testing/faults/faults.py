@@ -17,14 +17,13 @@ from typing import Any, Unpack, cast
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
-from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.handlers.watch import watch_framer
 from kapiserver.apiserver.endpoints.negotiation import negotiate_stream
 from kapiserver.apiserver.faults import DropConnection
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.storage.errors import Expired
-from kapiserver.testing.determinism.clock import Duration, parse_seconds
+from kapiserver.testing.durations import Duration, parse_seconds
 from kapiserver.testing.faults.effects import (
     Delay,
     Drop,
@@ -40,8 +39,9 @@ from kapiserver.testing.faults.held_sink import HeldSink
 from kapiserver.testing.faults.injected_errors import injected_error
 from kapiserver.testing.faults.stale_reads import stale_response
 from kapiserver.testing.history.request_filter import RequestFilter, Selection
-from kapiserver.testing.history.requests import Requests, decode_body, name_in_body
-from kapiserver.testing.host import Host
+from kapiserver.testing.history.request_record import decode_body, name_in_body
+from kapiserver.testing.history.requests import Requests
+from kapiserver.testing.subject import ServerLoop, Subject
 
 MAX_FAULTS = 1000
 
@@ -129,7 +129,7 @@ class _OpenWatch:
     error_frame: Callable[[Exception], bytes]
 
 
-class Faults:
+class Faults(Subject):
     """The faults of one server, in the order in which they were added; all that match a request
     are injected, until one of them ends it.
 
@@ -152,15 +152,13 @@ class Faults:
 
     def __init__(
         self,
-        host: Host,
+        loop: ServerLoop,
         requests: Requests,
         revision: Callable[[], int],
-        check: Callable[[RequestFilter], None],
     ) -> None:
-        self._host = host
+        super().__init__(loop)
         self._requests = requests
         self._revision = revision
-        self._check = check
         self._faults: list[Fault] = []
         self._watches: dict[int, _OpenWatch] = {}
         self._number = 0
@@ -239,8 +237,8 @@ class Faults:
             probability=probability,
             rng=rng,
         )
-        self._check(fault.filter)
-        return self._host.call(lambda: self._start(fault))
+        self._requests.check(fault.filter)
+        return self._server_loop.call(lambda: self._start(fault))
 
     def remove(self, number: int) -> None:
         """Remove the fault with that number. Raises KeyError if there is none."""
@@ -257,10 +255,6 @@ class Faults:
 
     # On the server's loop.
 
-    @property
-    def _server(self) -> Server:
-        return self._host.running.cluster.server
-
     def _start(self, fault: Fault) -> Fault:
         fault.revision = self._revision()
         if isinstance(fault.effect, ReadStale) and not fault.revision:
@@ -271,7 +265,7 @@ class Faults:
             raise ValueError(f"there are {MAX_FAULTS} faults already")
         self._number += 1
         fault.number = self._number
-        fault.on_remove = lambda fault: self._host.call(lambda: self._remove(fault))
+        fault.on_remove = lambda fault: self._server_loop.call(lambda: self._remove(fault))
         self._faults.append(fault)
         for watch in list(self._watches.values()):
             if fault.filter.matches_request(watch.request, watch.request.info.name):

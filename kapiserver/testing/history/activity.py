@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Activity:
@@ -31,3 +35,12 @@ class Activity:
             return False
         finally:
             self._waiters.discard(waiter)
+
+    async def wait_until(self, predicate: Callable[[], Awaitable[T]], seconds: float) -> T | None:
+        """Return the first true value of a predicate, which is called again after each activity;
+        None if it has none within so many real seconds."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while not (value := await predicate()):
+            if not await self.wait(deadline):
+                return await predicate() or None
+        return value

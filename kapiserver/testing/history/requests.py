@@ -1,7 +1,7 @@
 """The requests that a test server received: user, verb, target, status, latency, body.
 
-Memory is bounded: the oldest requests are forgotten. Requests of the server's own controllers make
-no HTTP request; `server.history` shows what they wrote.
+Memory is bounded: the oldest requests are forgotten. The server's own controllers make no HTTP
+requests; `server.objects.history` shows what they wrote.
 """
 
 from __future__ import annotations
@@ -10,121 +10,37 @@ import functools
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from datetime import UTC, datetime
-from typing import Any, overload
+from typing import Unpack, overload
 
-from msgspec import Struct, field
-
-from kapiserver.api.group import GroupVersion
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
-from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.codecs.errors import CodecError
-from kapiserver.codecs.negotiation import negotiate_input
-from kapiserver.testing.history.request_filter import RequestFilter
+from kapiserver.testing.durations import Duration, parse_seconds
+from kapiserver.testing.history.hot_loops import WRITES, check_for_hot_loops
+from kapiserver.testing.history.request_filter import RequestFilter, Selection
+from kapiserver.testing.history.request_record import MAX_BODY_BYTES, RequestRecord, decode_body
+from kapiserver.testing.state.kinds import check_plural
+from kapiserver.testing.subject import ServerLoop, Subject
 
 MAX_REQUESTS = 10_000
-MAX_BODY_BYTES = 64 << 10
-"""Bytes kept of one body."""
 MAX_BODIES_BYTES = 16 << 20
 """Bytes kept of all bodies."""
 
 
-class RequestRecord(Struct, kw_only=True, eq=False):
-    """One request.
-
-    number          1 for the first request of the server
-    time            when it came, by the server's clock, in seconds since the epoch
-    user            the name of the user; of the impersonated user, if there is one
-    impersonator    the user who impersonates, or ""
-    user_agent      the header
-    verb            get, list, watch, create, update, patch, delete, deletecollection; of requests
-                    for no resource the method in lower case
-    uri             path and query
-    resource        plural name, with the group: `pods`, `deployments.apps`; "" for other requests
-    subresource     `status`, `scale`, ... or ""
-    namespace, name of the path, "" if it has none
-    status          HTTP status; None while there is no response and while a stream is open, 0 if
-                    the connection was dropped
-    seconds         real seconds until the response was made or the stream had ended; None before
-    content_type    the media type of the body
-    data            the first MAX_BODY_BYTES of the body
-    faults          numbers of the faults that were injected
-    decode          returns the JSON of `data`. Raises CodecError, ValueError
-    """
-
-    number: int
-    time: float
-    uri: str
-    verb: str
-    user: str = ""
-    impersonator: str = ""
-    user_agent: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    status: int | None = None
-    seconds: float | None = None
-    content_type: str = ""
-    data: bytes = b""
-    faults: list[int] = field(default_factory=list)
-    decode: Callable[[bytes], Any] = lambda _: None
-
-    @property
-    def body(self) -> Any:
-        """The object or patch that the client sent, as JSON; None if there is none, or it was
-        malformed or longer than MAX_BODY_BYTES."""
-        try:
-            return self.decode(self.data) if self.data else None
-        except (CodecError, ValueError):
-            return None
-
-    @property
-    def object_name(self) -> str:
-        """The name in the path, or that of the object to create; "" if the server generates it."""
-        return self.name or (name_in_body(self.body) if self.verb == "create" else "")
-
-    @property
-    def target(self) -> str:
-        """Resource and object: `deployments.apps/status default/web`."""
-        resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-        path = "/".join(part for part in (self.namespace, self.object_name) if part)
-        return " ".join(part for part in (resource, path) if part) or self.uri
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the record as JSON: all fields, `time` in RFC 3339, and `body`."""
-        names = (
-            "number", "user", "impersonator", "user_agent", "verb", "uri", "resource",
-            "subresource", "namespace", "name", "status", "seconds", "content_type", "faults",
-        )  # fmt: skip
-        at = datetime.fromtimestamp(self.time, UTC).isoformat()
-        return {"time": at, **{name: getattr(self, name) for name in names}, "body": self.body}
-
-    def __str__(self) -> str:
-        status = {None: "...", 0: "dropped"}.get(self.status, str(self.status))
-        note = f" (faults {', '.join(map(str, self.faults))})" if self.faults else ""
-        return f"#{self.number} {self.user} {self.verb} {self.target}: {status}{note}"
-
-
-class Requests(Sequence[RequestRecord]):
-    """The requests of one server, the oldest first.
-
-    on_change   called when a request comes or ends
-    before      awaited before a request is handled
-    check       raises ValueError for a filter that no request can match
-    """
+class Requests(Subject, Sequence[RequestRecord]):
+    """The requests that a server received, the oldest first."""
 
     def __init__(
         self,
+        loop: ServerLoop,
         on_change: Callable[[], None],
         before: Callable[[Request], Awaitable[None]],
-        check: Callable[[RequestFilter], None],
     ) -> None:
+        super().__init__(loop)
         self._on_change = on_change
+        """Called when a request comes or ends."""
         self._before = before
-        self._check = check
+        """Awaited before a request is handled."""
         self._records: deque[RequestRecord] = deque()
         self._by_request: dict[int, RequestRecord] = {}
         self._number = 0
@@ -144,32 +60,34 @@ class Requests(Sequence[RequestRecord]):
         return iter(list(self._records))
 
     def select(
-        self,
-        *,
-        verb: str | Sequence[str] = "",
-        resource: str | Sequence[str] = "",
-        namespace: str = "",
-        name: str = "",
-        user: str = "",
-        user_agent: str = "",
-        status: int | None = None,
+        self, *, status: int | None = None, **selection: Unpack[Selection]
     ) -> list[RequestRecord]:
-        """Return the requests that all arguments match; they are those of faults. Raises
-        ValueError for a verb or a resource that no request has."""
-        request_filter = RequestFilter.of(
-            verb=verb,
-            resource=resource,
-            namespace=namespace,
-            name=name,
-            user=user,
-            user_agent=user_agent,
-        )
-        self._check(request_filter)
+        """Return the requests that all arguments match. The arguments `selection` are those of
+        faults: verb, resource, namespace, name, user and user_agent. Raises ValueError for a verb
+        or a resource that no request has."""
+        request_filter = RequestFilter.of(**selection)
+        self.check(request_filter)
         return [
             record
             for record in self
             if status in (None, record.status) and _matches(request_filter, record)
         ]
+
+    def assert_no_hot_loop(
+        self, *, requests: int = 10, within: Duration = "10s", **selection: Unpack[Selection]
+    ) -> None:
+        """Raise AssertionError if one client (user and User-Agent) sent more than `requests`
+        requests with the same verb for the same object within the time `within` of the server's
+        clock. The arguments `selection` select requests as in `select`; without a verb, those that
+        write. The message compares the last two bodies."""
+        selection.setdefault("verb", WRITES)
+        records = self.select(**selection)
+        check_for_hot_loops(records, requests=requests, within=parse_seconds(within))
+
+    def check(self, request_filter: RequestFilter) -> None:
+        """Raise ValueError for a name of a resource that no request has, such as its singular."""
+        for text in request_filter.resources if self._server_loop.is_running else ():
+            self._server_loop.call(functools.partial(check_plural, self._server.scheme, text))
 
     def clear(self) -> None:
         """Forget the requests that have come so far."""
@@ -286,29 +204,3 @@ def _matches(request_filter: RequestFilter, record: RequestRecord) -> bool:
         user=record.user,
         user_agent=record.user_agent,
     )
-
-
-def name_in_body(body: Any) -> str:
-    """Return metadata.name of a body, or "" if it has none."""
-    metadata = body.get("metadata") if isinstance(body, dict) else None
-    name = metadata.get("name") if isinstance(metadata, dict) else None
-    return name if isinstance(name, str) else ""
-
-
-def decode_body(codecs: CodecFactory, content_type: str, version: GroupVersion, data: bytes) -> Any:
-    """Return a body as JSON: an object of any media type, or a patch. `version` is that of the
-    path. Raises CodecError, ValueError."""
-    content_type = content_type.partition(";")[0].strip().lower()
-    if content_type.endswith(("-patch+json", "/json")) or not content_type:
-        from kapiserver.codecs import json
-
-        return json.decode_value(data)
-    if content_type.endswith(("-patch+yaml", "/yaml")):
-        from kapiserver.codecs import yaml
-
-        return yaml.decode_value(data)
-    if content_type.endswith("+cbor"):
-        content_type = "application/cbor"
-    media = negotiate_input(content_type, codecs.media_types)
-    serializer = codecs.limited_serializer_for(media)
-    return serializer.decode(data, defaults=version.with_kind("")).object

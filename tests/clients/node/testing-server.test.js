@@ -92,31 +92,31 @@ test('an informer recovers from dropped and expired watches', async () => {
 
 test('waits and assertions', async () => {
   const metadata = { name: 'waited' };
-  const created = control('POST', '/wait', { target: 'cm/waited', condition: 'create' });
+  const created = control('POST', '/objects/wait-for', { target: 'cm/waited', condition: 'create' });
   await core.createNamespacedConfigMap({ namespace: 'default', body: { metadata } });
   const { object } = await created;
   assert.equal(object.metadata.name, 'waited');
   const condition = 'jsonpath={.data.x}=1';
-  const missed = control('POST', '/wait', { target: 'cm/waited', condition, timeout: '50ms' });
+  const missed = control('POST', '/objects/wait-for', { target: 'cm/waited', condition, timeout: '50ms' });
   await assert.rejects(missed, /has not met jsonpath=.* within 0.05 s\nlast seen:/);
   for (const x of ['1', '2', '3']) {
     const body = { metadata, data: { x } };
     await core.replaceNamespacedConfigMap({ namespace: 'default', name: 'waited', body });
   }
-  await control('POST', '/assert/converges', { quiet: '50ms' });
-  await control('POST', '/assert/no-hot-loop', { requests: 3 });
-  const hot = control('POST', '/assert/no-hot-loop', { requests: 2 });
+  await control('POST', '/objects/assert-converges', { quiet: '50ms' });
+  await control('POST', '/requests/assert-no-hot-loop', { requests: 3 });
+  const hot = control('POST', '/requests/assert-no-hot-loop', { requests: 2 });
   await assert.rejects(hot, /hot loop: .* sent update configmaps/);
 });
 
 test('snapshots and resets', async () => {
-  await control('POST', '/load', { sources: [configMap('kept', { x: '1' })] });
-  const { number } = await control('POST', '/snapshots');
+  await control('POST', '/state/load', { sources: [configMap('kept', { x: '1' })] });
+  const { number } = await control('POST', '/state/snapshots');
   await core.deleteNamespacedConfigMap({ namespace: 'default', name: 'kept' });
-  await control('POST', `/snapshots/${number}/restore`);
+  await control('POST', `/state/snapshots/${number}/restore`);
   const kept = await core.readNamespacedConfigMap({ namespace: 'default', name: 'kept' });
   assert.deepEqual(kept.data, { x: '1' });
-  const { items } = await control('GET', '/history/configmap/kept');
+  const { items } = await control('GET', '/objects/configmap/kept/history');
   assert.ok(items.length >= 2);
   await control('POST', '/reset');
   const missing = core.readNamespacedConfigMap({ namespace: 'default', name: 'kept' });

@@ -5,7 +5,7 @@
     from kapiserver.apiserver.config import Config
 
     product = web.Application()
-    product.add_subapp("/kubernetes", application(Config(storage="sqlite:store.db")))
+    product.add_subapp("/kubernetes", application(Config.of(storage="sqlite:store.db")))
     web.run_app(product, handler_cancellation=True)
 
 Connections, TLS and limits are those of the product's server; authentication, authorization and
@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from aiohttp import web
-from msgspec.structs import replace
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.serving.aiohttp_exchange import AiohttpExchange
@@ -39,7 +38,7 @@ def application(config: Config) -> web.Application:
 
     Raises the errors of `kapiserver.app.serve` when it starts.
     """
-    config = replace(config, secure_port=None, insecure_port=None)
+    config = config.replace(secure_port=None, insecure_port=None)
 
     async def run(api: web.Application) -> AsyncIterator[None]:
         async with serve(config) as running:

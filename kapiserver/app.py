@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kapiserver.apiserver.allocation.repair import AllocationRepair
 from kapiserver.apiserver.authorizer import ManagedAuthorizer
@@ -90,7 +89,7 @@ async def serve(
     barrier: Barrier = _no_barrier,
 ) -> AsyncIterator[RunningServer]:
     """Run a cluster on its ports until the block ends, then drain it within
-    `config.shutdown_timeout` seconds: /readyz fails, no connection is accepted, watches end,
+    `shutdown_timeout` seconds: /readyz fails, no connection is accepted, watches end,
     requests in flight finish.
 
     host        the host of several clusters; None: a host of its own
@@ -100,10 +99,10 @@ async def serve(
     Raises the errors of `open_cluster`, ForeignKubeconfig, and OSError for a port in use.
     """
     async with AsyncExitStack() as stack:
-        folder = config.cert_dir or _temporary_folder(stack)
-        is_secure = config.secure_port is not None
+        folder = config.certificates.cert_dir or _temporary_folder(stack)
+        is_secure = config.serving.secure_port is not None
         if is_secure:
-            config = replace(config, cert_dir=folder)
+            config = config.replace(cert_dir=folder)
         certificates = ensure_certificates(config, folder) if is_secure else None
         host = host or Host(config)
         cluster = await stack.enter_async_context(open_cluster(config, parts, host))
@@ -112,8 +111,8 @@ async def serve(
         http = host.http_server(cluster.handle, on_error)
         stack.push_async_callback(_drain, cluster, http)
         insecure_port = 0
-        if config.insecure_port is not None:
-            insecure_port = await http.listen_insecure(config.insecure_port)
+        if config.serving.insecure_port is not None:
+            insecure_port = await http.listen_insecure(config.serving.insecure_port)
         control_loops: list[_ControlLoop] = []
         manager = await _start_loops(cluster, stack, certificates, has_policy)
         control_loops.append(manager)
@@ -136,16 +135,17 @@ async def _listen(
 ) -> RunningServer:
     """Listen with TLS if there are certificates, and write the kubeconfig."""
     config = cluster.server.config
+    serving, certificate = config.serving, config.certificates.tls_cert_file
     url, context = insecure_url, None
     if certificates is not None:
         context = ReloadingContext(certificates)
-        port = await http.listen_secure(config.bind_address, config.secure_port or 0, context)
-        url = f"https://{url_host(config.bind_address)}:{port}"
-    kubeconfig = config.kubeconfig_out or folder / "kubeconfig" if url else None
+        port = await http.listen_secure(serving.bind_address, serving.secure_port or 0, context)
+        url = f"https://{url_host(serving.bind_address)}:{port}"
+    kubeconfig = serving.kubeconfig_out or folder / "kubeconfig" if url else None
     if kubeconfig is not None:
-        if config.tls_cert_file is not None:
+        if certificate is not None:
             follow = functools.partial(follow_certificate, kubeconfig, url, certificates)
-            cluster.file_watch.add_files([config.tls_cert_file], follow)
+            cluster.file_watch.add_files([certificate], follow)
         if not write_if_space(kubeconfig, url=url, credentials=certificates):
             kubeconfig = None
     return RunningServer(
@@ -167,7 +167,7 @@ def _start_tasks(cluster: Cluster, stack: AsyncExitStack) -> None:
     server = cluster.server
     config = server.config
     compactor = Compactor(
-        cluster.kv, server.clock, config.etcd_compaction_interval, root=config.key_root
+        cluster.kv, server.clock, config.store.etcd_compaction_interval, root=config.store.key_root
     )
     compactor.start()
     stack.callback(compactor.stop)
@@ -218,7 +218,7 @@ def _start_repair(cluster: Cluster) -> AllocationRepair:
 
 
 def _start_kubernetes_service(cluster: Cluster, port: int) -> KubernetesService:
-    address = reached_at(cluster.server.config.bind_address)
+    address = reached_at(cluster.server.config.serving.bind_address)
     server_address = ServerAddress(port, address) if address and port else None
     service = KubernetesService(apiserver_context(cluster.server), server_address, port)
     service.start()
@@ -240,4 +240,4 @@ def _reload_files(cluster: Cluster, context: ReloadingContext | None) -> None:
 
 async def _drain(cluster: Cluster, http: HttpServer) -> None:
     cluster.server.health.drain()
-    await http.drain(cluster.server.config.shutdown_timeout)
+    await http.drain(cluster.server.config.limits.shutdown_timeout)

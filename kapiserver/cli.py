@@ -16,10 +16,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from kapiserver import __version__
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import SECTIONS, Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.serving.event_loop import loop_factory
 from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_settings
@@ -186,10 +184,8 @@ def config_of(options: argparse.Namespace) -> Config:
     _check_workers_and_rpc(options, storage)
     data_dir: Path = options.data_dir
     emulated_version = ",".join(options.emulated_version)
-    names = set(Config.__struct_fields__) & vars(options).keys()
-    settings = {name: getattr(options, name) for name in names}
-    return replace(
-        Config(**settings),
+    settings = {name: value for name, value in vars(options).items() if name in SECTIONS}
+    return Config.of(**settings).replace(
         storage=storage,
         cert_dir=options.cert_dir or data_dir / "certificates",
         kubeconfig_out=options.kubeconfig_out or data_dir / "kubeconfig",
@@ -272,23 +268,23 @@ def run_server(options: argparse.Namespace) -> int:
     # the start-up time. `manage_memory` enables the collector again.
     gc.disable()
     config = config_of(options)
-    logs.set_up(config.verbosity)
-    if config.insecure_port is not None:
+    logs.set_up(config.serving.verbosity)
+    if config.serving.insecure_port is not None:
         _log.warning(
             "--insecure-port: everybody on this machine who reaches the port is a cluster "
             "administrator, without authentication and TLS"
         )
     options.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if config.workers == 1:
+    if config.serving.workers == 1:
         _serve_in_one_process(config, _served_groups(options))
         return 0
     from kapiserver import app  # noqa: F401 - before the fork, so that workers share its memory
     from kapiserver.apiserver.serving.tls import ensure_certificates
     from kapiserver.apiserver.serving.workers import supervise
 
-    if config.cert_dir is not None:
+    if config.certificates.cert_dir is not None:
         # Before the fork, so that only one process creates them.
-        ensure_certificates(config, config.cert_dir)
+        ensure_certificates(config, config.certificates.cert_dir)
     return supervise(config, _serve_as_worker)
 
 

@@ -25,9 +25,10 @@ from kapiserver.apiserver.authentication.chain import Authentication
 from kapiserver.apiserver.authentication.service_account_tokens import ServiceAccountTokens
 from kapiserver.apiserver.authorization.modes import Authorization
 from kapiserver.apiserver.authorizer import Authorizer
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import AuditSettings, Config, StoreSettings
 from kapiserver.apiserver.context import Filter, Handler, Server
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
+from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.flowcontrol.classifier import FlowClassifier
 from kapiserver.apiserver.health import server_health
@@ -85,11 +86,11 @@ async def open_cluster(
     Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
     """
     host = host or Host(config)
-    check_signing_files(config)
+    check_signing_files(config.controller_manager)
     basis = _basis(config, parts, host)
     async with _open_store(config, parts, host, basis.clock) as store:
         observe = basis.metrics.storage_observer(basis.scheme.resource_at)
-        kv = MeteredStore(store, observe, root=config.key_root)
+        kv = MeteredStore(store, observe, root=config.store.key_root)
         cluster = _connect(config, parts, host, basis, kv)
         try:
             with host.memory_limit.subscribe(cluster.server.stores.free_memory):
@@ -126,15 +127,15 @@ class _Basis(Struct, frozen=True, kw_only=True):
 
 def _basis(config: Config, parts: Parts, host: Host) -> _Basis:
     clock, metrics = parts.clock or SystemClock(), Metrics()
-    scheme = make_scheme(config, [added.group for added in parts.call_groups])
+    scheme = make_scheme(config.features, [added.group for added in parts.call_groups])
     return _Basis(
         clock=clock,
         offloader=parts.offloader or host.offloader,
         scheme=scheme,
-        codecs=CodecFactory(scheme, _media_types(config)),
+        codecs=CodecFactory(scheme, _media_types(config.features.feature_gates)),
         metrics=metrics,
         account_tokens=_service_account_tokens(config, clock),
-        encryption=_encryption(config, clock, metrics),
+        encryption=_encryption(config.store, clock, metrics),
     )
 
 
@@ -143,7 +144,7 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
     clock, metrics, encryption = basis.clock, basis.metrics, basis.encryption
     stores = _stores(config, parts, basis, kv)
     authorizer = parts.authorizer or Authorization(
-        config, stores, clock, metrics.authorization_reloads
+        config.authorization, stores, clock, metrics.authorization_reloads
     )
     rbac = authorizer.rbac if isinstance(authorizer, Authorization) else None
     custom_resources = CustomResources(basis.scheme, stores, metrics.retain_versions)
@@ -160,11 +161,11 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         clock=clock,
         custom_resources=custom_resources,
         offloader=basis.offloader,
-        upstreams=Upstreams(config, basis.offloader),
+        upstreams=Upstreams(config.kubelets, basis.offloader),
         new_client=_new_client,
-        health=server_health(config, kv, custom_resources, rbac=rbac is not None),
+        health=server_health(config.store, kv, custom_resources, rbac=rbac is not None),
         metrics=metrics,
-        audit=_audit(config, basis.codecs, clock, metrics),
+        audit=_audit(config.audit, basis.codecs, clock, metrics),
         authenticator=authentication.authenticator,
         service_account_tokens=basis.account_tokens,
         authorizer=authorizer,
@@ -195,8 +196,8 @@ def _stores(config: Config, parts: Parts, basis: _Basis, kv: KV) -> StoreRegistr
         basis.clock,
         basis.offloader,
         identifiers=parts.identifiers,
-        root=config.key_root,
-        event_ttl=config.event_ttl,
+        root=config.store.key_root,
+        event_ttl=config.store.event_ttl,
         encryption=encryption.encryption if encryption is not None else None,
         hooks=functools.partial(_store_hooks, config, basis.codecs, basis.offloader),
     )
@@ -215,13 +216,15 @@ def _file_watch(
     return watch
 
 
-def _audit(config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics) -> AuditLog | None:
-    settings = (config.audit_policy_file, config.audit_webhook_config_file)
-    if not config.audit_log_path and settings == (None, None):
+def _audit(
+    settings: AuditSettings, codecs: CodecFactory, clock: Clock, metrics: Metrics
+) -> AuditLog | None:
+    files = (settings.audit_policy_file, settings.audit_webhook_config_file)
+    if not settings.audit_log_path and files == (None, None):
         return None
     from kapiserver.apiserver.audit.log import make_audit_log  # loads a YAML parser
 
-    return make_audit_log(config, codecs, clock, metrics)
+    return make_audit_log(settings, codecs, clock, metrics)
 
 
 def _new_client(server: Server, user: User, user_agent: str, authorize: bool) -> Client:
@@ -238,8 +241,8 @@ def _compose(server: Server, filters: Sequence[Filter]) -> Handler:
     return handle
 
 
-def _media_types(config: Config) -> Sequence[MediaType]:
-    if "CBORServingAndStorage" in config.feature_gates:
+def _media_types(gates: FeatureGates) -> Sequence[MediaType]:
+    if "CBORServingAndStorage" in gates:
         return MEDIA_TYPES
     return [media for media in MEDIA_TYPES if media is not CBOR]
 
@@ -247,7 +250,8 @@ def _media_types(config: Config) -> Sequence[MediaType]:
 def _service_account_tokens(config: Config, clock: Clock) -> ServiceAccountTokens:
     """Read configured key files now, so that an unusable file is reported at start."""
     tokens = ServiceAccountTokens(config, clock)
-    if config.service_account_signing_key_file or config.service_account_key_file:
+    settings = config.service_accounts
+    if settings.service_account_signing_key_file or settings.service_account_key_file:
         _ = tokens.keys
     return tokens
 
@@ -271,14 +275,14 @@ def _converter(stores: StoreRegistry) -> Converter:
     return convert
 
 
-def _encryption(config: Config, clock: Clock, metrics: Metrics) -> EncryptionFile | None:
-    if config.encryption_provider_config is None:
+def _encryption(settings: StoreSettings, clock: Clock, metrics: Metrics) -> EncryptionFile | None:
+    if settings.encryption_provider_config is None:
         return None
     from kapiserver.storage.encryption.config import EncryptionFile  # loads a YAML parser
 
     return EncryptionFile(
-        config.encryption_provider_config,
+        settings.encryption_provider_config,
         clock,
-        is_reloaded=config.encryption_provider_config_automatic_reload,
+        is_reloaded=settings.encryption_provider_config_automatic_reload,
         reloads=metrics.encryption_reloads,
     )

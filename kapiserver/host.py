@@ -60,8 +60,8 @@ class Host:
             [self._connection_limits.unauthenticated.close_half, free_in_thread],
             COLLECTOR.memory,
         )
-        self._front = config.http
-        self._reuse_port = config.workers > 1
+        self._front = config.serving.http
+        self._reuse_port = config.serving.workers > 1
         self._stores: dict[str, _SharedStore] = {}
         """The open stores that only one process may open, by their `storage` setting."""
         self._opening = asyncio.Lock()
@@ -86,7 +86,8 @@ class Host:
         Raises the errors of `storage.backends.open_store`, and ValueError if a cluster that uses
         the same file has the same keys.
         """
-        backend = backend_of(config.storage)
+        spec, root = config.store.storage, config.store.key_root
+        backend = backend_of(spec)
         if backend.shared or not backend.durable:
             kv = await _open(config, clock)
             try:
@@ -95,18 +96,18 @@ class Host:
                 await kv.close()
             return
         async with self._opening:
-            store = self._stores.get(config.storage)
+            store = self._stores.get(spec)
             if store is None:
-                store = self._stores[config.storage] = _SharedStore(await _open(config, clock))
-            _check_root(config.key_root, store.roots)
-            store.roots.append(config.key_root)
+                store = self._stores[spec] = _SharedStore(await _open(config, clock))
+            _check_root(root, store.roots)
+            store.roots.append(root)
         try:
             yield store.kv
         finally:
             async with self._opening:
-                store.roots.remove(config.key_root)
+                store.roots.remove(root)
                 if not store.roots:
-                    del self._stores[config.storage]
+                    del self._stores[spec]
                     await store.kv.close()
 
 
@@ -117,5 +118,5 @@ def _check_root(root: str, roots: list[str]) -> None:
 
 
 async def _open(config: Config, clock: Clock) -> KV:
-    fsync = not config.unsafe_no_fsync
-    return await open_store(config.storage, clock=clock, etcd=config.etcd, fsync=fsync)
+    store = config.store
+    return await open_store(store.storage, clock=clock, root=store.key_root, sections=config)

@@ -34,7 +34,7 @@ BODY = {"metadata": {"generateName": "map-"}}
 
 @asynccontextmanager
 async def _client(**parts: Any) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
-    config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+    config = Config.of(secure_port=None, insecure_port=0, shutdown_timeout=1)
     async with serve(config, Parts(**parts)) as running, aiohttp.ClientSession() as session:
         yield session, running.url
 
@@ -183,7 +183,7 @@ def test_stop_cancels_own_writes() -> None:
         store = await open_memory_store(SystemClock())
         recorder = Recorder()
         store.watch("", after=store.revision, sink=recorder)
-        async with serve(Config(secure_port=None, insecure_port=0), Parts(kv=store)):
+        async with serve(Config.of(secure_port=None, insecure_port=0), Parts(kv=store)):
             pass
         return {event.key for event in recorder.seen}
 

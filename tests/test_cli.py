@@ -32,10 +32,11 @@ def _config(*flags: str) -> Config:
 def test_defaults() -> None:
     """Without flags all files are in the data directory."""
     config = _config()
-    assert config.storage == f"sqlite:{Path('.data/kapiserver.db')}"
-    assert config.cert_dir == Path(".data/certificates")
-    assert config.kubeconfig_out == Path(".data/kubeconfig")
-    assert (config.bind_address, config.secure_port, config.insecure_port) == (
+    assert config.store.storage == f"sqlite:{Path('.data/kapiserver.db')}"
+    assert config.certificates.cert_dir == Path(".data/certificates")
+    assert config.serving.kubeconfig_out == Path(".data/kubeconfig")
+    serving = config.serving
+    assert (serving.bind_address, serving.secure_port, serving.insecure_port) == (
         "127.0.0.1", 6443, None,
     )  # fmt: skip
 
@@ -65,7 +66,7 @@ def test_defaults() -> None:
 )
 def test_flags(flags: list[str], name: str, value: object) -> None:
     """Each flag sets the setting of its name."""
-    assert getattr(_config(*flags), name) == value
+    assert _config(*flags).settings()[name] == value
 
 
 @pytest.mark.parametrize(

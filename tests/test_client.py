@@ -22,7 +22,7 @@ from tests.storage.etcd_server import free_port
 @asynccontextmanager
 async def connected(**options: Any) -> AsyncIterator[tuple[RunningServer, Client]]:
     """A server and a client of it."""
-    config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+    config = Config.of(secure_port=None, insecure_port=0, shutdown_timeout=1)
     async with serve(config) as running, Client(running.url, **options) as client:
         yield running, client
 
@@ -129,7 +129,7 @@ async def _next_event(events: AsyncIterator[Event]) -> str:
 
 def config_at(path: Path, port: int = 0) -> Config:
     """The configuration of a server over a file."""
-    return Config(
+    return Config.of(
         secure_port=None, insecure_port=port, shutdown_timeout=1, storage=f"sqlite:{path}"
     )
 

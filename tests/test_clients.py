@@ -326,7 +326,9 @@ def transcripts() -> Any:
     """Every case's transcript over HTTP and through the internal client, on one server."""
 
     async def run() -> dict[str, list[str]]:
-        config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
+        config = Config.of(
+            secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",)
+        )
         async with serve(config) as running, Client(running.url) as client:
             await establish(client)
             internal = running.cluster.server.client(UNSECURED, user_agent=AGENT)

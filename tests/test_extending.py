@@ -43,7 +43,7 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def _config() -> Config:
-    return Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+    return Config.of(secure_port=None, insecure_port=0, shutdown_timeout=1)
 
 
 async def _requests(

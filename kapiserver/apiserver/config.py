@@ -1,17 +1,23 @@
-"""The settings of one server; the command line creates them from flags.
+"""The settings of one server, in sections; the command line creates them from flags.
 
-Only `cli.py` and `flags.py` know flags; nothing reads the environment. Fields have the names of
-kube-apiserver's flags.
+A setting has the name of its flag, with `_` for `-`, and is in one section, whose record tells what
+its subject is. Flags are kube-apiserver's and kube-controller-manager's where these have the
+setting. Only `cli.py` and `flags/` know flags; nothing reads the environment.
+
+To add a setting: a field in the record of its section, and a flag in `flags/`. A part of the server
+that needs one section takes that section, not the Config.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.apiserver.feature_gates import DEFAULT_GATES, FeatureGates
-from kapiserver.storage.etcd.config import EtcdConfig, EtcdTransport
+from kapiserver.storage.backends import BackendSections
 
 BODY_LIMIT = 3 * 1024 * 1024
 """The maximum size of a request body; kube-apiserver's MaxRequestBodyBytes."""
@@ -25,44 +31,102 @@ FRONTS = (HTTPTOOLS, AIOHTTP)
 """The libraries that can parse requests: the fronts of `serving/exchange.py`."""
 
 
-class Config(Struct, frozen=True, kw_only=True):
-    """The settings of one server; the defaults suit a test.
+class ServingSettings(Struct, frozen=True, kw_only=True):
+    """Addresses and ports, the processes that share them, and what a start writes.
 
+    bind_address    IP address of the secure port
     secure_port     None turns HTTPS off; 0 picks a free port
     insecure_port   None turns plain HTTP off; 0 picks a free port; always on the loopback
-    cert_dir        None means a temporary directory that is deleted with the server
-    authorization_mode  None means RBAC
-    storage         `sqlite:PATH`, `sqlite::memory:` or `etcd:URL,...` (`storage/backends.py`)
-    etcd_prefix     prefix of all keys, in every backend
-    max_memory      bytes that a process may allocate; None means three quarters of the machine's
-                    memory, shared by the workers; 0 means no limit
     workers         processes that share the ports; limits apply to each
     http            the library that parses requests, one of FRONTS
-    emulated_version    the Kubernetes release to emulate: `1.34` or `kube=1.34`; "" for the newest
-    runtime_config  API versions and resources to turn on or off: `api/beta=true,...`
+    kubeconfig_out  file of an administrator's kubeconfig; None means a file in `cert_dir`
+    verbosity       1 logs each request, 2 debug messages too
     """
 
     bind_address: str = "127.0.0.1"
     secure_port: int | None = 0
     insecure_port: int | None = None
+    workers: int = 1
+    http: str = HTTPTOOLS
+    kubeconfig_out: Path | None = None
+    verbosity: int = 0
+
+
+class CertificateSettings(Struct, frozen=True, kw_only=True):
+    """The certificates with which the server serves HTTPS, and what it negotiates.
+
+    cert_dir                the server's own CA, the certificates that it signs and the key of its
+                            service account tokens; None means a temporary directory that is
+                            deleted with the server
+    tls_cert_file           certificate in place of an own one, with `tls_private_key_file`
+    tls_sni_cert_key        certificates for host names, each `CERT,KEY[:NAME,...]`
+    tls_min_version         lowest version, by Go's name
+    tls_cipher_suites       suites up to TLS 1.2, by Go's names; () means the default ones
+    """
+
     cert_dir: Path | None = None
     tls_cert_file: Path | None = None
     tls_private_key_file: Path | None = None
     tls_sni_cert_key: tuple[str, ...] = ()
     tls_min_version: str = "VersionTLS12"
     tls_cipher_suites: tuple[str, ...] = ()
+
+
+class FeatureSettings(Struct, frozen=True, kw_only=True):
+    """The APIs and features that are on.
+
+    feature_gates       names of the gates that are on
+    runtime_config      API versions and resources to turn on or off: `api/beta=true,...`
+    emulated_version    the Kubernetes release to emulate: `1.34` or `kube=1.34`; "" for the newest
+    """
+
+    feature_gates: FeatureGates = DEFAULT_GATES
+    runtime_config: str = ""
+    emulated_version: str = ""
+
+
+class ServiceSettings(Struct, frozen=True, kw_only=True):
+    """What Services get from the server.
+
+    service_cluster_ip_range    one network, or one of each IP family with a comma between them
+    service_node_port_range     first and last node port
+    """
+
+    service_cluster_ip_range: str = "10.0.0.0/24"
+    service_node_port_range: str = "30000-32767"
+
+
+class KubeletSettings(Struct, frozen=True, kw_only=True):
+    """How the server connects to kubelets, for logs, exec, attach and port-forward.
+
+    kubelet_preferred_address_types     types of a node's addresses, the first one preferred
+    kubelet_certificate_authority       CA of kubelets; None accepts any certificate
+    kubelet_client_certificate          certificate to show to kubelets, with `kubelet_client_key`
+    """
+
+    kubelet_preferred_address_types: tuple[str, ...] = KUBELET_ADDRESS_TYPES
+    kubelet_certificate_authority: Path | None = None
+    kubelet_client_certificate: Path | None = None
+    kubelet_client_key: Path | None = None
+
+
+class AuthenticationSettings(Struct, frozen=True, kw_only=True):
+    """How requests show who their user is.
+
+    client_ca_file                  CAs of client certificates, beside the server's own one
+    requestheader_client_ca_file    CAs of front proxies, which name the user in headers
+    requestheader_allowed_names     common names of front proxies; () means any
+    requestheader_*_headers         headers with the user's name, uid and groups
+    token_auth_file                 CSV file of static bearer tokens
+    anonymous_auth                  accept requests without credentials
+    enable_bootstrap_token_auth     accept the tokens of Secrets with which nodes join
+    authentication_token_webhook_*  kubeconfig of a webhook that gets TokenReviews, how long its
+                                    verdicts are used (seconds), and the version of the reviews
+    authentication_config           file with an AuthenticationConfiguration: issuers of JWTs
+    api_audiences                   audiences of tokens; () means the issuers of service accounts
+    """
+
     client_ca_file: Path | None = None
-    cluster_signing_cert_file: Path | None = None
-    cluster_signing_key_file: Path | None = None
-    cluster_signing_kubelet_serving_cert_file: Path | None = None
-    cluster_signing_kubelet_serving_key_file: Path | None = None
-    cluster_signing_kubelet_client_cert_file: Path | None = None
-    cluster_signing_kubelet_client_key_file: Path | None = None
-    cluster_signing_kube_apiserver_client_cert_file: Path | None = None
-    cluster_signing_kube_apiserver_client_key_file: Path | None = None
-    cluster_signing_legacy_unknown_cert_file: Path | None = None
-    cluster_signing_legacy_unknown_key_file: Path | None = None
-    cluster_signing_duration: float = 365 * 24 * 3600.0
     requestheader_client_ca_file: Path | None = None
     requestheader_allowed_names: tuple[str, ...] = ()
     requestheader_username_headers: tuple[str, ...] = ()
@@ -76,6 +140,21 @@ class Config(Struct, frozen=True, kw_only=True):
     authentication_token_webhook_cache_ttl: float = 120.0
     authentication_token_webhook_version: str = "v1beta1"
     authentication_config: Path | None = None
+    api_audiences: tuple[str, ...] = ()
+
+
+class OIDCSettings(Struct, frozen=True, kw_only=True):
+    """One issuer of OpenID Connect tokens; `authentication_config` describes several.
+
+    oidc_issuer_url         URL of the issuer; "" for none
+    oidc_client_id          audience of the tokens
+    oidc_ca_file            CAs of the issuer; None for the system's CAs
+    oidc_username_claim     claim with the user's name, which gets `oidc_username_prefix`
+    oidc_groups_claim       claim with the groups, which get `oidc_groups_prefix`
+    oidc_required_claim     claims and the values that they must have
+    oidc_signing_algs       algorithms of signatures
+    """
+
     oidc_issuer_url: str = ""
     oidc_client_id: str = ""
     oidc_ca_file: Path | None = None
@@ -85,6 +164,38 @@ class Config(Struct, frozen=True, kw_only=True):
     oidc_groups_prefix: str = ""
     oidc_required_claim: tuple[tuple[str, str], ...] = ()
     oidc_signing_algs: tuple[str, ...] = ("RS256",)
+
+
+class ServiceAccountSettings(Struct, frozen=True, kw_only=True):
+    """The tokens of service accounts.
+
+    service_account_issuer                      issuers; the first one signs, all are accepted
+    service_account_key_file                    keys that verify tokens
+    service_account_signing_key_file            key that signs; None means a key in `cert_dir`
+    service_account_jwks_uri                    where the discovery document says the keys are;
+                                                "" means this server
+    service_account_extend_token_expiration     let the tokens of pods live a year
+    service_account_max_token_expiration        longest life in seconds; 0 means no maximum
+    """
+
+    service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
+    service_account_key_file: tuple[Path, ...] = ()
+    service_account_signing_key_file: Path | None = None
+    service_account_jwks_uri: str = ""
+    service_account_extend_token_expiration: bool = True
+    service_account_max_token_expiration: float = 0.0
+
+
+class AuthorizationSettings(Struct, frozen=True, kw_only=True):
+    """Who decides what users may do.
+
+    authorization_mode          names of authorizers, in order; None means RBAC
+    authorization_config        file with an AuthorizationConfiguration, in place of the others
+    authorization_policy_file   policy of the mode ABAC
+    authorization_webhook_*     kubeconfig of the mode Webhook, the version of its reviews, and how
+                                long its verdicts are used (seconds)
+    """
+
     authorization_mode: tuple[str, ...] | None = None
     authorization_config: Path | None = None
     authorization_policy_file: Path | None = None
@@ -92,40 +203,23 @@ class Config(Struct, frozen=True, kw_only=True):
     authorization_webhook_version: str = "v1beta1"
     authorization_webhook_cache_authorized_ttl: float = 300.0
     authorization_webhook_cache_unauthorized_ttl: float = 30.0
-    kubeconfig_out: Path | None = None
-    storage: str = "sqlite::memory:"
-    unsafe_no_fsync: bool = False
-    etcd_prefix: str = "/registry"
-    etcd_transport: EtcdTransport = "grpc"
-    etcd_cafile: Path | None = None
-    etcd_certfile: Path | None = None
-    etcd_keyfile: Path | None = None
-    etcd_username: str = ""
-    etcd_password_file: Path | None = None
-    etcd_compaction_interval: float = 300.0
-    event_ttl: int = 3600
-    encryption_provider_config: Path | None = None
-    encryption_provider_config_automatic_reload: bool = False
-    feature_gates: FeatureGates = DEFAULT_GATES
-    runtime_config: str = ""
-    emulated_version: str = ""
-    service_cluster_ip_range: str = "10.0.0.0/24"
-    service_node_port_range: str = "30000-32767"
-    kubelet_preferred_address_types: tuple[str, ...] = KUBELET_ADDRESS_TYPES
-    kubelet_certificate_authority: Path | None = None
-    kubelet_client_certificate: Path | None = None
-    kubelet_client_key: Path | None = None
-    service_account_issuer: tuple[str, ...] = ("https://kubernetes.default.svc.cluster.local",)
-    service_account_key_file: tuple[Path, ...] = ()
-    service_account_signing_key_file: Path | None = None
-    service_account_jwks_uri: str = ""
-    service_account_extend_token_expiration: bool = True
-    service_account_max_token_expiration: float = 0.0
-    api_audiences: tuple[str, ...] = ()
-    enable_admission_plugins: tuple[str, ...] = ()
-    disable_admission_plugins: tuple[str, ...] = ()
-    default_not_ready_toleration_seconds: int = 300
-    default_unreachable_toleration_seconds: int = 300
+
+
+class AuditSettings(Struct, frozen=True, kw_only=True):
+    """The record of requests. Its events go to a log file, to a webhook, or to both.
+
+    audit_policy_file               which requests, and how much of each
+    audit_log_path                  "" turns the log off, "-" is standard output
+    audit_log_format                `json` or `legacy`
+    audit_*_mode                    `batch`, `blocking` or `blocking-strict`
+    audit_*_batch_*                 events that wait at most, events of a batch, seconds until an
+                                    incomplete batch is written, batches a second
+    audit_log_max*                  days and number of old files; megabytes until a new file
+    audit_*_truncate_*              bytes above which events are shortened and batches divided
+    audit_webhook_config_file       kubeconfig of the webhook
+    audit_webhook_initial_backoff   seconds before the first retry
+    """
+
     audit_policy_file: Path | None = None
     audit_log_path: str = ""
     audit_log_format: str = "json"
@@ -155,33 +249,149 @@ class Config(Struct, frozen=True, kw_only=True):
     audit_webhook_truncate_enabled: bool = False
     audit_webhook_truncate_max_batch_size: int = 10 << 20
     audit_webhook_truncate_max_event_size: int = 100 << 10
+
+
+class AdmissionSettings(Struct, frozen=True, kw_only=True):
+    """The admission plugins that run, and their settings.
+
+    enable_admission_plugins            plugins beside the default ones
+    disable_admission_plugins           default plugins that do not run
+    admission_control_config_file       file with an AdmissionConfiguration
+    default_*_toleration_seconds        seconds that pods tolerate a node's condition
+    """
+
+    enable_admission_plugins: tuple[str, ...] = ()
+    disable_admission_plugins: tuple[str, ...] = ()
     admission_control_config_file: Path | None = None
+    default_not_ready_toleration_seconds: int = 300
+    default_unreachable_toleration_seconds: int = 300
+
+
+class ControllerManagerSettings(Struct, frozen=True, kw_only=True):
+    """The controllers, and the keys with which they sign certificates.
+
+    controllers                 `*` for those on by default, NAME to add one, -NAME to leave one out
+    cluster_signing_*_file      certificates and keys of signers: of all, or of the named one;
+                                None means the server's own CA
+    cluster_signing_duration    longest life of signed certificates, in seconds
+    """
+
     controllers: tuple[str, ...] = ("*",)
-    max_requests_inflight: int = 400
-    max_mutating_requests_inflight: int = 200
-    max_memory: int | None = None
-    workers: int = 1
-    http: str = HTTPTOOLS
-    request_timeout: float = 60.0
-    min_request_timeout: int = 1800
-    shutdown_timeout: float = 10.0
-    body_limit: int = BODY_LIMIT
-    verbosity: int = 0
+    cluster_signing_cert_file: Path | None = None
+    cluster_signing_key_file: Path | None = None
+    cluster_signing_kubelet_serving_cert_file: Path | None = None
+    cluster_signing_kubelet_serving_key_file: Path | None = None
+    cluster_signing_kubelet_client_cert_file: Path | None = None
+    cluster_signing_kubelet_client_key_file: Path | None = None
+    cluster_signing_kube_apiserver_client_cert_file: Path | None = None
+    cluster_signing_kube_apiserver_client_key_file: Path | None = None
+    cluster_signing_legacy_unknown_cert_file: Path | None = None
+    cluster_signing_legacy_unknown_key_file: Path | None = None
+    cluster_signing_duration: float = 365 * 24 * 3600.0
+
+
+class StoreSettings(Struct, frozen=True, kw_only=True):
+    """Where objects are stored, in every backend. `BackendSections` has what one backend needs.
+
+    storage                     `sqlite:PATH`, `sqlite::memory:` or `etcd:URL,...`
+    etcd_prefix                 prefix of all keys
+    etcd_compaction_interval    seconds that old revisions stay readable at least; 0 keeps them
+    event_ttl                   seconds that Events are kept
+    encryption_provider_config  file with an EncryptionConfiguration, which
+                                `encryption_provider_config_automatic_reload` reads when it changes
+    """
+
+    storage: str = "sqlite::memory:"
+    etcd_prefix: str = "/registry"
+    etcd_compaction_interval: float = 300.0
+    event_ttl: int = 3600
+    encryption_provider_config: Path | None = None
+    encryption_provider_config_automatic_reload: bool = False
 
     @property
     def key_root(self) -> str:
         """The prefix of all keys, without a slash at its end."""
         return f"/{self.etcd_prefix.strip('/')}".rstrip("/")
 
-    @property
-    def etcd(self) -> EtcdConfig:
-        """The settings of the client of etcd."""
-        return EtcdConfig(
-            root=self.key_root,
-            cafile=self.etcd_cafile,
-            certfile=self.etcd_certfile,
-            keyfile=self.etcd_keyfile,
-            username=self.etcd_username,
-            password_file=self.etcd_password_file,
-            transport=self.etcd_transport,
-        )
+
+class LimitSettings(Struct, frozen=True, kw_only=True):
+    """What requests may use, in each process.
+
+    max_requests_inflight           reading requests at a time; 0 means no limit
+    max_mutating_requests_inflight  changing requests at a time; 0 means no limit
+    max_memory                      bytes that a process may allocate; None means three quarters of
+                                    the machine's memory, shared by the workers; 0 means no limit
+    request_timeout                 seconds of a request
+    min_request_timeout             shortest seconds of a watch that names no time
+    shutdown_timeout                seconds in which requests in flight finish at the end
+    body_limit                      bytes of a request's body
+    """
+
+    max_requests_inflight: int = 400
+    max_mutating_requests_inflight: int = 200
+    max_memory: int | None = None
+    request_timeout: float = 60.0
+    min_request_timeout: int = 1800
+    shutdown_timeout: float = 10.0
+    body_limit: int = BODY_LIMIT
+
+
+class Config(BackendSections, frozen=True, kw_only=True):
+    """The settings of one server, in sections; the defaults suit a test.
+
+    `Config.of(storage="sqlite:store.db", secure_port=6443)` makes one from settings by their names,
+    whatever their sections. The sections of backends are declared in `storage/backends.py`.
+    """
+
+    serving: ServingSettings = ServingSettings()
+    certificates: CertificateSettings = CertificateSettings()
+    features: FeatureSettings = FeatureSettings()
+    services: ServiceSettings = ServiceSettings()
+    kubelets: KubeletSettings = KubeletSettings()
+    authentication: AuthenticationSettings = AuthenticationSettings()
+    oidc: OIDCSettings = OIDCSettings()
+    service_accounts: ServiceAccountSettings = ServiceAccountSettings()
+    authorization: AuthorizationSettings = AuthorizationSettings()
+    audit: AuditSettings = AuditSettings()
+    admission: AdmissionSettings = AdmissionSettings()
+    controller_manager: ControllerManagerSettings = ControllerManagerSettings()
+    store: StoreSettings = StoreSettings()
+    limits: LimitSettings = LimitSettings()
+
+    @classmethod
+    def of(cls, **settings: Any) -> Config:
+        """Return a Config with these settings and the defaults of the others. Raises TypeError for
+        an unknown setting."""
+        return cls().replace(**settings)
+
+    def replace(self, **settings: Any) -> Config:
+        """Return a Config that differs in these settings. Raises TypeError for an unknown one."""
+        changes: dict[str, dict[str, Any]] = {}
+        for name, value in settings.items():
+            section = SECTIONS.get(name)
+            if section is None:
+                raise TypeError(f"Config has no setting {name}")
+            changes.setdefault(section, {})[name] = value
+        sections = {name: replace(getattr(self, name), **new) for name, new in changes.items()}
+        return replace(self, **sections)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the values of all settings by their names."""
+        return {name: getattr(getattr(self, section), name) for name, section in SECTIONS.items()}
+
+
+_SECTION_TYPES: dict[str, type[Struct]] = {
+    section: type(getattr(Config(), section)) for section in Config.__struct_fields__
+}
+SECTIONS = {
+    setting: section
+    for section, record in _SECTION_TYPES.items()
+    for setting in record.__struct_fields__
+}
+"""The section of each setting."""
+ANNOTATIONS = {
+    setting: annotation
+    for record in _SECTION_TYPES.values()
+    for setting, annotation in record.__annotations__.items()
+}
+"""The annotation of each setting, as text."""

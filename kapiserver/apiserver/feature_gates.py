@@ -1,7 +1,7 @@
 """The feature gates that this server has, and the parser of `--feature-gates`.
 
-To add one: a line in `GATES`, and `"Name" in server.config.feature_gates` where it matters. Knows
-no effect of a gate. Mirrors component-base/featuregate of Kubernetes.
+To add one: a line in `GATES`, and `"Name" in server.config.features.feature_gates` where it
+matters. Knows no effect of a gate. Mirrors component-base/featuregate of Kubernetes.
 """
 
 from __future__ import annotations

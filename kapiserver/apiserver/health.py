@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import StoreSettings
 from kapiserver.apiserver.customresources.custom_resources import CustomResources
 from kapiserver.apiserver.response import Response, page_not_found, text_response
 from kapiserver.storage.kv.contract import KV
@@ -159,11 +159,14 @@ class Health:
 
 
 def server_health(
-    config: Config, kv: KV, custom_resources: CustomResources, *, rbac: bool
+    settings: StoreSettings, kv: KV, custom_resources: CustomResources, *, rbac: bool
 ) -> Health:
     """Return the checks of a server, none of whose hooks has finished. Some servers have no RBAC,
     or do not read the encryption configuration again."""
-    present = {RBAC_HOOK: rbac, ENCRYPTION_HOOK: config.encryption_provider_config_automatic_reload}
+    present = {
+        RBAC_HOOK: rbac,
+        ENCRYPTION_HOOK: settings.encryption_provider_config_automatic_reload,
+    }
 
     async def check_store() -> None:
         await kv.current_revision()

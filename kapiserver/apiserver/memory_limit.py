@@ -88,9 +88,9 @@ class MemoryLimit:
 
 def max_memory(config: Config) -> int:
     """Return the limit of a process in bytes, 0 for none: as configured, or the default."""
-    if config.max_memory is not None:
-        return config.max_memory
-    return default_limit() // config.workers
+    if config.limits.max_memory is not None:
+        return config.limits.max_memory
+    return default_limit() // config.serving.workers
 
 
 def default_limit(*, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int:

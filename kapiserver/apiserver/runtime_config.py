@@ -18,7 +18,7 @@ from kapiserver.api.releases import (
 )
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.strategy import Strategy
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import FeatureSettings
 from kapiserver.apiserver.feature_gates import FeatureGates
 from kapiserver.apiserver.version import emulated_minor
 
@@ -41,17 +41,17 @@ ResourceFilter = Callable[[GroupVersion, str], bool]
 """Reports whether a resource is on in a version."""
 
 
-def make_scheme(config: Config, added_groups: Sequence[Group] = ()) -> Scheme:
+def make_scheme(settings: FeatureSettings, added_groups: Sequence[Group] = ()) -> Scheme:
     """Return the scheme of a server that serves the declared groups and `added_groups`. Raises
     ValueError for settings that do not parse."""
-    minor = emulated_minor(config.emulated_version)
+    minor = emulated_minor(settings.emulated_version)
     return Scheme(
         (*GROUPS, *added_groups),
         is_enabled=resource_filter(
-            parse_runtime_config(config.runtime_config), added_groups, minor=minor
+            parse_runtime_config(settings.runtime_config), added_groups, minor=minor
         ),
         release=minor if minor < NEWEST_MINOR else None,
-        strategies=_strategies(config.feature_gates),
+        strategies=_strategies(settings.feature_gates),
     )
 
 

@@ -43,7 +43,7 @@ class ControllerManager:
         registry: Sequence[ControllerDescriptor] = REGISTRY,
         has_policy: bool = False,
     ) -> None:
-        enabled = enabled_controllers(server.config.controllers, registry)
+        enabled = enabled_controllers(server.config.controller_manager.controllers, registry)
         self._has_policy = has_policy
         self._aggregates_roles = _AGGREGATION in enabled
         self._server = server

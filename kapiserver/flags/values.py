@@ -6,10 +6,13 @@ Knows no flag.
 from __future__ import annotations
 
 import argparse
+from types import SimpleNamespace
+from typing import Any
 
 from kapiserver.apiserver.config import Config
 
-DEFAULTS = Config()
+DEFAULTS: Any = SimpleNamespace(**Config().settings())
+"""The default of each setting, as an attribute with the name of the flag."""
 
 
 def port(text: str) -> int:

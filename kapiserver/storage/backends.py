@@ -1,7 +1,8 @@
 """The storage backends that `--storage` selects.
 
 To add a backend: write a room in this package that implements `storage/kv/contract.py`, and add an
-entry to `BACKENDS`. The module of a backend is imported when a store is opened.
+entry to `BACKENDS` and, for its settings, a field to `BackendSections`. The module of a backend is
+imported when a store is opened.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import Refused, Unavailable
-from kapiserver.storage.etcd.config import EtcdConfig
+from kapiserver.storage.etcd.config import EtcdSettings
 from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.sqlite.config import SqliteSettings
 
 MEMORY = ":memory:"
 """The location of a store that only lives in this process."""
@@ -29,23 +30,31 @@ START_RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class StoreSettings(Struct, frozen=True, kw_only=True):
-    """Settings of a backend besides its location.
+class BackendSections(Struct, frozen=True, kw_only=True):
+    """The settings of each backend that has any; sections of the server's configuration."""
 
-    etcd    credentials and key prefix for etcd
-    fsync   flush each transaction of a SQLite file to disk
+    sqlite: SqliteSettings = SqliteSettings()
+    etcd: EtcdSettings = EtcdSettings()
+
+
+class Location(Struct, frozen=True, kw_only=True):
+    """Where and how a backend opens a store.
+
+    address     the part of `--storage` after the colon
+    root        the first segments of all keys; keys of others beside it are not watched
+    clock       the source of time
     """
 
+    address: str
+    root: str
     clock: Clock
-    etcd: EtcdConfig
-    fsync: bool
 
 
 class Backend(Struct, frozen=True, kw_only=True):
     """One kind of store.
 
     name        the part of `--storage` before the colon
-    location    the only location accepted after the colon; "" accepts any
+    address     the only address accepted after the colon; "" accepts any
     usage       the form of the flag, for error messages
     open        opens the store at a location
     shared      several servers may use a store at the same time
@@ -53,29 +62,31 @@ class Backend(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    location: str = ""
+    address: str = ""
     usage: str
-    open: Callable[[str, StoreSettings], Awaitable[KV]]
+    open: Callable[[Location, BackendSections], Awaitable[KV]]
     shared: bool
     durable: bool
 
 
-async def _open_memory(_location: str, settings: StoreSettings) -> KV:
+async def _open_memory(location: Location, _sections: BackendSections) -> KV:
     from kapiserver.storage.sqlite.embedded_store import open_embedded
 
-    return await open_embedded(None, clock=settings.clock)
+    return await open_embedded(None, clock=location.clock)
 
 
-async def _open_sqlite(location: str, settings: StoreSettings) -> KV:
+async def _open_sqlite(location: Location, sections: BackendSections) -> KV:
     from kapiserver.storage.sqlite.embedded_store import open_embedded
 
-    return await open_embedded(Path(location), clock=settings.clock, fsync=settings.fsync)
+    fsync = not sections.sqlite.unsafe_no_fsync
+    return await open_embedded(Path(location.address), clock=location.clock, fsync=fsync)
 
 
-async def _open_etcd(location: str, settings: StoreSettings) -> KV:
+async def _open_etcd(location: Location, sections: BackendSections) -> KV:
     from kapiserver.storage.etcd.store import open_etcd
 
-    config = replace(settings.etcd, endpoints=tuple(map(_endpoint, location.split(","))))
+    endpoints = tuple(map(_endpoint, location.address.split(",")))
+    config = sections.etcd.config(endpoints, location.root)
     loop = asyncio.get_running_loop()
     started = loop.time()
     while True:
@@ -101,7 +112,7 @@ def _endpoint(text: str) -> str:
 BACKENDS = (
     Backend(
         name="sqlite",
-        location=MEMORY,
+        address=MEMORY,
         usage="sqlite::memory:",
         open=_open_memory,
         shared=False,
@@ -127,10 +138,10 @@ BACKENDS = (
 
 def backend_of(spec: str) -> Backend:
     """Return the backend that a `--storage` flag selects. Raises ValueError for an unknown backend
-    or an empty location."""
-    name, _, location = spec.partition(":")
+    or an empty address."""
+    name, _, address = spec.partition(":")
     for backend in BACKENDS:
-        if backend.name == name and location and backend.location in ("", location):
+        if backend.name == name and address and backend.address in ("", address):
             return backend
     usages = ", ".join(backend.usage for backend in BACKENDS)
     raise ValueError(f"--storage={spec}: want one of {usages}")
@@ -140,17 +151,17 @@ async def open_store(
     spec: str,
     *,
     clock: Clock | None = None,
-    etcd: EtcdConfig | None = None,
-    fsync: bool = True,
+    root: str = "",
+    sections: BackendSections | None = None,
 ) -> KV:
     """Open the store that a `--storage` flag selects, on the running event loop.
 
-    etcd    credentials and key prefix for etcd; the endpoints come from `spec`
-    fsync   flush each transaction of a SQLite file to disk
+    root        the first segments of all keys
+    sections    the settings of the backends, such as a Config
 
-    Raises ValueError for an unknown backend or an empty location, StoreLocked, Corrupt,
+    Raises ValueError for an unknown backend or an empty address, StoreLocked, Corrupt,
     Unavailable, OSError for certificate files that cannot be read.
     """
-    location = spec.partition(":")[2]
-    settings = StoreSettings(clock=clock or SystemClock(), etcd=etcd or EtcdConfig(), fsync=fsync)
-    return await backend_of(spec).open(location, settings)
+    address = spec.partition(":")[2]
+    location = Location(address=address, root=root, clock=clock or SystemClock())
+    return await backend_of(spec).open(location, sections or BackendSections())

@@ -117,7 +117,7 @@ class Controls(Subject, ServerLoop):
         recording = self.call(
             lambda: Recording(
                 test=test,
-                root=self._server.config.key_root,
+                root=self._server.config.store.key_root,
                 time=self.clock.now(),
                 base=self._journal.base,
                 writes=recorded_writes(self._journal),
@@ -135,7 +135,7 @@ class Controls(Subject, ServerLoop):
         self.clock.restart()
         self.requests.clear()
         self._journal.restart()
-        in_memory = config.storage.partition(":")[2] == MEMORY
+        in_memory = config.store.storage.partition(":")[2] == MEMORY
         kv = await open_memory_store(self.clock) if in_memory else None
         self._start.open(kv)
         if kv is not None:

@@ -58,7 +58,7 @@ class TestServer(Controls):
     The settings are those of `testing/settings.py`: `rbac=False`, `tls=False`, `insecure=True`,
     `controllers=["-garbage-collector-controller", "*"]`, `feature_gates={"WatchList": False}`,
     `runtime_config={"api/beta": True}`, `emulated_version="1.34"`,
-    `enable_admission_plugins=["NodeRestriction"]`, and every other field of `Config`.
+    `enable_admission_plugins=["NodeRestriction"]`, and every other setting of `Config`.
 
     With a `seed`, runs that send the same requests one after the other get the same uids, generated
     names, addresses, timestamps and resource versions. The clock is frozen at 2025-01-01T00:00:00Z;
@@ -91,7 +91,7 @@ class TestServer(Controls):
             self._write_tokens()
             settings = {"token_auth_file": self._token_file, **self._settings}
             config = server_config(self._folder, settings)
-            if config.secure_port is not None:
+            if config.serving.secure_port is not None:
                 write_certificates(self._folder)
             try:
                 async with self.serve(config) as self._running:

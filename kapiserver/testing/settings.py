@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import ANNOTATIONS, Config
 from kapiserver.apiserver.feature_gates import parse_feature_gates
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.codecs import json
@@ -16,11 +16,11 @@ from kapiserver.codecs.errors import CodecError
 DRAIN_SECONDS = 0.002
 """Time for watches to end and for requests in flight to finish, when a test server stops."""
 
-_FIELDS = Config.__annotations__
+_FIELDS = ANNOTATIONS
 _FLAG_TEXTS = ("feature_gates", "runtime_config")
 """Settings whose text is that of the flag."""
 _SWITCHES = ("rbac", "tls", "insecure")
-"""Settings that are no fields of Config."""
+"""Settings that Config does not have."""
 _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "str": ((str,), "text"),
     "int": ((int,), "an integer"),
@@ -33,7 +33,7 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
 
 
 def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
-    """Return the Config of the settings, which are fields of Config and
+    """Return the Config of the settings, which are those of Config and
 
     rbac            False: every authenticated user may do everything (bool)
     tls             False: plain HTTP only (bool)
@@ -64,7 +64,7 @@ def server_config(folder: Path, settings: Mapping[str, Any]) -> Config:
     if "runtime_config" in fields:
         fields["runtime_config"] = _flag_text("runtime_config", fields["runtime_config"])
     defaults: dict[str, Any] = {"cert_dir": folder, "shutdown_timeout": DRAIN_SECONDS}
-    return Config(**defaults | {name: _typed(name, value) for name, value in fields.items()})
+    return Config.of(**defaults | {name: _typed(name, value) for name, value in fields.items()})
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

@@ -136,7 +136,7 @@ class Server:
     def __init__(self, **settings: Any) -> None:
         """Start a server; `settings` are the arguments of its Config."""
         started, handles = threading.Event(), []
-        config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, **settings)
+        config = Config.of(secure_port=None, insecure_port=0, shutdown_timeout=1, **settings)
         self._thread = threading.Thread(
             target=run_server, args=(started, handles, config), daemon=True
         )

@@ -126,7 +126,7 @@ class Hook:
 def hook_credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
     """The certificates of a webhook at 127.0.0.1 and of the service `hook` in `default`. The
     function of a fixture with the scope of a module."""
-    config = Config(bind_address="hook.default.svc")
+    config = Config.of(bind_address="hook.default.svc")
     return ensure_certificates(config, Path(tmp_path_factory.mktemp("hook")))
 
 

@@ -11,7 +11,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.user import APISERVER, User
 from kapiserver.app import serve
 
-CONFIG = Config(
+CONFIG = Config.of(
     secure_port=None,
     insecure_port=0,
     shutdown_timeout=1,

@@ -44,7 +44,7 @@ def run(
     """Run a test with a server of its own."""
 
     async def serve_and_test() -> None:
-        config = Config(
+        config = Config.of(
             secure_port=None,
             insecure_port=0,
             shutdown_timeout=1,

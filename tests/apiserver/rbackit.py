@@ -17,7 +17,7 @@ from kapiserver.apiserver.user import (
 )
 from kapiserver.app import serve
 
-CONFIG = Config(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
+CONFIG = Config.of(secure_port=None, insecure_port=0, shutdown_timeout=1, controllers=("-*",))
 RBAC = "rbac.authorization.k8s.io/v1"
 JANE = User(name="jane", groups=("dev", "system:authenticated"))
 KIM = User(name="kim")

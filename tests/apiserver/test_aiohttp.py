@@ -31,7 +31,7 @@ async def mounted(
     """A client of a product that has the API at /kube, the product's runner, and the API."""
     tokens = folder / "tokens"
     tokens.write_text("token,admin,1,system:masters\n")
-    api = application(Config(storage="sqlite::memory:", token_auth_file=tokens))
+    api = application(Config.of(storage="sqlite::memory:", token_auth_file=tokens))
     product = web.Application()
     product.router.add_get("/hello", _hello)
     product.add_subapp("/kube", api)

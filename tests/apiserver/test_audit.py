@@ -388,7 +388,7 @@ def test_panic(tmp_path: Path) -> None:
 
     policy, log = tmp_path / "policy.yaml", tmp_path / "audit.log"
     policy.write_text(yaml.safe_dump(POLICY))
-    config = Config(
+    config = Config.of(
         secure_port=None, insecure_port=0, audit_policy_file=policy, audit_log_path=str(log)
     )
 
@@ -435,7 +435,7 @@ def test_too_large(tmp_path: Path) -> None:
 def test_truncation_settings(tmp_path: Path) -> None:
     """A batch must have room for an event; the message is kube-apiserver's."""
     (tmp_path / "policy").write_text(yaml.safe_dump(POLICY))
-    config = Config(
+    config = Config.of(
         audit_policy_file=tmp_path / "policy",
         audit_log_path="-",
         audit_log_truncate_enabled=True,
@@ -443,7 +443,7 @@ def test_truncation_settings(tmp_path: Path) -> None:
         audit_log_truncate_max_event_size=2,
     )
     with pytest.raises(BadConfiguration) as caught:
-        make_audit_log(config, CodecFactory(Scheme()), ManualClock(), Metrics())
+        make_audit_log(config.audit, CodecFactory(Scheme()), ManualClock(), Metrics())
     assert str(caught.value) == (
         "invalid audit truncate log max batch size 1, must be greater than or equal to max event "
         "size (2)"

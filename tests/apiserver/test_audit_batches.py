@@ -75,7 +75,7 @@ def test_incomplete_settings(
     """A policy without a backend, or a backend without a policy, records nothing; the server says
     so and starts."""
     (tmp_path / "policy").write_text(POLICY)
-    config = Config(
+    config = Config.of(
         secure_port=None, **{name: tmp_path / value for name, value in settings.items()}
     )
 
@@ -131,7 +131,7 @@ def test_throttle_flags(flags: str, message: str) -> None:
     """A throttle needs a rate and a burst; the messages are kube-apiserver's."""
     options = parser().parse_args(["serve", *flags.split()])
     if not message:
-        assert config_of(options).audit_log_batch_throttle_enable
+        assert config_of(options).audit.audit_log_batch_throttle_enable
         return
     with pytest.raises(ValueError, match=message):
         config_of(options)

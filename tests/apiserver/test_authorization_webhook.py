@@ -82,7 +82,7 @@ def run(
 
     async def build_and_test() -> None:
         clock = ManualClock()
-        async with open_cluster(Config(**settings), Parts(clock=clock)) as cluster:
+        async with open_cluster(Config.of(**settings), Parts(clock=clock)) as cluster:
             authorizer = cluster.server.authorizer
             assert isinstance(authorizer, Authorization)
             await authorizer.start()
@@ -447,7 +447,7 @@ def test_invalid(tmp_path: Path, authorizers: Any, words: str) -> None:
     file.write_text(json.dumps({**head, "authorizers": authorizers}))
 
     async def build() -> None:
-        async with open_cluster(Config(authorization_config=file)):
+        async with open_cluster(Config.of(authorization_config=file)):
             pass
 
     with pytest.raises(ValueError) as caught:  # noqa: PT011 (the words are compared below)
@@ -474,7 +474,7 @@ def test_contradictions(settings: Any, words: str) -> None:
     """Flags that contradict each other, or lack a file, are refused in kube-apiserver's words."""
 
     async def build() -> None:
-        async with open_cluster(Config(**settings)):
+        async with open_cluster(Config.of(**settings)):
             pass
 
     with pytest.raises(ValueError, match=words):

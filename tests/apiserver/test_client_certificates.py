@@ -115,7 +115,7 @@ def run(
     connections: list[Connection] = []
 
     async def main() -> None:
-        async with serve(Config(cert_dir=folder / "server", **settings)) as running:
+        async with serve(Config.of(cert_dir=folder / "server", **settings)) as running:
 
             def connect(file: Path) -> Connection:
                 context = ssl.create_default_context(cafile=str(running.ca_file))

@@ -30,7 +30,7 @@ def _get(path: str, *, remote: str = REMOTE, encoding: str = "gzip", **settings:
     """GET from a client address. Returns the response with its whole body."""
 
     async def run() -> Response:
-        async with open_cluster(Config(**settings)) as cluster:
+        async with open_cluster(Config.of(**settings)) as cluster:
             response = await cluster.handle(
                 Request(
                     method="GET",

@@ -39,10 +39,10 @@ def test_volumes_are_declared(services: dict) -> None:
 def test_command_lines(services: dict) -> None:
     """The command lines of the compose file and of the image parse."""
     config = config_of(_parse(services["kapiserver"]["command"]))
-    assert config.storage == "etcd:http://etcd:2379"
+    assert config.store.storage == "etcd:http://etcd:2379"
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     (command,) = [line.removeprefix("CMD ") for line in lines if line.startswith("CMD ")]
-    assert config_of(_parse(yaml.safe_load(command))).bind_address == "0.0.0.0"
+    assert config_of(_parse(yaml.safe_load(command))).serving.bind_address == "0.0.0.0"
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

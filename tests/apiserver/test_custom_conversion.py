@@ -20,7 +20,7 @@ api = pytest.fixture(scope="module")(api_of_new_server)
 
 @pytest.fixture(scope="module")
 def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
-    config = Config(bind_address="hook.default.svc")
+    config = Config.of(bind_address="hook.default.svc")
     return ensure_certificates(config, Path(tmp_path_factory.mktemp("webhook")))
 
 

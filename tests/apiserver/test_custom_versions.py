@@ -15,7 +15,7 @@ from tests.apiserver.customkit import CRDS, apply, definition, establish, path_o
 
 @pytest.fixture(scope="module")
 def credentials(tmp_path_factory: pytest.TempPathFactory) -> Credentials:
-    config = Config(bind_address="hook.default.svc")
+    config = Config.of(bind_address="hook.default.svc")
     return ensure_certificates(config, Path(tmp_path_factory.mktemp("webhook")))
 
 

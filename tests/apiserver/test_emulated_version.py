@@ -310,11 +310,14 @@ def test_feature_gates(version: str, off: set[str]) -> None:
     off = off | {"ExcludeAdmissionWebhookVirtualResources", "ManifestBasedAdmissionControlConfig"}
     flags = ["serve", "--emulated-version", version]
     config = config_of(parser().parse_args(flags))
-    assert config.feature_gates == DEFAULT_GATES - off
-    assert server_config(Path(), {"emulated_version": version}).feature_gates == DEFAULT_GATES - off
+    assert config.features.feature_gates == DEFAULT_GATES - off
+    assert (
+        server_config(Path(), {"emulated_version": version}).features.feature_gates
+        == DEFAULT_GATES - off
+    )
     name = min(off)
     config = config_of(parser().parse_args([*flags, f"--feature-gates={name}=true"]))
-    assert config.feature_gates == (DEFAULT_GATES - off) | {name}
+    assert config.features.feature_gates == (DEFAULT_GATES - off) | {name}
 
 
 def test_git_commit() -> None:

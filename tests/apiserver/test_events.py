@@ -16,7 +16,7 @@ def test_events_expire():
 
     async def run():
         clock = ManualClock()
-        config = Config(secure_port=None, insecure_port=0, event_ttl=600)
+        config = Config.of(secure_port=None, insecure_port=0, event_ttl=600)
         async with serve(config, Parts(clock=clock)) as running:
             stores = running.cluster.server.stores
             events = stores.by_name(GroupVersion("", "v1"), "events")

@@ -72,8 +72,11 @@ def test_the_flag() -> None:
     options = parser().parse_args(
         ["serve", "--feature-gates=WatchList=false", "--feature-gates", "APIListChunking=false"]
     )
-    assert config_of(options).feature_gates == DEFAULT_GATES - {"WatchList", "APIListChunking"}
-    assert config_of(parser().parse_args(["serve"])).feature_gates == DEFAULT_GATES
+    assert config_of(options).features.feature_gates == DEFAULT_GATES - {
+        "WatchList",
+        "APIListChunking",
+    }
+    assert config_of(parser().parse_args(["serve"])).features.feature_gates == DEFAULT_GATES
     assert all(f"{name}=true|false" in feature_gates_help() for name in GATES)
 
 

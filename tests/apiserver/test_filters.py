@@ -240,7 +240,7 @@ def test_max_requests_in_flight() -> None:
             await free.wait()
             return text_response("")
 
-        config = Config(max_requests_inflight=2, max_mutating_requests_inflight=1)
+        config = Config.of(max_requests_inflight=2, max_mutating_requests_inflight=1)
         handle = _chain(slow, config)
         masters = replace(_request(), user=User(name="root", groups=(MASTERS,)))
         requests = [
@@ -266,7 +266,7 @@ def test_request_timeout() -> None:
         raise AssertionError
 
     for target, limit in (("/api/v1/pods?timeout=1ms", 60.0), ("/api/v1/pods", 0.001)):
-        response = _ask(endless, _request(target), config=Config(request_timeout=limit))
+        response = _ask(endless, _request(target), config=Config.of(request_timeout=limit))
         assert response.status == 504
         assert _json(response)["reason"] == "Timeout"
 
@@ -287,7 +287,7 @@ def test_access_log(caplog: pytest.LogCaptureFixture) -> None:
 
     _ask(_fine)
     assert not entries()
-    _ask(_fine, config=Config(verbosity=1))
+    _ask(_fine, config=Config.of(verbosity=1))
     (record,) = entries()
     assert record.fields["path"] == "/api/v1/pods"
     assert record.fields["status"] == 200

@@ -35,7 +35,7 @@ async def send(port, method, path, media="application/json", body=b""):
     return int(response.split()[1])
 
 async def main():
-    async with serve(Config(secure_port=None, insecure_port=0)) as running:
+    async with serve(Config.of(secure_port=None, insecure_port=0)) as running:
         port = int(running.url.rpartition(":")[2])
         assert await send(port, "POST", "pods", body=json.dumps(POD).encode()) == 201
         for media in ("application/json", "application/yaml", "application/cbor"):

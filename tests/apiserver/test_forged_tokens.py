@@ -93,7 +93,7 @@ def run(folder: Path, check: Callable[[RobotCluster], Awaitable[None]], **settin
 
     async def main() -> None:
         clock = ManualClock()
-        config = Config(
+        config = Config.of(
             cert_dir=folder, service_account_issuer=(ISSUER,), api_audiences=("api",),
             service_account_signing_key_file=folder / "sa.key",
             authorization_mode=("AlwaysAllow",), **settings,

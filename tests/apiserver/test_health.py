@@ -186,7 +186,7 @@ def test_optional_hooks() -> None:
     has one."""
 
     async def checks(**settings: Any) -> Collection[str]:
-        async with open_cluster(Config(storage="sqlite::memory:", **settings)) as cluster:
+        async with open_cluster(Config.of(storage="sqlite::memory:", **settings)) as cluster:
             return cluster.server.health.checks("livez")
 
     encryption, rbac = f"poststarthook/{ENCRYPTION_HOOK}", f"poststarthook/{RBAC_HOOK}"

@@ -218,7 +218,7 @@ def test_constrained_requests(tmp_path: Path, granted: set[str], status: int) ->
     (tmp_path / "tokens").write_text("secret,deputy,1\n")
     grants = Grants()
     grants.granted = granted
-    config = Config(token_auth_file=tmp_path / "tokens")
+    config = Config.of(token_auth_file=tmp_path / "tokens")
 
     async def no_body(_limit: int) -> bytes:
         return b""

@@ -23,7 +23,7 @@ from kapiserver.codecs.cost import LARGE
 from kapiserver.parts import Parts
 
 ROBOT = service_account_user("kube-system", "robot")
-CONFIG = Config(
+CONFIG = Config.of(
     secure_port=None,
     insecure_port=0,
     shutdown_timeout=1,

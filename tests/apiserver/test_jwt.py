@@ -135,7 +135,7 @@ def run(
     async def main() -> None:
         clock = ManualClock()
         async with open_cluster(
-            Config(authorization_mode=("AlwaysAllow",), **settings), Parts(clock=clock)
+            Config.of(authorization_mode=("AlwaysAllow",), **settings), Parts(clock=clock)
         ) as cluster:
             cluster.authentication.start(cluster.server.client(APISERVER, authorize=False))
             try:

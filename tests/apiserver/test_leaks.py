@@ -240,7 +240,7 @@ def _leaks(monkeypatch: pytest.MonkeyPatch, rounds: int, group: slice) -> dict[s
     monkeypatch.setattr(asyncio.base_events, "_MIN_CANCELLED_TIMER_HANDLES_FRACTION", 0.0)
 
     async def run() -> dict[str, Counter[str]]:
-        async with serve(Config(secure_port=None, insecure_port=0)) as running:
+        async with serve(Config.of(secure_port=None, insecure_port=0)) as running:
             return await _leaked_objects(running, rounds, group)
 
     return asyncio.run(run())

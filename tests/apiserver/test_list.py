@@ -187,7 +187,7 @@ def test_tokens_expire_on_an_idle_server() -> None:
     """Within two compaction intervals a token is 410, with a token that continues inconsistently
     (conformance test of API chunking), although nothing is written."""
     clock = ManualClock()
-    config = Config(secure_port=None, insecure_port=0)
+    config = Config.of(secure_port=None, insecure_port=0)
 
     async def check() -> None:
         async with serve(config, Parts(clock=clock)) as running, aiohttp.ClientSession() as session:
@@ -203,7 +203,7 @@ def test_tokens_expire_on_an_idle_server() -> None:
             revision = int(first["metadata"]["resourceVersion"])
             async with asyncio.timeout(60):
                 while running.cluster.kv.compacted <= revision:
-                    clock.advance(config.etcd_compaction_interval)
+                    clock.advance(config.store.etcd_compaction_interval)
                     await asyncio.sleep(0)
             expired = await page(first["metadata"]["continue"])
             assert (expired["code"], expired["reason"]) == (410, "Expired")

@@ -89,9 +89,9 @@ def test_default(tmp_path: Path, files: dict[str, str], limit: int) -> None:
 
 def test_configured() -> None:
     """A configured limit is that of each process, the default is shared by the workers."""
-    assert max_memory(Config(max_memory=5)) == 5
-    assert max_memory(Config(max_memory=0)) == 0
-    assert max_memory(Config(workers=2)) == max_memory(Config()) // 2 > 0
+    assert max_memory(Config.of(max_memory=5)) == 5
+    assert max_memory(Config.of(max_memory=0)) == 0
+    assert max_memory(Config.of(workers=2)) == max_memory(Config()) // 2 > 0
 
 
 def test_requests_above_the_limit(make_server: Callable[..., Any]) -> None:

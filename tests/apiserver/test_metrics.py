@@ -210,7 +210,7 @@ def test_cost_of_a_scrape() -> None:
     pieces more than 50 ms."""
 
     async def run() -> tuple[int, list[float]]:
-        async with open_cluster(Config(storage="sqlite::memory:")) as cluster:
+        async with open_cluster(Config.of(storage="sqlite::memory:")) as cluster:
             _fill(cluster.server.metrics, 1000)
             pieces = text_of(ServerFamilies(cluster.server))
             lines, seconds, started = 0, [], time.thread_time()
@@ -380,7 +380,7 @@ BOUNDS = {
 @pytest.fixture(scope="module")
 def families() -> list[Family]:
     async def run() -> list[Family]:
-        async with open_cluster(Config(storage="sqlite::memory:")) as cluster:
+        async with open_cluster(Config.of(storage="sqlite::memory:")) as cluster:
             return [*ServerFamilies(cluster.server)]
 
     return asyncio.run(run())

@@ -17,7 +17,7 @@ from tests.apiserver.policykit import Cluster
 
 @pytest.fixture
 def webhook(tmp_path: Path) -> Iterator[Webhook]:
-    server = Webhook(ensure_certificates(Config(bind_address="hook.default.svc"), tmp_path))
+    server = Webhook(ensure_certificates(Config.of(bind_address="hook.default.svc"), tmp_path))
     yield server
     server.end()
 

@@ -121,7 +121,7 @@ def kubelet(tmp_path: Path) -> Iterator[Upstream]:
     """A server with a certificate for this machine's address, of the CA `ca.crt` in `tmp_path`. It
     asks for client certificates of that CA."""
     address = machine_address()
-    credentials = ensure_certificates(Config(bind_address=address), tmp_path)
+    credentials = ensure_certificates(Config.of(bind_address=address), tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(credentials.serving.certificate, credentials.serving.key)
     context.load_verify_locations(credentials.ca)
@@ -212,7 +212,7 @@ def test_verified_kubelets(
     make_server: Callable[..., Server], kubelet: Upstream, tmp_path: Path
 ) -> None:
     """With a CA for kubelets, their certificates are verified, and the server shows its own."""
-    credentials = ensure_certificates(Config(bind_address=kubelet.host), tmp_path)
+    credentials = ensure_certificates(Config.of(bind_address=kubelet.host), tmp_path)
     kubelet.answer = lambda exchange: exchange.send(
         reply(str(bool(exchange.socket.getpeercert())).encode())  # type: ignore[attr-defined]
     )
@@ -247,6 +247,6 @@ def test_verified_kubelets(
 )
 def test_unusable_files(tmp_path: Path, settings: dict[str, str], message: str) -> None:
     """A file for kubelets that cannot be used is reported at start."""
-    config = Config(**{name: tmp_path / file for name, file in settings.items()})
+    config = Config.of(**{name: tmp_path / file for name, file in settings.items()})
     with pytest.raises(ValueError, match=message):
-        Upstreams(config, Offloader())
+        Upstreams(config.kubelets, Offloader())

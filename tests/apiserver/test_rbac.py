@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from kapiserver.apiserver.authorization.rbac_index import MANY_GROUPS
 from kapiserver.apiserver.authorization.rbac_rules import CompiledRules
@@ -258,7 +257,7 @@ REFUSED_MODES = [
 @pytest.mark.parametrize(("modes", "words"), REFUSED_MODES)
 def test_modes_refused(modes: tuple[str, ...], words: str) -> None:
     """A wrong list of modes is refused at start in kube-apiserver's words."""
-    config = Config(secure_port=None, insecure_port=0, authorization_mode=modes)
+    config = Config.of(secure_port=None, insecure_port=0, authorization_mode=modes)
 
     async def start() -> None:
         async with serve(config):
@@ -272,7 +271,7 @@ def test_always_deny() -> None:
     """AlwaysDeny forbids everything that no other mode allows."""
 
     async def test() -> None:
-        config = replace(CONFIG, authorization_mode=("AlwaysDeny",))
+        config = CONFIG.replace(authorization_mode=("AlwaysDeny",))
         async with serve(config) as running:
             decision = await decide(running.cluster.server, JANE, f"GET {POD}")
             assert (decision.allowed, decision.reason) == (False, "Everything is forbidden.")

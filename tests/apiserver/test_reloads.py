@@ -130,7 +130,7 @@ def _authentication(*issuers: str, **parts: Any) -> str:
 
 def _run(check: Callable[[Cluster], Awaitable[None]], **settings: Any) -> None:
     async def main() -> None:
-        async with open_cluster(Config(**settings), Parts(clock=ManualClock())) as cluster:
+        async with open_cluster(Config.of(**settings), Parts(clock=ManualClock())) as cluster:
             try:
                 await check(cluster)
             finally:
@@ -247,7 +247,7 @@ def test_running_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     shutil.copy(first.serving.certificate, certificate)
     shutil.copy(first.serving.key, key)
     tokens.write_text("good,ann,1\n")
-    config = Config(
+    config = Config.of(
         cert_dir=tmp_path / "server",
         tls_cert_file=certificate,
         tls_private_key_file=key,

@@ -229,7 +229,7 @@ def serving(
     (folder / "tokens").write_text('admin-token,admin,1,"system:masters"\njane-token,jane,2\n')
 
     async def run() -> None:
-        config = Config(
+        config = Config.of(
             cert_dir=folder,
             token_auth_file=folder / "tokens",
             runtime_config="api/all=true",

@@ -76,7 +76,10 @@ def test_refused(text: str, words: str) -> None:
 def test_flag() -> None:
     """The flag can be repeated."""
     flags = ["serve", "--runtime-config=api/beta=true", "--runtime-config", "apps/v1=false"]
-    assert config_of(parser().parse_args(flags)).runtime_config == "api/beta=true,apps/v1=false"
+    assert (
+        config_of(parser().parse_args(flags)).features.runtime_config
+        == "api/beta=true,apps/v1=false"
+    )
 
 
 def _names(api, path: str) -> set[str]:

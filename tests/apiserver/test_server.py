@@ -61,7 +61,7 @@ def test_https(tmp_path: Path) -> None:
             assert (server_version["major"], server_version["minor"]) == ("1", "37")
             assert server_version["gitVersion"] == "v1.37.0+kapiserver"
 
-    _run(Config(cert_dir=tmp_path), check)
+    _run(Config.of(cert_dir=tmp_path), check)
 
 
 def test_authentication(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_authentication(tmp_path: Path) -> None:
         async with _client(running) as fetch:
             assert (await fetch("GET", "/api"))[0] == 200
 
-    config = Config(cert_dir=tmp_path, token_auth_file=tmp_path / "tokens", anonymous_auth=False)
+    config = Config.of(cert_dir=tmp_path, token_auth_file=tmp_path / "tokens", anonymous_auth=False)
     _run(config, check)
 
 
@@ -95,7 +95,7 @@ def test_credential_id(tmp_path: Path) -> None:
             extra = json.loads(body)["status"]["userInfo"]["extra"]
             assert extra == {"authentication.kubernetes.io/credential-id": [f"X509SHA256={digest}"]}
 
-    _run(Config(cert_dir=tmp_path), check)
+    _run(Config.of(cert_dir=tmp_path), check)
 
 
 def test_anonymous(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_anonymous(tmp_path: Path) -> None:
                 assert (await fetch("GET", path))[0] == 403
             assert (await fetch("DELETE", "/api/v1/namespaces/default"))[0] == 403
 
-    _run(Config(cert_dir=tmp_path), check)
+    _run(Config.of(cert_dir=tmp_path), check)
 
 
 async def _wait_for(running: RunningServer, path: str, condition: Callable[[dict], bool]) -> dict:
@@ -152,7 +152,7 @@ def test_bootstrap(tmp_path: Path) -> None:
                 )
                 assert config_map["data"] == {"ca.crt": running.ca_file.read_text()}
 
-    _run(Config(cert_dir=tmp_path, insecure_port=0), check)
+    _run(Config.of(cert_dir=tmp_path, insecure_port=0), check)
 
 
 def test_deleted_objects_are_recreated(tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_deleted_objects_are_recreated(tmp_path: Path) -> None:
             assert (await fetch("PUT", path, recreated))[0] == 200
             await _wait_for(running, path, lambda obj: obj["data"] == data)
 
-    _run(Config(cert_dir=tmp_path, insecure_port=0), check)
+    _run(Config.of(cert_dir=tmp_path, insecure_port=0), check)
 
 
 def test_undecodable_namespace() -> None:
@@ -182,7 +182,9 @@ def test_undecodable_namespace() -> None:
     clock = ManualClock()
 
     async def check() -> None:
-        async with serve(Config(secure_port=None, insecure_port=0), Parts(clock=clock)) as running:
+        async with serve(
+            Config.of(secure_port=None, insecure_port=0), Parts(clock=clock)
+        ) as running:
             kv = running.cluster.kv
             await kv.create("/registry/namespaces/bad", b"rubbish")
             url = running.url + "/api/v1/namespaces"
@@ -209,7 +211,9 @@ def test_drain(tmp_path: Path) -> None:
     before its time-out."""
 
     async def check() -> bytes:
-        config = Config(cert_dir=tmp_path, secure_port=None, insecure_port=0, shutdown_timeout=3600)
+        config = Config.of(
+            cert_dir=tmp_path, secure_port=None, insecure_port=0, shutdown_timeout=3600
+        )
         serving = serve(config)
         running = await serving.__aenter__()
         async with aiohttp.ClientSession(running.url) as session:
@@ -234,10 +238,10 @@ def test_port_taken() -> None:
     """A port in use is an error."""
 
     async def read_twice() -> None:
-        async with serve(Config(secure_port=None, insecure_port=0)) as running:
+        async with serve(Config.of(secure_port=None, insecure_port=0)) as running:
             port = int(running.url.rpartition(":")[2])
             with pytest.raises(OSError, match="address already in use"):
-                async with serve(Config(secure_port=None, insecure_port=port)):
+                async with serve(Config.of(secure_port=None, insecure_port=port)):
                     pass
 
     asyncio.run(read_twice())
@@ -247,7 +251,7 @@ def test_two_servers_in_one_process() -> None:
     """Servers in one process share no state."""
 
     async def serve_two() -> None:
-        config = Config(secure_port=None, insecure_port=0)
+        config = Config.of(secure_port=None, insecure_port=0)
         async with (
             serve(config) as server,
             serve(config) as other_server,

@@ -152,7 +152,7 @@ def test_validity(tmp_path: Path):
         kv = await open_embedded(None, clock=clock)
         scheme = Scheme()
         stores = StoreRegistry(kv, scheme, CodecFactory(scheme), clock, Offloader())
-        config = Config(cert_dir=tmp_path, api_audiences=("api",))
+        config = Config.of(cert_dir=tmp_path, api_audiences=("api",))
         tokens = ServiceAccountTokens(config, clock)
         users = ServiceAccountAuthenticator(tokens, stores, clock)
         core = GroupVersion("", "v1")
@@ -177,7 +177,7 @@ def test_validity(tmp_path: Path):
         )
         assert await user_of(restarted, bound) is not None
         assert await user_of(users, tokens.sign(account, (), ["other"], 600).text) is None
-        other_issuer = ServiceAccountTokens(Config(api_audiences=("api",)), clock)
+        other_issuer = ServiceAccountTokens(Config.of(api_audiences=("api",)), clock)
         assert await user_of(users, other_issuer.sign(account, (), ["api"], 600).text) is None
         for junk in ("", "a.b.c", plain[:-4] + "AAAA", plain.replace(".", "")):
             assert await user_of(users, junk) is None

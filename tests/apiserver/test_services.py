@@ -321,7 +321,7 @@ def test_dual_stack_and_repair():
 
     async def run():
         ranges = "10.9.0.0/28,fd00::/112"
-        config = Config(secure_port=None, insecure_port=0, service_cluster_ip_range=ranges)
+        config = Config.of(secure_port=None, insecure_port=0, service_cluster_ip_range=ranges)
         async with serve(config) as running:
             server = running.cluster.server
             services = server.stores.by_name(GroupVersion("", "v1"), "services")
@@ -383,7 +383,7 @@ def test_retries_share_one_timer(caplog):
 
     async def run(member):
         clock = ManualClock()
-        config = Config(storage=f"etcd:{member.url}", secure_port=None, insecure_port=None)
+        config = Config.of(storage=f"etcd:{member.url}", secure_port=None, insecure_port=None)
         async with serve(config, Parts(clock=clock)):
             member.kill()
             for number in range(1, 6):

@@ -47,7 +47,7 @@ from kapiserver.apiserver.config import Config
 from kapiserver.app import serve
 
 async def run():
-    async with serve(Config(secure_port=None, insecure_port=0)):
+    async with serve(Config.of(secure_port=None, insecure_port=0)):
         print([name for name in sys.argv[1:] if name in sys.modules])
 
 asyncio.run(run())

@@ -53,7 +53,7 @@ def test_names(tmp_path: Path) -> None:
     certificates = tls.ensure_certificates(Config(), tmp_path)
     names = _names(certificates.serving.certificate)
     assert {"localhost", "kubernetes.default.svc", "127.0.0.1", "::1", "10.0.0.1"} <= names
-    tls.ensure_certificates(Config(bind_address="10.1.2.3"), tmp_path)
+    tls.ensure_certificates(Config.of(bind_address="10.1.2.3"), tmp_path)
     assert "10.1.2.3" in _names(certificates.serving.certificate)
 
 

@@ -37,11 +37,11 @@ def _certificates(folder: Path) -> Credentials:
 
 def _install(source: Credentials, config: Config, *, key: bool = True) -> None:
     """Put a serving certificate, and its key, where the server reads them."""
-    assert config.tls_cert_file is not None
-    assert config.tls_private_key_file is not None
-    shutil.copy(source.serving.certificate, config.tls_cert_file)
+    assert config.certificates.tls_cert_file is not None
+    assert config.certificates.tls_private_key_file is not None
+    shutil.copy(source.serving.certificate, config.certificates.tls_cert_file)
     if key:
-        shutil.copy(source.serving.key, config.tls_private_key_file)
+        shutil.copy(source.serving.key, config.certificates.tls_private_key_file)
 
 
 def _digest(path: Path) -> str:
@@ -116,7 +116,7 @@ def test_serving_certificate(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     """A new connection gets the new certificate, and an open one stays. A certificate whose key is
     not there yet is not used, which is logged once."""
     first, second = _certificates(tmp_path / "1"), _certificates(tmp_path / "2")
-    config = Config(
+    config = Config.of(
         cert_dir=tmp_path / "server",
         tls_cert_file=tmp_path / "tls.crt",
         tls_private_key_file=tmp_path / "tls.key",
@@ -148,9 +148,9 @@ def test_client_ca(tmp_path: Path) -> None:
     """A client CA that is added is trusted by new connections. One that is removed is not trusted
     any more, by open connections neither, nor if the client resumes its TLS session."""
     first, second = _certificates(tmp_path / "1"), _certificates(tmp_path / "2")
-    config = Config(cert_dir=tmp_path / "server", client_ca_file=tmp_path / "ca.crt")
-    assert config.client_ca_file is not None
-    shutil.copy(first.ca, config.client_ca_file)
+    config = Config.of(cert_dir=tmp_path / "server", client_ca_file=tmp_path / "ca.crt")
+    assert config.authentication.client_ca_file is not None
+    shutil.copy(first.ca, config.authentication.client_ca_file)
 
     async def check(_: RunningServer, connect: Connect) -> None:
         before = await connect(first)
@@ -160,8 +160,8 @@ def test_client_ca(tmp_path: Path) -> None:
         assert resumed.socket.session_reused
         with pytest.raises(ssl.SSLError):
             await connect(second)
-        assert config.client_ca_file is not None
-        shutil.copy(second.ca, config.client_ca_file)
+        assert config.authentication.client_ca_file is not None
+        shutil.copy(second.ca, config.authentication.client_ca_file)
         added = await connect(second)
         assert await asyncio.to_thread(added.user) == "kubernetes-admin"
         assert await asyncio.to_thread(before.user) == "Unauthorized"
@@ -220,7 +220,7 @@ def test_server_names(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         *files[1:],
         f"{files[2]}:exact.wild.test",
     )
-    config = Config(cert_dir=tmp_path / "server", tls_sni_cert_key=values)
+    config = Config.of(cert_dir=tmp_path / "server", tls_sni_cert_key=values)
     own = _certificates(tmp_path / "server")
     default = own.serving
     digests = {pair: _digest(pair.certificate) for pair in (a, b, c, d, default)}
@@ -263,7 +263,7 @@ def test_versions_and_ciphers(tmp_path: Path) -> None:
         ({}, {**tls_1_2, "ciphers": "ECDHE-ECDSA-AES128-SHA"}),
     ]
     for settings, limits in refused:
-        config = Config(cert_dir=tmp_path, **settings)
+        config = Config.of(cert_dir=tmp_path, **settings)
 
         async def check(
             running: RunningServer, _: Connect, limits: dict[str, Any] = limits
@@ -279,7 +279,7 @@ def test_versions_and_ciphers(tmp_path: Path) -> None:
         _, version, cipher = await asyncio.to_thread(_connect, running, None, **tls_1_2)
         assert (version, cipher) == ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384")
 
-    _run(Config(cert_dir=tmp_path, tls_cipher_suites=(suite,)), check_suite)
+    _run(Config.of(cert_dir=tmp_path, tls_cipher_suites=(suite,)), check_suite)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_versions_and_ciphers(tmp_path: Path) -> None:
 def test_unusable_settings(settings: dict[str, Any], problem: str, tmp_path: Path) -> None:
     """Settings that cannot be used are refused in kube-apiserver's words."""
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the words are compared below
-        ensure_certificates(Config(**settings), tmp_path).server_context()
+        ensure_certificates(Config.of(**settings), tmp_path).server_context()
     assert str(caught.value).startswith(problem)
 
 
@@ -322,7 +322,7 @@ def test_reload_reads_tokens(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
         running.reload()
         assert await user("better") == "bob"
 
-    _run(Config(cert_dir=tmp_path / "server", token_auth_file=tokens), check)
+    _run(Config.of(cert_dir=tmp_path / "server", token_auth_file=tokens), check)
     assert "want at least 3 columns" in caplog.text
 
 
@@ -335,7 +335,7 @@ def test_not_ready_before_https(tmp_path: Path) -> None:
         return next_handler
 
     async def start(port: int) -> None:
-        config = Config(cert_dir=tmp_path, secure_port=port, insecure_port=0)
+        config = Config.of(cert_dir=tmp_path, secure_port=port, insecure_port=0)
         async with serve(config, Parts(filters=(*FILTERS, capture))):
             raise AssertionError("the port is in use")
 

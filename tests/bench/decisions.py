@@ -16,8 +16,6 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
@@ -104,13 +102,13 @@ async def main() -> None:
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         (folder / "tokens").write_text('jane-token,jane,1,"dev"\n')
-        config = Config(
+        config = Config.of(
             secure_port=None,
             insecure_port=0,
             controllers=("-*",),
             token_auth_file=folder / "tokens",
         )
-        always_allow = replace(config, authorization_mode=("AlwaysAllow",))
+        always_allow = config.replace(authorization_mode=("AlwaysAllow",))
         rbac = await stack.enter_async_context(serve(config))
         other = await stack.enter_async_context(serve(always_allow))
         await _fill(rbac.cluster.server, BINDINGS)

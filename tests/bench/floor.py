@@ -50,7 +50,7 @@ CONNECTIONS = 64
 
 async def _serve(folder: Path, storage: str, *, writes: bool) -> None:
     manage_memory()
-    config = Config(cert_dir=folder, storage=storage)
+    config = Config.of(cert_dir=folder, storage=storage)
     certificates = ensure_certificates(config, folder)
     kv = await open_store(storage)
     handle = functools.partial(_write if writes else _answer, kv)

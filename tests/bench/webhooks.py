@@ -80,7 +80,7 @@ def _configuration(name: str, resource: str, port: int, bundle: str) -> Tree:
 
 async def start(stack: contextlib.AsyncExitStack) -> Client:
     """Start a server. Returns its internal client."""
-    running = await stack.enter_async_context(serve(Config(secure_port=None, insecure_port=0)))
+    running = await stack.enter_async_context(serve(Config.of(secure_port=None, insecure_port=0)))
     return running.cluster.server.client(APISERVER, authorize=False)
 
 

@@ -37,7 +37,7 @@ def test_published(tmp_path: Path) -> None:
     users, proxies, others = (Authority(tmp_path, name) for name in ("users", "proxies", "others"))
 
     async def run() -> None:
-        config = Config(
+        config = Config.of(
             cert_dir=tmp_path / "server", storage=f"sqlite:{tmp_path / 'store.db'}",
             client_ca_file=users.file, requestheader_client_ca_file=proxies.file, **HEADERS,
         )  # fmt: skip
@@ -58,8 +58,8 @@ def test_published(tmp_path: Path) -> None:
             await config_maps.patch(CONFIG_MAP, {"data": {"requestheader-allowed-names": "{"}})
             await _published(running, expected)
         settings = HEADERS | {"requestheader_allowed_names": ("other",)}
-        second = Config(
-            cert_dir=tmp_path / "server", storage=config.storage, client_ca_file=others.file,
+        second = Config.of(
+            cert_dir=tmp_path / "server", storage=config.store.storage, client_ca_file=others.file,
             requestheader_client_ca_file=proxies.file, **settings,
         )  # fmt: skip
         async with serve(second) as running:

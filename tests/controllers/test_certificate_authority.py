@@ -148,19 +148,19 @@ def test_files(tmp_path):
         (tmp_path / "none", files.key, "error reading CA cert file"),
         (files.certificate, files.certificate, "error reading CA key file"),
     ):
-        config = Config(
+        config = Config.of(
             cluster_signing_kubelet_client_cert_file=certificate,
             cluster_signing_kubelet_client_key_file=key,
         )
         with pytest.raises(ValueError, match=problem) as caught:
-            check_signing_files(config)
+            check_signing_files(config.controller_manager)
         prefix = "failed to start kubernetes.io/kube-apiserver-client-kubelet certificate "
         assert str(caught.value).startswith(prefix)
-    config = Config(
+    config = Config.of(
         cluster_signing_cert_file=files.certificate,
         cluster_signing_key_file=files.key,
         cluster_signing_legacy_unknown_cert_file=files.certificate,
         cluster_signing_legacy_unknown_key_file=files.key,
     )
     with pytest.raises(ValueError, match="default and per controller certs at the same time"):
-        check_signing_files(config)
+        check_signing_files(config.controller_manager)

@@ -277,7 +277,7 @@ def test_cleaner():
 
     async def run():
         clock = ManualClock()
-        config = Config(secure_port=None, authorization_mode=("RBAC",))
+        config = Config.of(secure_port=None, authorization_mode=("RBAC",))
         async with serve(config, Parts(clock=clock)) as running:
             client = running.cluster.server.client(APISERVER)
             requests = client.resource("certificates.k8s.io/v1", "certificatesigningrequests")
@@ -303,7 +303,7 @@ def test_pod_request_cleaner():
 
     async def run():
         clock = ManualClock()
-        config = Config(secure_port=None, authorization_mode=("RBAC",))
+        config = Config.of(secure_port=None, authorization_mode=("RBAC",))
         async with serve(config, Parts(clock=clock)) as running:
             client = running.cluster.server.client(APISERVER)
             resource = "podcertificaterequests"
@@ -331,7 +331,7 @@ def test_trust_bundle(tmp_path):
     deleted, and a changed one is restored."""
 
     async def run():
-        config = Config(secure_port=0, cert_dir=tmp_path, authorization_mode=("RBAC",))
+        config = Config.of(secure_port=0, cert_dir=tmp_path, authorization_mode=("RBAC",))
         async with serve(config) as running:
             client = running.cluster.server.client(APISERVER)
             bundles = client.resource("certificates.k8s.io/v1", "clustertrustbundles")
@@ -365,7 +365,7 @@ def test_root_ca(tmp_path):
     """The ConfigMap with the CA is restored after a change, as the controller's user."""
 
     async def run():
-        config = Config(secure_port=0, cert_dir=tmp_path, authorization_mode=("RBAC",))
+        config = Config.of(secure_port=0, cert_dir=tmp_path, authorization_mode=("RBAC",))
         async with serve(config) as running:
             client = running.cluster.server.client(APISERVER)
             maps = client.resource("v1", "configmaps", namespace="default")

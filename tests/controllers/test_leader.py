@@ -224,7 +224,7 @@ def test_hanging_store() -> None:
     recovers."""
 
     async def run(member: Member) -> None:
-        async with election(Config(storage=f"etcd:{member.url}")) as election_run:
+        async with election(Config.of(storage=f"etcd:{member.url}")) as election_run:
             await election_run.stand("one")
             member.hang()
             try:

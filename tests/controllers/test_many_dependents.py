@@ -19,7 +19,7 @@ def test_ten_thousand_dependents() -> None:
     other requests."""
 
     async def run() -> float:
-        config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+        config = Config.of(secure_port=None, insecure_port=0, shutdown_timeout=1)
         async with serve(config) as running, Client(running.url) as client:
             maps = client.resource("v1", "configmaps", namespace="default")
             owner = (await maps.create({"metadata": {"name": "owner"}}))["metadata"]

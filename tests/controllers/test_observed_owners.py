@@ -34,7 +34,7 @@ def test_observed_owners() -> None:
         memory = MemoryStore(SystemClock())
         await memory.open()
         kv = CountingStore(memory)
-        config = Config(secure_port=None, insecure_port=0, shutdown_timeout=1)
+        config = Config.of(secure_port=None, insecure_port=0, shutdown_timeout=1)
         async with serve(config, Parts(kv=kv)) as running, Client(running.url) as client:
             maps = client.resource("v1", "configmaps", namespace="default")
             owner = (await maps.create({"metadata": {"name": "owner"}}))["metadata"]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kapiserver.apiserver.authorization.policy_rules import rule
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import FeatureSettings
 from kapiserver.apiserver.runtime_config import make_scheme
 from kapiserver.codecs.codec_factory import CodecFactory
 from kapiserver.codecs.media_types import MEDIA_TYPES
@@ -74,7 +74,7 @@ def test_completed_twice():
 
 def test_policy_is_canonical():
     """The server stores the objects of the policy without decoding them first."""
-    codecs = CodecFactory(make_scheme(Config()), MEDIA_TYPES)
+    codecs = CodecFactory(make_scheme(FeatureSettings()), MEDIA_TYPES)
     for desired in bootstrap_policy():
         assert json.dumps(canonical_tree(codecs, desired.tree)) == json.dumps(desired.tree)
 

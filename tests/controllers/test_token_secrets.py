@@ -82,7 +82,7 @@ def test_certificate():
         return b""
 
     async def run():
-        async with serve(Config(secure_port=0)) as running:
+        async with serve(Config.of(secure_port=0)) as running:
             client = running.cluster.server.client(APISERVER)
             accounts = client.resource("v1", "serviceaccounts", namespace="default")
             await accounts.create({"metadata": {"name": "robot"}})

@@ -71,7 +71,7 @@ def test_system_namespaces() -> None:
     them."""
 
     async def run() -> list[Any]:
-        async with serve(Config(secure_port=None, insecure_port=0)) as running:
+        async with serve(Config.of(secure_port=None, insecure_port=0)) as running:
             client = running.cluster.server.client(APISERVER, user_agent="kube-apiserver")
             namespaces = client.resource("v1", "namespaces")
             await namespaces.create({"kind": "Namespace", "metadata": {"name": "other"}})
@@ -181,7 +181,7 @@ def test_admission_sees_service_accounts() -> None:
             ),
             operations=("CREATE", "UPDATE"),
         )
-        config = Config(secure_port=None, insecure_port=0)
+        config = Config.of(secure_port=None, insecure_port=0)
         async with serve(config, Parts(admission_plugins=(*PLUGINS, plugin))) as running:
             client = running.cluster.server.client(APISERVER)
             namespace = "default"
@@ -244,7 +244,7 @@ def test_status_of_definitions() -> None:
     )
 
     async def run() -> None:
-        config = Config(secure_port=None, insecure_port=0)
+        config = Config.of(secure_port=None, insecure_port=0)
         async with serve(config, Parts(admission_plugins=(*PLUGINS, plugin))) as running:
             client = running.cluster.server.client(APISERVER, user_agent="test")
             await client.resource(*DEFINITIONS).create(definition("red", {"type": "object"}))
@@ -273,7 +273,7 @@ def test_status_of_a_large_definition(monkeypatch: Any) -> None:
     monkeypatch.setattr(patch, "decode_tree", decode)
 
     async def run() -> None:
-        async with serve(Config(secure_port=None, insecure_port=0)) as running:
+        async with serve(Config.of(secure_port=None, insecure_port=0)) as running:
             client = running.cluster.server.client(APISERVER)
             schema = {"type": "object", "description": "x" * 300_000}
             await client.resource(*DEFINITIONS).create(definition("big", schema))

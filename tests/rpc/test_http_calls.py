@@ -39,7 +39,7 @@ async def api_server(**settings: Any) -> AsyncIterator[RunningServer]:
     group = probe()
     runner = GroupRunner(group, Limits(calls=1, seconds=0.2))
     call_groups = (*groups.call_groups, call_group(group, lambda _server: runner))
-    config = Config(**({"secure_port": None, "insecure_port": 0} | settings))
+    config = Config.of(**({"secure_port": None, "insecure_port": 0} | settings))
     async with (
         serve(config, Parts(call_groups=call_groups)) as running,
         groups.serve(running.cluster.server),

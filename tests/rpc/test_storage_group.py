@@ -37,7 +37,7 @@ async def storage(
         "secure_port": None, "insecure_port": 0, "storage": f"sqlite:{folder / 'store.db'}",
     }  # fmt: skip
     async with (
-        serve(Config(**(defaults | settings)), Parts(call_groups=groups.call_groups)) as running,
+        serve(Config.of(**(defaults | settings)), Parts(call_groups=groups.call_groups)) as running,
         groups.serve(running.cluster.server),
         client_generated.connect(folder / "run") as client,
     ):
@@ -77,7 +77,7 @@ def test_backup(tmp_path: Path) -> None:
 async def _read(path: Path) -> str:
     """Return the data of a ConfigMap with one key in a store that nobody serves."""
     async with serve(
-        Config(secure_port=None, insecure_port=0, storage=f"sqlite:{path}")
+        Config.of(secure_port=None, insecure_port=0, storage=f"sqlite:{path}")
     ) as running:
         client = running.cluster.server.client(ADMIN, authorize=False)
         tree = await client.resource("v1", "configmaps", namespace="default").get("c")

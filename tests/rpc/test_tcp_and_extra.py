@@ -121,7 +121,7 @@ def test_a_server_without_rpc_imports_nothing_of_it() -> None:
         "from kapiserver.app import serve\n"
         "from kapiserver.apiserver.config import Config\n"
         "async def run():\n"
-        "    async with serve(Config(secure_port=None, insecure_port=0)):\n"
+        "    async with serve(Config.of(secure_port=None, insecure_port=0)):\n"
         "        pass\n"
         "config_of(parser().parse_args(['serve']))\n"
         "asyncio.run(run())\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kapiserver.storage.backends import open_store
+from kapiserver.storage.backends import BackendSections, open_store
 from kapiserver.storage.errors import (
     Compacted,
     Refused,
@@ -23,7 +23,7 @@ from kapiserver.storage.errors import (
 )
 from kapiserver.storage.etcd import store as etcd_store
 from kapiserver.storage.etcd import transport as etcd_transport
-from kapiserver.storage.etcd.config import EtcdConfig, EtcdTransport
+from kapiserver.storage.etcd.config import EtcdSettings, EtcdTransport
 from kapiserver.storage.etcd.store import open_etcd
 from tests.storage.conftest import Configure, Open, answers
 from tests.storage.etcd_server import ETCDCTL_FLAGS, Member, free_port, program, shared_etcd
@@ -58,8 +58,8 @@ async def test_keys_and_values_are_stored_unchanged(
     member: Member, transport: EtcdTransport
 ) -> None:
     """Without a prefix, etcd has exactly the keys and values that were written."""
-    config = EtcdConfig(transport=transport)
-    store = await open_store(f"etcd:{member.url}", etcd=config)
+    sections = BackendSections(etcd=EtcdSettings(etcd_transport=transport))
+    store = await open_store(f"etcd:{member.url}", sections=sections)
     await store.create("/registry/pods/default/x", b"k8s\0bytes")
     command = [
         program("etcdctl"),

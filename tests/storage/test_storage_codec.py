@@ -42,6 +42,7 @@ from kapiserver.storage.cache.entry import Encoding, Entry, ObjectKey, stamp_res
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery, WriteResult
 from kapiserver.storage.errors import Unreadable
 from kapiserver.storage.etcd.config import EtcdConfig
+from kapiserver.storage.etcd.store import open_etcd
 from kapiserver.storage.kv.contract import KV, Revision
 from kapiserver.storage.objects.object_codec import EncodingCache, ObjectCodec
 from kapiserver.storage.objects.store_registry import ROOT
@@ -196,8 +197,8 @@ class RawStore:
     async def open(self) -> KV:
         if not self._prefix:
             return await open_store(f"sqlite:{self._path}")
-        etcd = EtcdConfig(prefix=self._prefix)
-        return await open_store(f"etcd:{shared_etcd().url}", etcd=etcd)
+        config = EtcdConfig(endpoints=(shared_etcd().url,), prefix=self._prefix)
+        return await open_etcd(config)
 
     def read(self) -> dict[str, bytes]:
         """The current key-value pairs, read with SQL or through etcd's gateway."""

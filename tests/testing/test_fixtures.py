@@ -55,13 +55,13 @@ class TestMarkers:
     def test_function(self, kube_apiserver: TestServer) -> None:
         """The marker of the function adds to that of the class."""
         config = kube_apiserver.running.cluster.server.config
-        assert config.authorization_mode == ("AlwaysAllow",)
-        assert config.controllers == ()
+        assert config.authorization.authorization_mode == ("AlwaysAllow",)
+        assert config.controller_manager.controllers == ()
 
     def test_session(self, kube_session: TestNamespace) -> None:
         """A session's server has the settings of the test."""
         config = kube_session.server.running.cluster.server.config
-        assert config.controllers == ("-endpoints-controller", "*")
+        assert config.controller_manager.controllers == ("-endpoints-controller", "*")
 
 
 servers = set()

@@ -45,7 +45,7 @@ def _get(path: Path, *urls: str, at: int | None = None) -> list[tuple[int, dict]
     """The responses of a replay to GET requests."""
 
     async def run() -> list[tuple[int, dict]]:
-        config = Config(secure_port=None, insecure_port=0, authorization_mode=("AlwaysAllow",))
+        config = Config.of(secure_port=None, insecure_port=0, authorization_mode=("AlwaysAllow",))
         responses = []
         async with (
             serve_recording(read(path), at=at, config=config) as running,

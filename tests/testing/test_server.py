@@ -94,11 +94,11 @@ def test_settings() -> None:
     }
     with TestServer(**settings) as server:
         config = server.running.cluster.server.config
-        assert config.authorization_mode == ("AlwaysAllow",)
-        assert config.controllers == ("*", "-endpoints-controller")
-        assert "WatchList" not in config.feature_gates
-        assert config.runtime_config == "api/beta=true"
-        assert config.enable_admission_plugins == ("NodeRestriction",)
+        assert config.authorization.authorization_mode == ("AlwaysAllow",)
+        assert config.controller_manager.controllers == ("*", "-endpoints-controller")
+        assert "WatchList" not in config.features.feature_gates
+        assert config.features.runtime_config == "api/beta=true"
+        assert config.admission.enable_admission_plugins == ("NodeRestriction",)
         assert _get(server, "/version")["minor"] == "34"
 
 

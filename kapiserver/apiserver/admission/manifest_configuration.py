@@ -70,7 +70,7 @@ def load_static_manifests(
     if folder is None:
         return None
     configuration = context.configuration
-    if _GATE not in context.config.feature_gates:
+    if _GATE not in context.config.features.feature_gates:
         detail = f"staticManifestsDir requires the {_GATE} feature gate to be enabled"
         raise configuration.error(str(forbidden(Path("staticManifestsDir"), detail)))
     # Loads the validation of all these kinds.

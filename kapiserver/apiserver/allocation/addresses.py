@@ -14,7 +14,7 @@ from typing import TypeAlias
 from kapiserver.api.accessors import is_terminating, name_of, namespace_of, value_at
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import ServiceSettings
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import DeleteQuery
 from kapiserver.storage.errors import AlreadyExists, NotFound
@@ -50,8 +50,8 @@ NOT_IN_RANGE = "the provided network does not match the current range"
 class AddressAllocator:
     """Allocates and releases the cluster IPs of services."""
 
-    def __init__(self, config: Config, stores: StoreRegistry) -> None:
-        self._config = config
+    def __init__(self, settings: ServiceSettings, stores: StoreRegistry) -> None:
+        self._settings = settings
         self._stores = stores
 
     @property
@@ -61,7 +61,7 @@ class AddressAllocator:
 
     async def ranges(self) -> list[Network]:
         """Return the ranges of --service-cluster-ip-range and of ServiceCIDRs that are ready."""
-        networks = dict.fromkeys(service_ranges(self._config.service_cluster_ip_range))
+        networks = dict.fromkeys(service_ranges(self._settings.service_cluster_ip_range))
         cidrs = self._stores.by_name(NETWORKING, "servicecidrs")
         for entry in await cidrs.cached_entries():
             tree = entry.tree()

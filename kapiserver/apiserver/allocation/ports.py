@@ -120,8 +120,8 @@ class PortAllocator:
         self._codecs = codecs
         self._stores = stores
         self._offloader = offloader
-        self._key = f"{config.key_root}/{KEY}"
-        self._node_port_range = PortRange.parse(config.service_node_port_range)
+        self._key = f"{config.store.key_root}/{KEY}"
+        self._node_port_range = PortRange.parse(config.services.service_node_port_range)
         self._lock = asyncio.Lock()
 
     async def update(self, plan: Callable[[PortBitmap], None], *, dry_run: bool = False) -> None:

@@ -115,7 +115,7 @@ class AllocationRepair:
         return frozenset(leaked - self._previous.addresses)
 
     async def _repair_ports(self, services: list[Tree]) -> frozenset[int]:
-        allowed = PortRange.parse(self._server.config.service_node_port_range)
+        allowed = PortRange.parse(self._server.config.services.service_node_port_range)
         in_use = {port for tree in services for port in allocation_of(tree).ports}
         leaked: set[int] = set()
 

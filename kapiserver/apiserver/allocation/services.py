@@ -63,9 +63,9 @@ class ServiceAllocation:
     def __init__(
         self, config: Config, codecs: CodecFactory, stores: StoreRegistry, offloader: Offloader
     ) -> None:
-        self.addresses = AddressAllocator(config, stores)
+        self.addresses = AddressAllocator(config.services, stores)
         self.ports = PortAllocator(config, codecs, stores, offloader)
-        ranges = service_ranges(config.service_cluster_ip_range)
+        ranges = service_ranges(config.services.service_cluster_ip_range)
         self._families = Families(names=tuple(f"IPv{network.version}" for network in ranges))
 
     @asynccontextmanager

@@ -17,7 +17,7 @@ from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.policy import AuditPolicy, read_policy
 from kapiserver.apiserver.audit.truncation import truncating
 from kapiserver.apiserver.audit.writer import AuditWriter
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import AuditSettings
 from kapiserver.apiserver.configuration_files import BadConfiguration
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.codecs.codec_factory import CodecFactory
@@ -60,24 +60,24 @@ class AuditLog(Struct, frozen=True, kw_only=True):
 
 
 def make_audit_log(
-    config: Config, codecs: CodecFactory, clock: Clock, metrics: Metrics
+    settings: AuditSettings, codecs: CodecFactory, clock: Clock, metrics: Metrics
 ) -> AuditLog | None:
     """Return the audit log of a configuration; None without policy or backend, which is logged if
     the other one is set. Raises BadConfiguration."""
-    if config.audit_policy_file is None:
+    if settings.audit_policy_file is None:
         _log.warning(
             "no audit policy file (--audit-policy-file), no events will be recorded for %s",
-            " and ".join(_configured_backends(config)),
+            " and ".join(_configured_backends(settings)),
         )
         return None
     encode = functools.partial(encode_event, codecs=codecs)
     backends: list[AuditBackend] = []
-    if config.audit_log_path:
-        backends.append(_log_backend(config, encode, clock, metrics))
-    if config.audit_webhook_config_file is not None:
-        file = config.audit_webhook_config_file
-        backends.append(_webhook_backend(config, file, encode, clock, metrics))
-    policy = read_policy(config.audit_policy_file)
+    if settings.audit_log_path:
+        backends.append(_log_backend(settings, encode, clock, metrics))
+    if settings.audit_webhook_config_file is not None:
+        file = settings.audit_webhook_config_file
+        backends.append(_webhook_backend(settings, file, encode, clock, metrics))
+    policy = read_policy(settings.audit_policy_file)
     if not backends:
         _log.warning(
             "no audit backend (--audit-log-path, --audit-webhook-config-file), no events will be "
@@ -85,8 +85,8 @@ def make_audit_log(
         )
         return None
     modes = (
-        config.audit_log_path and config.audit_log_mode,
-        config.audit_webhook_config_file and config.audit_webhook_mode,
+        settings.audit_log_path and settings.audit_log_mode,
+        settings.audit_webhook_config_file and settings.audit_webhook_mode,
     )
     return AuditLog(
         policy=policy,
@@ -97,41 +97,43 @@ def make_audit_log(
     )
 
 
-def _configured_backends(config: Config) -> list[str]:
+def _configured_backends(settings: AuditSettings) -> list[str]:
     backends = {
-        "the log backend": config.audit_log_path,
-        "the webhook backend": config.audit_webhook_config_file,
+        "the log backend": settings.audit_log_path,
+        "the webhook backend": settings.audit_webhook_config_file,
     }
     return [name for name, setting in backends.items() if setting]
 
 
-def _log_backend(config: Config, encode: Encoder, clock: Clock, metrics: Metrics) -> AuditBackend:
+def _log_backend(
+    settings: AuditSettings, encode: Encoder, clock: Clock, metrics: Metrics
+) -> AuditBackend:
     file = LogFile(
-        config.audit_log_path,
+        settings.audit_log_path,
         now=clock.now,
-        max_bytes=config.audit_log_maxsize * _MEGABYTE,
-        max_age=config.audit_log_maxage,
-        max_backups=config.audit_log_maxbackup,
-        compress=config.audit_log_compress,
+        max_bytes=settings.audit_log_maxsize * _MEGABYTE,
+        max_age=settings.audit_log_maxage,
+        max_backups=settings.audit_log_maxbackup,
+        compress=settings.audit_log_compress,
     )
-    line = encode if config.audit_log_format == "json" else legacy_line
-    if config.audit_log_truncate_enabled:
+    line = encode if settings.audit_log_format == "json" else legacy_line
+    if settings.audit_log_truncate_enabled:
         max_event, max_batch = (
-            config.audit_log_truncate_max_event_size, config.audit_log_truncate_max_batch_size
+            settings.audit_log_truncate_max_event_size, settings.audit_log_truncate_max_batch_size
         )  # fmt: skip
         line = _truncating(line, "log", max_event, max_batch)
     return AuditWriter(
         file,
         line,
-        mode=Mode(config.audit_log_mode),
+        mode=Mode(settings.audit_log_mode),
         batch=BatchSettings(
-            buffer_size=config.audit_log_batch_buffer_size,
-            max_size=config.audit_log_batch_max_size,
-            max_wait=config.audit_log_batch_max_wait,
-            qps=config.audit_log_batch_throttle_qps
-            if config.audit_log_batch_throttle_enable
+            buffer_size=settings.audit_log_batch_buffer_size,
+            max_size=settings.audit_log_batch_max_size,
+            max_wait=settings.audit_log_batch_max_wait,
+            qps=settings.audit_log_batch_throttle_qps
+            if settings.audit_log_batch_throttle_enable
             else 0,
-            burst=config.audit_log_batch_throttle_burst,
+            burst=settings.audit_log_batch_throttle_burst,
         ),
         clock=clock,
         losses=Losses("log", metrics),
@@ -139,29 +141,29 @@ def _log_backend(config: Config, encode: Encoder, clock: Clock, metrics: Metrics
 
 
 def _webhook_backend(
-    config: Config, file: Path, encode: Encoder, clock: Clock, metrics: Metrics
+    settings: AuditSettings, file: Path, encode: Encoder, clock: Clock, metrics: Metrics
 ) -> AuditBackend:
     from kapiserver.apiserver.audit.webhook import AuditWebhook  # loads an HTTP client
     from kapiserver.apiserver.webhooks.kubeconfig import read_kubeconfig
 
-    truncate = config.audit_webhook_truncate_enabled
-    max_batch = config.audit_webhook_truncate_max_batch_size
+    truncate = settings.audit_webhook_truncate_enabled
+    max_batch = settings.audit_webhook_truncate_max_batch_size
     if truncate:
-        max_event = config.audit_webhook_truncate_max_event_size
+        max_event = settings.audit_webhook_truncate_max_event_size
         encode = _truncating(encode, "webhook", max_event, max_batch)
-    throttle = config.audit_webhook_batch_throttle_enable
+    throttle = settings.audit_webhook_batch_throttle_enable
     return AuditWebhook(
         read_kubeconfig(file, clock, purpose="audit webhook"),
         encode,
-        mode=Mode(config.audit_webhook_mode),
+        mode=Mode(settings.audit_webhook_mode),
         batch=BatchSettings(
-            buffer_size=config.audit_webhook_batch_buffer_size,
-            max_size=config.audit_webhook_batch_max_size,
-            max_wait=config.audit_webhook_batch_max_wait,
-            qps=config.audit_webhook_batch_throttle_qps if throttle else 0,
-            burst=config.audit_webhook_batch_throttle_burst,
+            buffer_size=settings.audit_webhook_batch_buffer_size,
+            max_size=settings.audit_webhook_batch_max_size,
+            max_wait=settings.audit_webhook_batch_max_wait,
+            qps=settings.audit_webhook_batch_throttle_qps if throttle else 0,
+            burst=settings.audit_webhook_batch_throttle_burst,
         ),
-        initial_backoff=config.audit_webhook_initial_backoff,
+        initial_backoff=settings.audit_webhook_initial_backoff,
         max_bytes=max_batch if truncate else 0,
         clock=clock,
         losses=Losses("webhook", metrics),

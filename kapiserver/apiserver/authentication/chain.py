@@ -56,7 +56,7 @@ class Parts(Struct, frozen=True, kw_only=True):
 
 
 def _token_file(parts: Parts) -> TokenAuthenticator | None:
-    file = parts.config.token_auth_file
+    file = parts.config.authentication.token_auth_file
     return TokenFileAuthenticator.of_file(file, parts.tokens.audiences) if file else None
 
 
@@ -69,14 +69,14 @@ def _legacy_service_account(parts: Parts) -> TokenAuthenticator:
 
 
 def _bootstrap_token(parts: Parts) -> TokenAuthenticator | None:
-    if not parts.config.enable_bootstrap_token_auth:
+    if not parts.config.authentication.enable_bootstrap_token_auth:
         return None
     return BootstrapTokenAuthenticator(parts.stores, parts.clock, parts.tokens.audiences)
 
 
 def _webhook(parts: Parts) -> TokenAuthenticator | None:
     config = parts.config
-    file = config.authentication_token_webhook_config_file
+    file = config.authentication.authentication_token_webhook_config_file
     if file is None:
         return None
     # Loaded when they are configured: they load an HTTP client.
@@ -86,15 +86,15 @@ def _webhook(parts: Parts) -> TokenAuthenticator | None:
     return WebhookTokenAuthenticator(
         read_kubeconfig(file, parts.clock, purpose="authentication webhook"),
         parts.clock,
-        version=config.authentication_token_webhook_version,
+        version=config.authentication.authentication_token_webhook_version,
         audiences=parts.tokens.audiences,
-        ttl=config.authentication_token_webhook_cache_ttl,
+        ttl=config.authentication.authentication_token_webhook_cache_ttl,
     )
 
 
 def _jwt(parts: Parts) -> TokenAuthenticator | None:
     config = parts.config
-    if config.authentication_config is None and not config.oidc_issuer_url:
+    if config.authentication.authentication_config is None and not config.oidc.oidc_issuer_url:
         return None
     # Loaded when they are configured: they load an HTTP client.
     from kapiserver.apiserver.authentication.jwt_authenticator import (
@@ -107,7 +107,7 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
         decode_authentication_configuration,
     )
 
-    path, source = config.authentication_config, None
+    path, source = config.authentication.authentication_config, None
     if path is not None:
         decode = functools.partial(decode_authentication_configuration, path, config)
         file = ReloadedFile(path, PURPOSE, parts.clock, parts.metrics.reloads)
@@ -116,7 +116,7 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
         algorithms: Sequence[str] = ALGORITHMS
     else:
         tree = configuration_of_flags(config)
-        algorithms = config.oidc_signing_algs
+        algorithms = config.oidc.oidc_signing_algs
     return JwtAuthenticator(
         tree,
         source,
@@ -129,20 +129,20 @@ def _jwt(parts: Parts) -> TokenAuthenticator | None:
 
 
 def _request_header(parts: Parts) -> Authenticator | None:
-    file = parts.config.requestheader_client_ca_file
+    file = parts.config.authentication.requestheader_client_ca_file
     if file is None:
         return None
     authorities = ClientAuthorities([file])
-    return RequestHeaderAuthenticator(parts.config, authorities, parts.clock)
+    return RequestHeaderAuthenticator(parts.config.authentication, authorities, parts.clock)
 
 
 def _certificate(parts: Parts) -> Authenticator | None:
     config = parts.config
-    if config.secure_port is None:
+    if config.serving.secure_port is None:
         return None
     files = client_authority_files(config)
     authorities = ClientAuthorities(files) if files else None
-    accept_unknown = config.requestheader_client_ca_file is None
+    accept_unknown = config.authentication.requestheader_client_ca_file is None
     return CertificateAuthenticator(
         authorities, parts.clock, accept_unknown=accept_unknown, metrics=parts.metrics
     )
@@ -181,7 +181,7 @@ class Authentication:
     ) -> None:
         """Read the files of the settings; `tokens` as in Parts. Raises BadTokenFile,
         BadConfiguration, OSError."""
-        anonymous = AnonymousAuthenticator(enabled=config.anonymous_auth)
+        anonymous = AnonymousAuthenticator(enabled=config.authentication.anonymous_auth)
         parts = Parts(
             config=config,
             stores=stores,
@@ -197,7 +197,7 @@ class Authentication:
         self.authenticator = UnionAuthenticator(
             token_authenticators, requests=requests, anonymous=anonymous
         )
-        files = (config.authentication_config, config.token_auth_file)
+        files = (config.authentication.authentication_config, config.authentication.token_auth_file)
         self.files = [file for file in files if file is not None]
         self._managed = [
             each

@@ -61,10 +61,12 @@ class ClientAuthorities:
 def client_authority_files(config: Config) -> list[Path]:
     """Return the files with the CAs of users: the own one, if the server has TLS, and that of
     --client-ca-file."""
-    generated_ca = config.cert_dir / OWN_CA if config.cert_dir is not None else None
+    generated_ca = (
+        config.certificates.cert_dir / OWN_CA if config.certificates.cert_dir is not None else None
+    )
     files = (
         generated_ca if generated_ca is not None and generated_ca.exists() else None,
-        config.client_ca_file,
+        config.authentication.client_ca_file,
     )
     return [file for file in files if file is not None]
 

@@ -23,9 +23,11 @@ def decode_authentication_configuration(file: Path, config: Config, data: bytes)
         file,
         KINDS,
         purpose=PURPOSE,
-        validate=lambda tree: configuration_errors(tree, config.service_account_issuer),
+        validate=lambda tree: configuration_errors(
+            tree, config.service_accounts.service_account_issuer
+        ),
     )
-    if tree.get("anonymous") is not None and not config.anonymous_auth:
+    if tree.get("anonymous") is not None and not config.authentication.anonymous_auth:
         raise BadConfiguration(
             "--anonymous-auth cannot be set when the authentication configuration file "
             f"{file} sets anonymous"
@@ -36,27 +38,32 @@ def decode_authentication_configuration(file: Path, config: Config, data: bytes)
 def configuration_of_flags(config: Config) -> Tree:
     """Return the configuration of the `--oidc-*` flags. Raises BadConfiguration."""
     url, claim, prefix = (
-        config.oidc_issuer_url,
-        config.oidc_username_claim,
-        config.oidc_username_prefix,
+        config.oidc.oidc_issuer_url,
+        config.oidc.oidc_username_claim,
+        config.oidc.oidc_username_prefix,
     )
     if not prefix and claim != "email":
         prefix = f"{url}#"
-    issuer: Tree = {"url": url, "audiences": [config.oidc_client_id]}
-    if config.oidc_ca_file is not None:
+    issuer: Tree = {"url": url, "audiences": [config.oidc.oidc_client_id]}
+    if config.oidc.oidc_ca_file is not None:
         try:
-            issuer["certificateAuthority"] = config.oidc_ca_file.read_text(encoding="ascii")
+            issuer["certificateAuthority"] = config.oidc.oidc_ca_file.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadConfiguration(f"cannot read {config.oidc_ca_file}: {error}") from error
+            raise BadConfiguration(f"cannot read {config.oidc.oidc_ca_file}: {error}") from error
     mappings: Tree = {"username": {"claim": claim, "prefix": "" if prefix == "-" else prefix}}
-    if config.oidc_groups_claim:
-        groups = {"claim": config.oidc_groups_claim, "prefix": config.oidc_groups_prefix}
+    if config.oidc.oidc_groups_claim:
+        groups = {"claim": config.oidc.oidc_groups_claim, "prefix": config.oidc.oidc_groups_prefix}
         mappings["groups"] = groups
-    rules = [{"claim": name, "requiredValue": value} for name, value in config.oidc_required_claim]
+    rules = [
+        {"claim": name, "requiredValue": value} for name, value in config.oidc.oidc_required_claim
+    ]
     tree: Tree = {
         "jwt": [{"issuer": issuer, "claimMappings": mappings, "claimValidationRules": rules}]
     }
-    problems = [str(error) for error in configuration_errors(tree, config.service_account_issuer)]
+    problems = [
+        str(error)
+        for error in configuration_errors(tree, config.service_accounts.service_account_issuer)
+    ]
     if problems:
         raise BadConfiguration(f"--oidc-* flags: {', '.join(problems)}")
     return tree

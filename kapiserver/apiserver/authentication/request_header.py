@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from kapiserver.apiserver.authentication.authenticator import InvalidCredentials
 from kapiserver.apiserver.authentication.certificate import check_certificate
 from kapiserver.apiserver.authentication.client_authorities import ClientAuthorities
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import AuthenticationSettings
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.user import User, with_authenticated
 from kapiserver.storage.concurrency.clock import Clock
@@ -21,14 +21,16 @@ from kapiserver.storage.concurrency.clock import Clock
 class RequestHeaderAuthenticator:
     """Recognizes the requests of front proxies, by the settings `requestheader_*`."""
 
-    def __init__(self, config: Config, authorities: ClientAuthorities, clock: Clock) -> None:
+    def __init__(
+        self, settings: AuthenticationSettings, authorities: ClientAuthorities, clock: Clock
+    ) -> None:
         self._authorities = authorities
         self._clock = clock
-        self._allowed_names = frozenset(config.requestheader_allowed_names)
-        self._username_headers = config.requestheader_username_headers
-        self._uid_headers = config.requestheader_uid_headers
-        self._group_headers = config.requestheader_group_headers
-        self._extra_prefixes = config.requestheader_extra_headers_prefix
+        self._allowed_names = frozenset(settings.requestheader_allowed_names)
+        self._username_headers = settings.requestheader_username_headers
+        self._uid_headers = settings.requestheader_uid_headers
+        self._group_headers = settings.requestheader_group_headers
+        self._extra_prefixes = settings.requestheader_extra_headers_prefix
 
     def authenticate(self, request: Request) -> User | None:
         """Return the user whom the headers name, or None without a certificate or a name. Raises

@@ -62,25 +62,32 @@ class ServiceAccountTokens:
     @property
     def issuer(self) -> str:
         """The issuer that new tokens name."""
-        return self._config.service_account_issuer[0]
+        return self._config.service_accounts.service_account_issuer[0]
 
     @property
     def audiences(self) -> tuple[str, ...]:
         """The audiences of this server; a token needs one of them to authenticate a request."""
-        return self._config.api_audiences or self._config.service_account_issuer
+        return (
+            self._config.authentication.api_audiences
+            or self._config.service_accounts.service_account_issuer
+        )
 
     @functools.cached_property
     def keys(self) -> tuple[Key, ...]:
         """All keys that verify tokens, the one that signs first. Raises OSError, ValueError for a
         file without a key."""
         config = self._config
-        path = config.service_account_signing_key_file
-        if path is None and config.cert_dir is not None and not config.service_account_key_file:
-            path = config.cert_dir / KEY_FILE
+        path = config.service_accounts.service_account_signing_key_file
+        if (
+            path is None
+            and config.certificates.cert_dir is not None
+            and not config.service_accounts.service_account_key_file
+        ):
+            path = config.certificates.cert_dir / KEY_FILE
             if not path.exists():
                 create_key_file(path)
         signing_key = parse_key(generate_key()) if path is None else read_key(path)
-        verifying = (read_keys(file) for file in config.service_account_key_file)
+        verifying = (read_keys(file) for file in config.service_accounts.service_account_key_file)
         keys = [signing_key, *itertools.chain.from_iterable(verifying)]
         return tuple({key.id: key for key in reversed(keys)}.values())[::-1]
 
@@ -150,7 +157,7 @@ class ServiceAccountTokens:
     def _verify_signature(self, text: str) -> UnverifiedToken:
         token = parse_token(text)
         if token is None or token.issuer not in (
-            *self._config.service_account_issuer,
+            *self._config.service_accounts.service_account_issuer,
             LEGACY_ISSUER,
         ):
             raise _NotOurs

@@ -36,7 +36,7 @@ from kapiserver.apiserver.authorizer import (
     ManagedAuthorizer,
     Rules,
 )
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import AuthorizationSettings
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import User
@@ -52,7 +52,7 @@ STOP_SECONDS = 60.0
 class Parts(Struct, frozen=True, kw_only=True):
     """The parts of the server that authorizers use."""
 
-    config: Config
+    settings: AuthorizationSettings
     stores: StoreRegistry
     clock: Clock
 
@@ -60,7 +60,7 @@ class Parts(Struct, frozen=True, kw_only=True):
 def _abac(parts: Parts, _settings: Tree) -> Authorizer:
     from kapiserver.apiserver.authorization.abac import AbacAuthorizer, read_policies
 
-    file = parts.config.authorization_policy_file
+    file = parts.settings.authorization_policy_file
     if file is None:
         raise BadConfiguration("the authorizer ABAC needs --authorization-policy-file")
     return AbacAuthorizer(read_policies(file))
@@ -114,18 +114,18 @@ class Authorization(ManagedAuthorizer):
 
     def __init__(
         self,
-        config: Config,
+        settings: AuthorizationSettings,
         stores: StoreRegistry,
         clock: Clock,
         reloads: Reloads,
     ) -> None:
         """Read the settings. Raises ValueError, BadConfiguration."""
-        self._parts = Parts(config=config, stores=stores, clock=clock)
-        file = configuration_file(config)
+        self._parts = Parts(settings=settings, stores=stores, clock=clock)
+        file = configuration_file(settings)
         self.files = [file] if file is not None else []
         self._content: ReloadedFile | None = None
         if file is None:
-            self._settings = settings_of_flags(config)
+            self._settings = settings_of_flags(settings)
         else:
             self._content = ReloadedFile(file, PURPOSE, clock, reloads)
             self._decode = functools.partial(settings_of_file, file)

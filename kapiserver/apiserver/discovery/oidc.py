@@ -31,10 +31,11 @@ async def serve_oidc(server: Server, request: Request) -> AnyResponse:
         tree: object = {"keys": [_jwk(key) for key in tokens.keys]}
     else:
         media = "application/json"
-        host = request.header("Host") or f"{server.config.bind_address}"
+        host = request.header("Host") or f"{server.config.serving.bind_address}"
         tree = {
             "issuer": tokens.issuer,
-            "jwks_uri": server.config.service_account_jwks_uri or f"https://{host}{KEY_SET}",
+            "jwks_uri": server.config.service_accounts.service_account_jwks_uri
+            or f"https://{host}{KEY_SET}",
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": sorted({k.algorithm for k in tokens.keys}),

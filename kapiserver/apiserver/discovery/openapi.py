@@ -40,7 +40,7 @@ async def serve_openapi(server: Server, request: Request) -> AnyResponse:
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed
     version, _, path = request.path.removeprefix("/openapi").strip("/").partition("/")
-    minor = emulated_minor(server.config.emulated_version)
+    minor = emulated_minor(server.config.features.emulated_version)
     documents = _documents_of(server.scheme, server.clock.now, server.codecs.media_types, minor)
     document = await _find_document(documents, version, path)
     if document is None:

@@ -24,7 +24,7 @@ async def serve_version(server: Server, request: Request) -> AnyResponse:
         return page_not_found()
     if request.method != "GET":
         raise MethodNotAllowed
-    return indented_json(version_info(emulated_minor(server.config.emulated_version)))
+    return indented_json(version_info(emulated_minor(server.config.features.emulated_version)))
 
 
 async def serve_health(server: Server, request: Request) -> AnyResponse:

@@ -81,7 +81,7 @@ async def read_body(server: Server, request: Request, target: Target) -> Encoded
     """Read the body. Raises UnsupportedMediaType, BodyTooLarge."""
     media = media_type_of(server, request, target)
     started = time.perf_counter()
-    data = await request.read_body(server.config.body_limit)
+    data = await request.read_body(server.config.limits.body_limit)
     request.add_latency("body", started)
     return EncodedBody(data=data, media=media)
 

@@ -57,7 +57,7 @@ def parse_options(server: Server, query: Query, kind: str, *, rules: Rules | Non
         return {}
     options = ParameterCodec(server.scheme).decode(query, kind)
     check_options(options, kind, rules=rules)
-    return _drop_disabled_options(server.config.feature_gates, options)
+    return _drop_disabled_options(server.config.features.feature_gates, options)
 
 
 def _drop_disabled_options(gates: FeatureGates, options: Tree) -> Tree:

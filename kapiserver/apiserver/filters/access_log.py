@@ -19,7 +19,7 @@ _log = logging.getLogger("kapiserver.access")
 
 def log_access(server: Server, next_handler: Handler) -> Handler:
     """Log requests; without `-v` return `next_handler` itself."""
-    if server.config.verbosity < 1:
+    if server.config.serving.verbosity < 1:
         return next_handler
 
     async def handle(request: Request) -> AnyResponse:

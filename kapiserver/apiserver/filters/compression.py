@@ -29,7 +29,7 @@ _GATE = "APIResponseCompression"
 
 def compress_responses(server: Server, next_handler: Handler) -> Handler:
     """Compress large responses to remote clients that accept gzip."""
-    if _GATE not in server.config.feature_gates:
+    if _GATE not in server.config.features.feature_gates:
         return next_handler
 
     async def handle(request: Request) -> AnyResponse:

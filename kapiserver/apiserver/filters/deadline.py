@@ -16,7 +16,7 @@ from kapiserver.apiserver.time_limit import TimeLimit
 
 def apply_deadline(server: Server, next_handler: Handler) -> Handler:
     """Limit the time of every request that is not long-running."""
-    limit = server.config.request_timeout
+    limit = server.config.limits.request_timeout
     time_limit = TimeLimit(RequestTimeout)
 
     async def handle(request: Request) -> AnyResponse:

@@ -18,7 +18,7 @@ from kapiserver.apiserver.response import AnyResponse
 
 def impersonate(server: Server, next_handler: Handler) -> Handler:
     """Replace the user of requests with Impersonate-* headers. Raises BadRequest, Forbidden."""
-    constrained = GATE in server.config.feature_gates
+    constrained = GATE in server.config.features.feature_gates
 
     async def handle(request: Request) -> AnyResponse:
         impersonation = parse_impersonation(request.headers)

@@ -18,8 +18,8 @@ _READ_VERBS = ("get", "list", "watch")
 def limit_in_flight(server: Server, next_handler: Handler) -> Handler:
     """Limit read-only and mutating requests separately; 0 means no limit."""
     in_flight = server.metrics.in_flight
-    reading = ("readOnly", server.config.max_requests_inflight)
-    mutating = ("mutating", server.config.max_mutating_requests_inflight)
+    reading = ("readOnly", server.config.limits.max_requests_inflight)
+    mutating = ("mutating", server.config.limits.max_mutating_requests_inflight)
     for kind, _ in (reading, mutating):
         in_flight.set(kind, 0)
 

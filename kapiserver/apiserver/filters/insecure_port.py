@@ -34,7 +34,7 @@ _MAX_HOST = 255
 
 def refuse_web_pages(server: Server, next_handler: Handler) -> Handler:
     """Call the next handler unless a web page may have sent the request to the insecure port."""
-    if server.config.insecure_port is None:
+    if server.config.serving.insecure_port is None:
         return next_handler
     offered = [media.name for media in server.codecs.media_types]
 

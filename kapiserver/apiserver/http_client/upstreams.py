@@ -9,7 +9,7 @@ import functools
 import ssl
 from typing import TYPE_CHECKING
 
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import KubeletSettings
 from kapiserver.apiserver.http_client.addresses import is_global_unicast
 from kapiserver.storage.cache.offload import Offloader
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 class Upstreams:
     """How the server reaches what runs in the cluster: one client, closed with the server."""
 
-    def __init__(self, config: Config, offloader: Offloader) -> None:
+    def __init__(self, settings: KubeletSettings, offloader: Offloader) -> None:
         """Raises ValueError for an unusable file."""
-        self._config = config
+        self._settings = settings
         self._offloader = offloader
         self._client: StreamingClient | None = None
-        if config.kubelet_certificate_authority or config.kubelet_client_certificate:
+        if settings.kubelet_certificate_authority or settings.kubelet_client_certificate:
             _ = self.kubelet
 
     @functools.cached_property
@@ -37,9 +37,9 @@ class Upstreams:
     def kubelet(self) -> ssl.SSLContext:
         """The TLS context for kubelets, which are verified if there is a CA for them."""
         context = _insecure_context()
-        config = self._config
-        certificate, key = config.kubelet_client_certificate, config.kubelet_client_key
-        authority = config.kubelet_certificate_authority
+        settings = self._settings
+        certificate, key = settings.kubelet_client_certificate, settings.kubelet_client_key
+        authority = settings.kubelet_certificate_authority
         if authority is not None:
             context.verify_mode = ssl.CERT_REQUIRED
             context.check_hostname = True

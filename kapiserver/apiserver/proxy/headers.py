@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kapiserver.apiserver.authentication.websocket_token import subprotocols
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import AuthenticationSettings
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import Headers
 
@@ -39,18 +39,20 @@ def asks_to_upgrade(headers: Mapping[str, str]) -> bool:
     return "upgrade" in headers.get("Connection", "").lower()
 
 
-def forwarded_headers(request: Request, config: Config, *, upgrade: bool) -> Headers:
+def forwarded_headers(
+    request: Request, settings: AuthenticationSettings, *, upgrade: bool
+) -> Headers:
     """Return the headers of a request that is passed on; hop-by-hop headers only to upgrade."""
     headers = request.headers
     dropped = {"expect", "transfer-encoding"} if upgrade else hop_by_hop(headers.items())
     dropped |= _CREDENTIALS | {"expect", _FORWARDED_FOR, _WEBSOCKET_PROTOCOL}
     configured = (
-        *config.requestheader_username_headers,
-        *config.requestheader_uid_headers,
-        *config.requestheader_group_headers,
+        *settings.requestheader_username_headers,
+        *settings.requestheader_uid_headers,
+        *settings.requestheader_group_headers,
     )
     dropped |= {name.lower() for name in configured}
-    extra = (name.lower() for name in config.requestheader_extra_headers_prefix)
+    extra = (name.lower() for name in settings.requestheader_extra_headers_prefix)
     prefixes = (*_CREDENTIAL_PREFIXES, *extra)
     passed = [
         (str(name), _sendable(value))

@@ -97,7 +97,7 @@ async def forward(server: Server, request: Request, location: Location) -> AnyRe
         # So that relative links of the page lead through the proxy.
         return _redirect(f"{quoted_path(request.path)}/{_query(request)}")
     prefix = _prefix(request.path, location.path)
-    headers = forwarded_headers(request, server.config, upgrade=False)
+    headers = forwarded_headers(request, server.config.authentication, upgrade=False)
     headers.append(("X-Forwarded-Uri", join_path(prefix, quoted_path(path))))
     try:
         response = await _send(server, request, location, headers, path + _query(request))
@@ -166,7 +166,7 @@ def _http_request(
 async def _upgrade(server: Server, request: Request, location: Location) -> AnyResponse:
     """Pass on a request that changes the protocol of its connection. As in kube-apiserver, its
     query is not passed on."""
-    headers = forwarded_headers(request, server.config, upgrade=True)
+    headers = forwarded_headers(request, server.config.authentication, upgrade=True)
     try:
         response = await _send(server, request, location, headers, location.path)
     except (OSError, ValueError) as error:

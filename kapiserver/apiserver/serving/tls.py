@@ -103,30 +103,41 @@ def ensure_certificates(
         _write_ca(ca, now)
     if new_ca or not _is_usable(admin, (), now):
         _write_leaf(admin, ca, now, name=ADMIN, organization=ADMIN_GROUP)
-    if config.tls_cert_file is not None and config.tls_private_key_file is not None:
-        serving = Pair(certificate=config.tls_cert_file, key=config.tls_private_key_file)
+    if (
+        config.certificates.tls_cert_file is not None
+        and config.certificates.tls_private_key_file is not None
+    ):
+        serving = Pair(
+            certificate=config.certificates.tls_cert_file,
+            key=config.certificates.tls_private_key_file,
+        )
     else:
         names = alternative_names(config)
         if new_ca or not _is_usable(serving, names, now):
             _write_leaf(serving, ca, now, name="kube-apiserver", names=names)
-    extra_cas = (config.client_ca_file, config.requestheader_client_ca_file)
+    extra_cas = (
+        config.authentication.client_ca_file,
+        config.authentication.requestheader_client_ca_file,
+    )
     return Credentials(
-        ca=config.tls_cert_file or ca.certificate,
+        ca=config.certificates.tls_cert_file or ca.certificate,
         own_ca=ca,
         serving=serving,
         admin=admin,
         trusted=(ca.certificate, *(file for file in extra_cas if file is not None)),
-        named=tuple(map(parse_named_pair, config.tls_sni_cert_key)),
-        settings=parse_settings(config.tls_min_version, config.tls_cipher_suites),
+        named=tuple(map(parse_named_pair, config.certificates.tls_sni_cert_key)),
+        settings=parse_settings(
+            config.certificates.tls_min_version, config.certificates.tls_cipher_suites
+        ),
     )
 
 
 def alternative_names(config: Config) -> tuple[str, ...]:
     """Return the DNS names and IP addresses by which clients reach the server."""
     names = [*NAMES, socket.gethostname().lower(), "127.0.0.1", "::1"]
-    if config.bind_address not in ("", "0.0.0.0", "::"):
-        names.append(config.bind_address)
-    ranges = config.service_cluster_ip_range.split(",")
+    if config.serving.bind_address not in ("", "0.0.0.0", "::"):
+        names.append(config.serving.bind_address)
+    ranges = config.services.service_cluster_ip_range.split(",")
     names.extend(str(ipaddress.ip_network(cidr.strip()).network_address + 1) for cidr in ranges)
     return tuple(dict.fromkeys(names))
 

@@ -37,7 +37,6 @@ import time
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.output import STANDARD_ERROR, STANDARD_OUTPUT
@@ -101,15 +100,15 @@ class _Worker(Struct):
 
 
 def supervise(config: Config, work: WorkerMain) -> int:
-    """Serve with `config.workers` processes until a signal to stop; return the exit code.
+    """Serve with `workers` processes until a signal to stop; return the exit code.
 
     Raises OSError for a port in use, WorkerFailed if a worker exits before all are ready.
     """
     with contextlib.ExitStack() as stack:
-        config = replace(
-            config,
-            secure_port=stack.enter_context(_reserved(config.bind_address, config.secure_port)),
-            insecure_port=stack.enter_context(_reserved("127.0.0.1", config.insecure_port)),
+        serving = config.serving
+        config = config.replace(
+            secure_port=stack.enter_context(_reserved(serving.bind_address, serving.secure_port)),
+            insecure_port=stack.enter_context(_reserved("127.0.0.1", serving.insecure_port)),
         )
         return _Supervisor(config, work).run()
 
@@ -118,7 +117,7 @@ class _Supervisor:
     def __init__(self, config: Config, work: WorkerMain) -> None:
         self._config = config
         self._work = work
-        self._workers = [_Worker(number) for number in range(config.workers)]
+        self._workers = [_Worker(number) for number in range(config.serving.workers)]
         self._selector = selectors.DefaultSelector()
         self._all_ready = False
         self._kill_time = 0.0
@@ -240,7 +239,7 @@ class _Supervisor:
         """Stop all workers: with SIGTERM the first time, with SIGKILL if called again."""
         # `_kill_time` makes `_stopping` true, so that the signal is chosen first.
         number = signal.SIGKILL if self._stopping else signal.SIGTERM
-        self._kill_time = time.monotonic() + self._config.shutdown_timeout + STOP_SECONDS
+        self._kill_time = time.monotonic() + self._config.limits.shutdown_timeout + STOP_SECONDS
         self._send(number)
         for worker in self._workers:
             if worker.connection is not None and not self._all_ready:

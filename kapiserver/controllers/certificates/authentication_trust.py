@@ -57,7 +57,10 @@ class AuthenticationTrustController:
 
     async def start(self) -> None:
         """Subscribe to ConfigMaps, if the server accepts client certificates."""
-        if client_authority_files(self._config) or self._config.requestheader_client_ca_file:
+        if (
+            client_authority_files(self._config)
+            or self._config.authentication.requestheader_client_ca_file
+        ):
             self._config_maps = self._subscriptions.add(CORE, "configmaps", self._on_config_map)
             self._queue.add(CONFIG_MAP)
 
@@ -99,10 +102,12 @@ def _trust_data(config: Config) -> dict[str, str]:
     files = client_authority_files(config)
     if files:
         data["client-ca-file"] = _bundle(files)
-    if config.requestheader_client_ca_file is not None:
-        data["requestheader-client-ca-file"] = _bundle([config.requestheader_client_ca_file])
+    if config.authentication.requestheader_client_ca_file is not None:
+        data["requestheader-client-ca-file"] = _bundle(
+            [config.authentication.requestheader_client_ca_file]
+        )
         for key in _LISTS:
-            data[key] = _json(getattr(config, key.replace("-", "_")))
+            data[key] = _json(getattr(config.authentication, key.replace("-", "_")))
     return data
 
 

@@ -25,7 +25,7 @@ from kapiserver.api.certificates.signer_rules import (
 )
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import ControllerManagerSettings
 from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.controllers.certificates.certificate_authority import load_authority
 from kapiserver.controllers.loop.context import ControllerContext
@@ -48,9 +48,9 @@ class CSRSigningController:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._server = context.server
-        config = context.server.config
-        self._files = signing_files(config, context.signing_ca)
-        self._max_duration = timedelta(seconds=config.cluster_signing_duration)
+        settings = context.server.config.controller_manager
+        self._files = signing_files(settings, context.signing_ca)
+        self._max_duration = timedelta(seconds=settings.cluster_signing_duration)
         self._subscriptions = Subscriptions(context.server)
         self._queue: WorkQueue[str] = context.work_queue(
             self._reconcile, workers=WORKERS, name=NAME
@@ -148,50 +148,52 @@ def _with_failure(request: Tree, message: str) -> Tree:
 # The files of each signer.
 
 
-def signing_files(config: Config, own_ca: Pair | None) -> Mapping[str, Pair]:
+def signing_files(settings: ControllerManagerSettings, own_ca: Pair | None) -> Mapping[str, Pair]:
     """Return the CA of each signer. If flags name the CA of a signer, only signers with such flags
     have one; else all have the CA of --cluster-signing-cert-file, or the server's own."""
     specific = {
         signer: Pair(certificate=certificate, key=key)
-        for signer, (certificate, key) in _specific_files(config).items()
+        for signer, (certificate, key) in _specific_files(settings).items()
         if certificate is not None and key is not None
     }
     if specific:
         return specific
-    certificate, key = config.cluster_signing_cert_file, config.cluster_signing_key_file
+    certificate, key = settings.cluster_signing_cert_file, settings.cluster_signing_key_file
     if certificate is not None and key is not None:
         own_ca = Pair(certificate=certificate, key=key)
     return {} if own_ca is None else dict.fromkeys(SIGNERS, own_ca)
 
 
-def _specific_files(config: Config) -> Mapping[str, tuple[Path | None, Path | None]]:
+def _specific_files(
+    settings: ControllerManagerSettings,
+) -> Mapping[str, tuple[Path | None, Path | None]]:
     return {
         KUBELET_SERVING: (
-            config.cluster_signing_kubelet_serving_cert_file,
-            config.cluster_signing_kubelet_serving_key_file,
+            settings.cluster_signing_kubelet_serving_cert_file,
+            settings.cluster_signing_kubelet_serving_key_file,
         ),
         KUBE_APISERVER_CLIENT_KUBELET: (
-            config.cluster_signing_kubelet_client_cert_file,
-            config.cluster_signing_kubelet_client_key_file,
+            settings.cluster_signing_kubelet_client_cert_file,
+            settings.cluster_signing_kubelet_client_key_file,
         ),
         KUBE_APISERVER_CLIENT: (
-            config.cluster_signing_kube_apiserver_client_cert_file,
-            config.cluster_signing_kube_apiserver_client_key_file,
+            settings.cluster_signing_kube_apiserver_client_cert_file,
+            settings.cluster_signing_kube_apiserver_client_key_file,
         ),
         LEGACY_UNKNOWN: (
-            config.cluster_signing_legacy_unknown_cert_file,
-            config.cluster_signing_legacy_unknown_key_file,
+            settings.cluster_signing_legacy_unknown_cert_file,
+            settings.cluster_signing_legacy_unknown_key_file,
         ),
     }
 
 
-def check_signing_files(config: Config) -> None:
+def check_signing_files(settings: ControllerManagerSettings) -> None:
     """Read the CA files that flags name. Raises ValueError for an unusable one, and if flags name
     a CA for all signers and one for a single signer."""
-    specific = any(map(all, _specific_files(config).values()))
-    if specific and config.cluster_signing_cert_file is not None:
+    specific = any(map(all, _specific_files(settings).values()))
+    if specific and settings.cluster_signing_cert_file is not None:
         raise ValueError("cannot specify default and per controller certs at the same time")
-    for signer, files in signing_files(config, None).items():
+    for signer, files in signing_files(settings, None).items():
         try:
             load_authority(files)
         except ValueError as error:

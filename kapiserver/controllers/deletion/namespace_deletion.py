@@ -120,7 +120,7 @@ class NamespaceController:
         self, resource: Resource, name: str, remaining: RemainingContent
     ) -> None:
         store = self._server.stores
-        prefix = f"{self._server.config.key_root}/{resource.prefix}/{name}/"
+        prefix = f"{self._server.config.store.key_root}/{resource.prefix}/{name}/"
         if not (await store.kv.range(prefix, limit=1)).items:
             return
         objects = store.get(resource)

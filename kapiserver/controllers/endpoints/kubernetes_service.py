@@ -60,7 +60,7 @@ class KubernetesService:
         self._server = server = context.server
         self._place = server_address
         self._port = port
-        self._leases = f"{server.config.key_root}/masterleases/"
+        self._leases = f"{server.config.store.key_root}/masterleases/"
         self._shared = server.stores.kv.shared
         self._subscriptions = Subscriptions(server)
         self._changed = asyncio.Event()
@@ -126,7 +126,7 @@ class KubernetesService:
         store = self._server.stores.by_name(NETWORKING, "servicecidrs")
         cidrs = self._context.resource(str(NETWORKING), "servicecidrs")
         key = ObjectKey("", NAME)
-        ranges = service_ranges(self._server.config.service_cluster_ip_range)
+        ranges = service_ranges(self._server.config.services.service_cluster_ip_range)
         try:
             cidr = (await store.get(key)).tree()
         except NotFound:
@@ -155,7 +155,7 @@ class KubernetesService:
             return
         except NotFound:
             pass
-        network = service_ranges(self._server.config.service_cluster_ip_range)[0]
+        network = service_ranges(self._server.config.services.service_cluster_ip_range)[0]
         address = str(first_address(network))
         await self._free(address)
         metadata: Tree = {"name": NAME, "namespace": NAMESPACE, "labels": dict(_LABELS)}

@@ -112,7 +112,9 @@ class SharedMetadata:
         definition = self._server.scheme.custom.by_name(name)
         if definition is None:
             return
-        prefix = f"{self._server.config.key_root}/{definition.stored_version.resource.prefix}/"
+        prefix = (
+            f"{self._server.config.store.key_root}/{definition.stored_version.resource.prefix}/"
+        )
         try:
             page = await self._server.stores.kv.range(prefix, limit=1)
         except StorageError:

@@ -1,6 +1,7 @@
-"""The configuration of an etcd connection. Importing it does not import the client.
+"""The settings of the backend etcd and the configuration of a connection. Importing it does not
+import the client.
 
-Knows no flag and no connection.
+Knows no connection.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ TRANSPORTS: tuple[EtcdTransport, ...] = get_args(EtcdTransport)
 
 
 class EtcdConfig(Struct, frozen=True, kw_only=True):
-    """Settings of one store in etcd, named like kube-apiserver's --etcd-* flags.
+    """The configuration of one store in etcd.
 
     endpoints       URLs of one cluster: http://host:2379 or https://host:2379
     cafile          CA bundle for the servers' certificates; None for the system's CAs
@@ -37,3 +38,28 @@ class EtcdConfig(Struct, frozen=True, kw_only=True):
     prefix: str = ""
     root: str = ""
     transport: EtcdTransport = "grpc"
+
+
+class EtcdSettings(Struct, frozen=True, kw_only=True):
+    """The settings of the backend etcd: kube-apiserver's flags that begin with --etcd, and the
+    transport. `EtcdConfig` says what they mean."""
+
+    etcd_transport: EtcdTransport = "grpc"
+    etcd_cafile: Path | None = None
+    etcd_certfile: Path | None = None
+    etcd_keyfile: Path | None = None
+    etcd_username: str = ""
+    etcd_password_file: Path | None = None
+
+    def config(self, endpoints: tuple[str, ...], root: str) -> EtcdConfig:
+        """Return the configuration of a store at these endpoints."""
+        return EtcdConfig(
+            endpoints=endpoints,
+            cafile=self.etcd_cafile,
+            certfile=self.etcd_certfile,
+            keyfile=self.etcd_keyfile,
+            username=self.etcd_username,
+            password_file=self.etcd_password_file,
+            root=root,
+            transport=self.etcd_transport,
+        )

@@ -58,7 +58,9 @@ async def _serve(
     call_at_end_of_input(_stop(stop, "standard input was closed"))
     async with TestServer(**settings) as server:
         api = ControlApi(server)
-        address = settings.get("bind_address", server.running.cluster.server.config.bind_address)
+        address = settings.get(
+            "bind_address", server.running.cluster.server.config.serving.bind_address
+        )
         async with api.listen(address, control_port):
             signals.serve(reload=server.running.reload, status=server.running.status)
             manage_memory()

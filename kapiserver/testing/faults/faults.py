@@ -339,7 +339,7 @@ class Faults(Subject):
         if request.info.verb != "create" or request.info.name or not self._faults:
             return request.info.name
         try:
-            data = await request.read_body(self._server.config.body_limit)
+            data = await request.read_body(self._server.config.limits.body_limit)
             content_type, version = request.header("Content-Type"), request.info.version
             return name_in_body(decode_body(self._server.codecs, content_type, version, data))
         except Exception:  # the handler reports a bad body

@@ -188,7 +188,7 @@ class Objects(Subject):
 
     def _last_changes(self, key: str) -> str:
         server = self._server
-        resource = server.scheme.resource_at(key[len(server.config.key_root) + 1 :])
+        resource = server.scheme.resource_at(key[len(server.config.store.key_root) + 1 :])
         if resource is None:
             return ""
         entries = self._journal.of_key(key)[-2:]

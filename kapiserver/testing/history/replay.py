@@ -101,7 +101,7 @@ async def serve_recording(
     """
     clock = StandingClock(_time_at(recording, at))
     store = await open_recording(recording, clock, at=at)
-    config = config or Config(etcd_prefix=recording.root, authorization_mode=("AlwaysAllow",))
+    config = config or Config.of(etcd_prefix=recording.root, authorization_mode=("AlwaysAllow",))
     parts = Parts(clock=clock, kv=store, filters=(*FILTERS, read_only), controllers=())
     async with serve(config, parts) as running:
         yield running
@@ -137,7 +137,7 @@ def run_replay(path: Path, *, at: int | None, secure_port: int, kubeconfig: Path
     ValueError."""
     logs.set_up(0)
     recording = read(path)
-    config = Config(
+    config = Config.of(
         etcd_prefix=recording.root,
         authorization_mode=("AlwaysAllow",),
         secure_port=secure_port,

@@ -16,7 +16,7 @@ QUIET_ROUNDS = 2
 async def settle(server: Server) -> None:
     """Return when no task of the server has worked for some turns of its event loop, or after
     MAX_ROUNDS. Tasks that wait for a webhook, a client or a timer do not count."""
-    kv, key = server.stores.kv, f"{server.config.key_root}/"
+    kv, key = server.stores.kv, f"{server.config.store.key_root}/"
     offloader = server.offloader
     quiet_rounds = 0
     for _ in range(MAX_ROUNDS):

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.private_files import write_private
 from kapiserver.storage.sqlite.database import Write
@@ -56,9 +54,9 @@ def restore_policy(config: Config, store: MemoryStore) -> bool:
 def keep_policy(config: Config, store: MemoryStore) -> None:
     """Keep the policy of a server for the next ones. Call it before the server has clients."""
     key = _policy_key(config)
-    if key in _policies or config.encryption_provider_config is not None:
+    if key in _policies or config.store.encryption_provider_config is not None:
         return
-    prefixes = tuple(f"{config.key_root}/{resource}/" for resource in _RESOURCES)
+    prefixes = tuple(f"{config.store.key_root}/{resource}/" for resource in _RESOURCES)
     snapshot = store.snapshot()
     items = [item for item in snapshot.items if item.key.startswith(prefixes)]
     expiries: Mapping[str, float] = {}
@@ -69,8 +67,7 @@ def keep_policy(config: Config, store: MemoryStore) -> None:
 
 def _policy_key(config: Config) -> Config:
     """Return the configuration without files and ports of one server."""
-    return replace(
-        config,
+    return config.replace(
         cert_dir=None,
         insecure_port=None,
         kubeconfig_out=None,

@@ -57,7 +57,7 @@ def _is_same_object(server: Server, before: KeyValue, after: KeyValue) -> bool:
 
 def uid_of_item(server: Server, item: KeyValue) -> str:
     """Return the uid of the object under a key, "" for a key without an object."""
-    resource = server.scheme.resource_at(item.key[len(server.config.key_root) + 1 :])
+    resource = server.scheme.resource_at(item.key[len(server.config.store.key_root) + 1 :])
     if resource is None:
         return ""
     try:

@@ -23,7 +23,7 @@ from kapiserver.apiserver.admission.plugin import (
 )
 from kapiserver.apiserver.admission.plugins import loaders
 from kapiserver.apiserver.admission.resource_rules import resource_rules
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import AdmissionSettings, Config
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
@@ -360,13 +360,13 @@ class AdmissionPlugins:
         self._file_watch = file_watch
         self._clock = clock
         self._metrics = metrics
-        self._configurations = configurations = _read_configurations(config)
+        self._configurations = configurations = _read_configurations(config.admission)
         self._hooks: dict[str, Hooks] = {}
         self._lock = threading.Lock()
         """Held while a plugin is loaded: first requests load plugins in threads."""
-        names = config.enable_admission_plugins
+        names = config.admission.enable_admission_plugins
         self._enabled = enabled_plugins(
-            plugins, enable=names, disable=config.disable_admission_plugins
+            plugins, enable=names, disable=config.admission.disable_admission_plugins
         )
         for plugin in self._enabled:
             if plugin.name in configurations or plugin.name in names:
@@ -421,14 +421,14 @@ class AdmissionPlugins:
             return self._hooks[name]
 
 
-def _read_configurations(config: Config) -> Mapping[str, PluginConfiguration]:
+def _read_configurations(settings: AdmissionSettings) -> Mapping[str, PluginConfiguration]:
     """Return the configurations of --admission-control-config-file, by the names of the plugins."""
-    if config.admission_control_config_file is None:
+    if settings.admission_control_config_file is None:
         return {}
     # Loads a YAML parser.
     from kapiserver.apiserver.admission.configuration import read_admission_configuration
 
-    return read_admission_configuration(config.admission_control_config_file)
+    return read_admission_configuration(settings.admission_control_config_file)
 
 
 ADMISSION_PLUGIN_NAMES = frozenset(plugin.name for plugin in PLUGINS)

@@ -12,15 +12,15 @@ from kapiserver.api.core import v1
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import AdmissionSettings
 from kapiserver.apiserver.context import Server
 
 
-def seconds_by_taint(config: Config) -> Mapping[str, int]:
+def seconds_by_taint(settings: AdmissionSettings) -> Mapping[str, int]:
     """Return the tolerated seconds of the flags, by the key of the taint."""
     return {
-        "node.kubernetes.io/not-ready": config.default_not_ready_toleration_seconds,
-        "node.kubernetes.io/unreachable": config.default_unreachable_toleration_seconds,
+        "node.kubernetes.io/not-ready": settings.default_not_ready_toleration_seconds,
+        "node.kubernetes.io/unreachable": settings.default_unreachable_toleration_seconds,
     }
 
 

@@ -62,7 +62,7 @@ def default_class(_context: PluginContext) -> Hooks:
 def default_toleration_seconds(context: PluginContext) -> Hooks:
     from kapiserver.apiserver.admission.plugins import default_toleration_seconds as plugin
 
-    return Hooks(admit=partial(plugin.admit, plugin.seconds_by_taint(context.config)))
+    return Hooks(admit=partial(plugin.admit, plugin.seconds_by_taint(context.config.admission)))
 
 
 def deny_service_external_ips(_context: PluginContext) -> Hooks:

@@ -58,7 +58,7 @@ class WebhookPlugin:
                 server.scheme,
                 server.stores,
                 self._manifests,
-                sees_reviews=_EXCLUSION_GATE not in server.config.feature_gates,
+                sees_reviews=_EXCLUSION_GATE not in server.config.features.feature_gates,
             )
         return await configurations.candidates(attributes)
 

@@ -40,7 +40,7 @@ async def delete(server: Server, request: Request, target: Target) -> AnyRespons
 async def read_delete_options(server: Server, request: Request, target: Target) -> Tree:
     """Return the DeleteOptions in the body, or in the query if there is no body. Raises BadRequest,
     InvalidObject."""
-    data = await request.read_body(server.config.body_limit)
+    data = await request.read_body(server.config.limits.body_limit)
     if not data:
         return read_options(server, request, "DeleteOptions")
     body = EncodedBody(data=data, media=media_type_of(server, request, target))

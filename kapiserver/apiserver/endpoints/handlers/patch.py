@@ -34,7 +34,7 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     if name in APPLY_TYPES:
         return await _apply(server, request, target, name)
     response_format = negotiate_response(server, request, target)
-    data = await request.read_body(server.config.body_limit)
+    data = await request.read_body(server.config.limits.body_limit)
     options = read_options(server, request, "PatchOptions")
     cost = cost_of(data) + target.kind_info.default_cost(data)
     offloader, validation = server.offloader, field_validation(options)
@@ -49,7 +49,7 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
 async def _apply(server: Server, request: Request, target: Target, media: str) -> AnyResponse:
     """Apply the configuration in the body and return the object as stored."""
     response_format = negotiate_response(server, request, target)
-    data = await request.read_body(server.config.body_limit)
+    data = await request.read_body(server.config.limits.body_limit)
     options = read_options(server, request, "PatchOptions", rules=apply_rules)
     cost = cost_of(data) + target.kind_info.default_cost(data)
     offloader, validation = server.offloader, field_validation(options)

@@ -54,7 +54,7 @@ def _stream_timeout(server: Server, options: Tree) -> float:
     """Return `timeoutSeconds`, or a random time of one to two times `min_request_timeout`, so that
     watches that started together do not end together."""
     timeout: int | None = options.get("timeoutSeconds")
-    return timeout if timeout else server.config.min_request_timeout * (1 + _random.random())
+    return timeout if timeout else server.config.limits.min_request_timeout * (1 + _random.random())
 
 
 def watch_framer(

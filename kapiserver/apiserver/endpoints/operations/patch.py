@@ -143,7 +143,9 @@ class Patch(Struct, frozen=True, kw_only=True):
 def accepted_patches(server: Server, target: Target) -> tuple[str, ...]:
     """Return the media types of patches that the target accepts: strategic merge patches need a
     typed kind, CBOR needs its feature gate."""
-    return _accepted_patches(target.kind_info.is_typed, _CBOR_GATE in server.config.feature_gates)
+    return _accepted_patches(
+        target.kind_info.is_typed, _CBOR_GATE in server.config.features.feature_gates
+    )
 
 
 @functools.cache

@@ -91,7 +91,7 @@ async def node_proxy(server: Server, request: Request, target: Target) -> AnyRes
     options = await admit_connection(server, request, target)
     scheme, name, port = _parsed_name(request, "node")
     node = (await target.store.get(ObjectKey("", name))).tree()
-    host = _node_address(node, server.config.kubelet_preferred_address_types)
+    host = _node_address(node, server.config.kubelets.kubelet_preferred_address_types)
     reported = value_at(node, "status", "daemonEndpoints", "kubeletEndpoint", "Port") or 0
     kubelet_port = str(reported if reported > 0 else KUBELET_PORT)
     is_kubelet = port in ("", kubelet_port)
@@ -148,7 +148,7 @@ async def _random_endpoint(server: Server, key: ObjectKey, port_name: str) -> tu
     possible. Raises ServiceUnavailable if there is none."""
     slices = await _slices(server, key)
     random.shuffle(slices)
-    primary = server.config.service_cluster_ip_range.split(",")[0]
+    primary = server.config.services.service_cluster_ip_range.split(",")[0]
     family = "IPv6" if ":" in primary else "IPv4"
     slices.sort(key=lambda each: each.get("addressType") != family)
     for endpoint_slice in slices:

@@ -17,7 +17,7 @@ from kapiserver.api.meta.v1 import ObjectMeta
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.admission.chain import admission
 from kapiserver.apiserver.caller import Caller, Warnings
-from kapiserver.apiserver.config import Config
+from kapiserver.apiserver.config import ServiceAccountSettings
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import (
     Body,
@@ -83,10 +83,11 @@ async def create_token(
     if validate is not None:
         await validate()
     bound = await _bound_objects(server, target, spec["boundObjectRef"] or {})
-    _shorten(server.config, spec, caller.warnings)
+    _shorten(server.config.service_accounts, spec, caller.warnings)
     seconds = spec["expirationSeconds"]
-    extend = server.config.service_account_extend_token_expiration and _is_extended(
-        spec, bound, tokens.audiences
+    extend = (
+        server.config.service_accounts.service_account_extend_token_expiration
+        and _is_extended(spec, bound, tokens.audiences)
     )
     now = server.clock.now()
     sign = functools.partial(tokens.sign, account, bound, spec["audiences"], seconds, extend=extend)
@@ -107,9 +108,9 @@ def _complete(token_request: Tree, token: str, now: float) -> None:
     token_request["spec"] = {name: spec[name] for name in names if name in spec}
 
 
-def _shorten(config: Config, spec: Tree, warnings: Warnings) -> None:
+def _shorten(settings: ServiceAccountSettings, spec: Tree, warnings: Warnings) -> None:
     """Limit the expiry to --service-account-max-token-expiration, with a warning."""
-    maximum = int(config.service_account_max_token_expiration)
+    maximum = int(settings.service_account_max_token_expiration)
     if 0 < maximum < spec["expirationSeconds"]:
         warnings.add(
             f"requested expiration of {spec['expirationSeconds']} seconds shortened to "

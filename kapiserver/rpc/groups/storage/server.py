@@ -31,8 +31,8 @@ class Server:
 
     def __init__(self, server: ApiServer) -> None:
         self._kv = server.stores.kv
-        self._root = server.config.key_root
-        self._backend, _, self._location = server.config.storage.partition(":")
+        self._root = server.config.store.key_root
+        self._backend, _, self._location = server.config.store.storage.partition(":")
         self._copying = threading.Lock()
         """Held by Backup and Check, which fill the disk with a copy."""
 

@@ -229,9 +229,9 @@ def _join_encoded(value: Value, encode: Callable[[Value, Callable[[bytes], None]
 
 
 def _decode_error(error: BaseException) -> Malformed | WrongValue:
-    """Return the error of the function that decodes a tag, or one with cbor2's message. It is a new
-    error: one that is raised again while cbor2's error is handled gets that error as its context,
-    which has it as its cause, and the cycle keeps the body."""
+    """Return the error of the function that decodes a tag, or one with cbor2's message. The error
+    is new: if the function's own error were raised again, it would get cbor2's error as its
+    context, which has it as its cause, and this cycle would keep the body in memory."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Malformed | WrongValue):

@@ -22,14 +22,13 @@ TEXT_BYTES_PER_VALUE = 256
 def cost_of(data: bytes) -> int:
     """Return the estimated number of values in an encoded object or patch.
 
-    JSON        its commas and opening brackets, one of which stands before each value
-    YAML        at least LARGE, because an alias stands for many values
-    Protobuf and CBOR
-                an eighth of its bytes, and the empty values of Protobuf
+    JSON has as many as commas and opening brackets, because one of these stands before each value.
+    YAML has at least LARGE, because an alias stands for many values. Protobuf and CBOR have an
+    eighth of the number of bytes, to which Protobuf's empty values are added.
     """
     if data[:1] in (b"{", b"["):
         if len(data) < SMALL_BYTES:
-            # Only empty objects are as dear as this: LARGE // 4 of them.
+            # In so short a text only empty objects cost as much as LARGE: LARGE // 4 of them.
             return 4 * data.count(b"{") if len(data) >= LARGE else 0
         marks = data.count(b",") + data.count(b"{") + data.count(b"[")
         return marks + len(data) // TEXT_BYTES_PER_VALUE

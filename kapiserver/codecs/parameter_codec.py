@@ -18,7 +18,7 @@ from kapiserver.codecs.errors import WrongValue
 from kapiserver.codecs.object_decoder import registered_type
 
 Query = Mapping[str, Sequence[str]]
-"""Each name with all its values in order, as urllib.parse.parse_qs returns with blanks kept."""
+"""All values of each name in order, as urllib.parse.parse_qs returns them if it keeps blanks."""
 
 META_V1 = GroupVersion("meta.k8s.io", "v1")
 _INTEGER = re.compile(r"[+-]?[0-9]+")

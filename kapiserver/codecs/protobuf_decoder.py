@@ -114,7 +114,8 @@ class ValueBudget:
 
 @cached_per_type
 def compiled_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Tree]:
-    """Return the compiled function that decodes a message; for a scalar type, into a message tree.
+    """Return the compiled function that decodes a message of a type. For a scalar type it returns a
+    message tree.
 
     The function raises Malformed, TooLarge, ValueError or struct.error, and IndexError if the
     message is truncated.

@@ -47,7 +47,7 @@ WIRE_TYPES = {"bool": VARINT, "int32": VARINT, "int64": VARINT, "double": FIXED6
 """The wire types of scalars; those of all other fields are BYTES."""
 
 _LONG_ROW = 6
-"""Fields in a row that a tree may lack, before which it is tested whether the tree has any."""
+"""A row of so many fields has a test, which skips the row if the tree has none of the fields."""
 _CACHE_SIZE = 4096
 _MAX_CACHED_LENGTH = 64
 
@@ -65,7 +65,8 @@ _LENGTH_EXPRESSION = "SMALL[n] if (n := len(v)) < 2048 else varint(n)"
 
 @cached_per_type
 def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
-    """Return the compiled function that encodes a message; for a scalar type, from a message tree.
+    """Return the compiled function that encodes a message of a type. For a scalar type it takes a
+    message tree.
 
     The function raises any exception if the tree is not canonical.
     """
@@ -96,8 +97,8 @@ def _is_omittable(field: Field) -> bool:
 
 
 def _row_lines(source: FunctionSource, fields: list[Field], *, omittable: bool) -> str:
-    """Return the lines of fields in a row. Few trees have any of a long row, such as the sources of
-    a volume; one test tells."""
+    """Return the lines of fields in a row. Few trees have any field of a long row, such as the
+    sources of a volume, so that one test skips all of them."""
     lines = "\n".join(_field_lines(source, field) for field in fields)
     if not omittable or len(fields) < _LONG_ROW:
         return lines

@@ -62,7 +62,8 @@ _Transcoder: TypeAlias = Callable[[type[Type]], Callable[[bytes], bytes]]
 TRANSCODE_ERRORS = (IndexError, ValueError, OverflowError, struct.error, RecursionError, CodecError)
 """The exceptions that invalid messages raise here."""
 
-# The expression of the JSON of a scalar, a template for the expression of its value ...
+# The expression of the JSON of a scalar. `{}` stands for the expression of its value, which is `v`,
+# the value read from the message, or that of _VALUE_EXPRESSIONS.
 _SCALAR_EXPRESSIONS = {
     "string": "dumps({}.decode())",
     "bytes": "b'\"%b\"' % to_base64({}, newline=False)",
@@ -71,7 +72,6 @@ _SCALAR_EXPRESSIONS = {
     "int64": 'b"%d" % {}',
     "double": "float_text({}).encode()",
 }
-# ... which is the value read from the message, `v`, or computed from it.
 _VALUE_EXPRESSIONS = {"int32": "signed32(v)", "int64": "signed64(v)", "double": "finite(v)"}
 _ZERO_LITERALS = {
     "string": '""',

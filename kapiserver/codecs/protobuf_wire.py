@@ -78,7 +78,7 @@ def metadata_of_message(message: bytes) -> bytes:
 def skip_field(data: bytes, offset: int, tag: int, field_names: dict[int, str]) -> int:
     """Return the offset after the field whose tag ends at an offset.
 
-    known       the names of known fields by number; a tag of such a field has a wrong wire type
+    field_names     the names of known fields by number; a tag of such a field has a wrong wire type
 
     Raises Malformed; IndexError if a tag within a group is truncated. The result may be beyond the
     end of the data.

@@ -1,7 +1,7 @@
 """Encodes lists in chunks, one an item: compact and indented JSON, YAML.
 
-So a long list is never in memory as one tree or text, and other requests can run between two
-chunks. The chunks together are the bytes of the list encoded at once. Knows no object. Mirrors
+A long list is therefore never in memory as one tree or text, and other requests can run between
+two chunks. The chunks together are the bytes of the list encoded at once. Knows no object. Mirrors
 KEP-5116, streaming encoding of lists.
 """
 
@@ -23,10 +23,10 @@ class ListLayout(Struct, frozen=True, kw_only=True):
     option   the option of orjson
     empty    the member without items, `%b` for its name
     open     the beginning of the member
-    first    before the first item
-    between  before each other item
-    close    after the last item
-    newline  replaces the line breaks within an item
+    first    the text before the first item
+    between  the text before each other item
+    close    the text after the last item
+    newline  the text that replaces the line breaks within an item
     end      the end of the document
     """
 

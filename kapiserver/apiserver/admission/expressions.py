@@ -37,9 +37,9 @@ MATCH_CONDITIONS_BUDGET = 2_500_000
 _LOOP_STEPS = 20_000
 """The steps of evaluations of one request that run on the event loop; 0.1 to 0.3 us each."""
 _EVALUATION_STEPS = 100
-"""The steps that take as long as an evaluation does besides its cost."""
+"""The number of steps that take as long as the work before and after the steps of an evaluation."""
 _CHARACTERS_PER_COST = 20
-"""Characters of an expression that take as long to compile as the Offloader's unit of cost."""
+"""The number of characters of an expression that cost one unit of the Offloader to compile."""
 _OUT_OF_BUDGET = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
@@ -118,8 +118,9 @@ class Variables(dict[str, Any]):
         self._expressions = expressions
         self._values = values
         self._messages: dict[str, str] = {}
-        """Of the errors. A kept error that is raised again would be in a cycle with its frames,
-        which refer to the objects of the request."""
+        """The messages of the variables that cannot be evaluated. The errors are not kept: an error
+        that is raised again would be in a cycle with its frames, which refer to the objects of the
+        request."""
         self.limit = 0
         """The maximum cost of the evaluation of one variable."""
         self.cost = 0
@@ -246,7 +247,8 @@ class Activation(Struct):
         values: Mapping[str, Any],
         limit: int,
     ) -> Result:
-        """Evaluate an expression that may ask the authorizer; again after each decision."""
+        """Evaluate an expression that may ask the authorizer, and evaluate it again after each
+        decision."""
         from kapiserver.api.cel.library_authorization import DecisionRequired
 
         while True:

@@ -37,11 +37,12 @@ _log = logging.getLogger(__name__)
 
 
 OnServed: TypeAlias = Callable[[str, str, Collection[str]], None]
-"""Takes the group and plural name of a definition, and its served versions: none if it is gone."""
+"""A function that takes the group and plural name of a definition, and its served versions: none if
+the definition is deleted."""
 
 
 OnDefinitionsChanged: TypeAlias = Callable[[Sequence[str]], None]
-"""Takes the names of definitions that were created, changed or deleted."""
+"""A function that takes the names of definitions that were created, changed or deleted."""
 
 
 def _ignore(_group: str, _plural: str, _versions: Collection[str]) -> None:

@@ -109,7 +109,7 @@ PARAMETERS: dict[str, str] = {
         "after a known state."
     ),
 }
-"""Parameter name to its description."""
+"""The description of each parameter, by its name."""
 
 
 def article(kind: str) -> str:

@@ -92,7 +92,7 @@ def _map_message(write: Write, *, entries: int = 1) -> Write:
 
 
 _Tables: TypeAlias = Mapping[str, tuple[int, Mapping[str, tuple[int, WriteField]]]]
-"""By message: the number of its extensions field, and its fields by key."""
+"""The number of the extensions field of each message, and its fields by key."""
 
 
 def _encode_message(tables: _Tables, name: str, tree: Mapping[str, Value]) -> bytes:

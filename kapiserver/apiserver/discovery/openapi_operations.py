@@ -85,7 +85,8 @@ class _Verb(Struct, frozen=True):
 
     word        first word of the operation id
     options     kinds of options whose fields are query parameters
-    description template of the description; {a}: article and kind, {kind}, {of}: "SUBRESOURCE of "
+    description template of the description: {kind} is the kind, {a} the kind with its article, {of}
+                the text "SUBRESOURCE of ", empty without a subresource
     """
 
     method: str

@@ -39,7 +39,7 @@ class RuleMatches(Struct, frozen=True):
 class Criteria(Struct, frozen=True, kw_only=True):
     """The requests that a webhook, policy or binding is for.
 
-    matches_all     without rules, all resources match
+    matches_all     whether all resources match if there are no rules
     """
 
     rules: tuple[Rule, ...]

@@ -23,8 +23,8 @@ from kapiserver.storage.errors import ConversionRefused
 class VersionedObjects:
     """The objects of one write.
 
-    new, old    as admission sees them: the body of a subresource such as scale is a part of the
-                stored object. Not necessarily in a version that clients see.
+    new, old    the objects as admission sees them: the body of a subresource such as scale is a
+                part of the stored object. Their version may be one that clients do not see.
     """
 
     def __init__(self, server: Server, target: Target, new: Tree | None, old: Tree | None) -> None:

@@ -168,7 +168,7 @@ def _read_settings(configuration: PluginConfiguration) -> _Settings:
 
 
 _DURATIONS = {
-    # name: seconds of its unit, minimum, maximum, default, all in seconds, and the limits in words
+    # Unit, minimum, maximum and default of each setting in seconds, and the limits in words.
     "retryBackoff": (1e-3, 1e-9, 300.0, 0.5, "between 1ns and 5m0s"),
     "allowTTL": (1.0, 1.0, 1800.0, 300.0, "between 1s and 30m0s"),
     "denyTTL": (1.0, 1.0, 1800.0, 30.0, "between 1s and 30m0s"),

@@ -127,7 +127,7 @@ async def _check_owner(server: Server, attributes: Attributes, node: str, pod: T
 
 
 def _check_references(attributes: Attributes, node: str, pod: Tree) -> None:
-    """A mirror pod must not name objects, because its node may read what its pods name."""
+    """Raise Forbidden if a mirror pod names objects, because a node may read what its pods name."""
     spec = pod["spec"]
     volumes = spec.get("volumes") or ()
     references = {

@@ -23,8 +23,8 @@ _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "
 
 
 class Denial(Struct, frozen=True):
-    """The decision of a policy to refuse a write. The binding is empty for an error in the
-    configuration of the policy, the reason is empty for any such error."""
+    """The decision of a policy to refuse a write. The binding is empty if the configuration of the
+    policy is wrong, and the reason is empty if any configuration is wrong."""
 
     policy: str
     binding: str

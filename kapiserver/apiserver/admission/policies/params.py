@@ -43,8 +43,8 @@ class ParamKind:
         self._server = server
 
     async def collect(self, reference: Tree, namespace: str) -> Sequence[Tree]:
-        """Return the objects that a paramRef selects for a request in a namespace; none if there
-        are none and the reference allows it. The objects are shared: never change them. Raises
+        """Return the objects that a paramRef selects for a request in a namespace. There may be
+        none if the reference allows that. The objects are shared: never change them. Raises
         ConfigurationError."""
         scope = self._scope(reference, namespace)
         try:

@@ -46,7 +46,8 @@ class Webhook(Struct, frozen=True, kw_only=True, eq=False):
     uid             identifies the webhook: configuration, name and position
     index           the position among all webhooks of the kind
     timeout         the time limit of a call in seconds
-    review_version  the version of the AdmissionReview; None if the server has none of the webhook's
+    review_version  the version of the AdmissionReview; None if the server knows no version that the
+                    webhook accepts
     """
 
     name: str

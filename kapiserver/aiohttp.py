@@ -23,6 +23,8 @@ from kapiserver.apiserver.serving.aiohttp_exchange import AiohttpExchange
 from kapiserver.apiserver.serving.exchange import Dispatcher
 from kapiserver.apiserver.user import ANONYMOUS
 from kapiserver.app import RunningServer, serve
+from kapiserver.host import Host
+from kapiserver.parts import DEFAULT_PARTS, Parts
 
 SERVER = web.AppKey("SERVER", RunningServer)
 """The running server of an application, after its start."""
@@ -30,8 +32,12 @@ _DISPATCHER = web.AppKey("_DISPATCHER", Dispatcher)
 _PATH = "/{path}"
 
 
-def application(config: Config) -> web.Application:
-    """Return an application that serves the whole API. The server starts and ends with it.
+def application(
+    config: Config, parts: Parts = DEFAULT_PARTS, *, host: Host | None = None
+) -> web.Application:
+    """Return an application that serves the whole API. The cluster starts and ends with it.
+
+    host    the host of several applications that run on one event loop; None: a host of its own
 
     The ports of `config` are not opened. Run the application with `handler_cancellation=True`, so
     that a watch ends as soon as its client disconnects; otherwise it ends at the next event.
@@ -41,7 +47,7 @@ def application(config: Config) -> web.Application:
     config = config.replace(secure_port=None, insecure_port=None)
 
     async def run(api: web.Application) -> AsyncIterator[None]:
-        async with serve(config) as running:
+        async with serve(config, parts, host=host) as running:
             api[SERVER] = running
             api[_DISPATCHER] = Dispatcher(running.cluster.handle, user=ANONYMOUS)
             yield

@@ -122,3 +122,16 @@ def test_controller(example: Any) -> None:
     event = asyncio.run(run())
     assert event["object"]["data"] == {"greeting": "hello"}
     assert event["object"]["metadata"]["managedFields"][0]["manager"] == "welcome-controller"
+
+
+def test_two_clusters(example: Any, tmp_path: Path) -> None:
+    """Both clusters are served, each at a URL of its own."""
+    module = example("two_clusters")
+
+    async def run() -> None:
+        async with module.start(f"sqlite:{tmp_path / 'store.db'}") as kubeconfigs:
+            servers = [re.findall(r"server: (\S+)", path.read_text()) for path in kubeconfigs]
+            assert len(servers[0] + servers[1]) == 2
+            assert servers[0] != servers[1]
+
+    asyncio.run(run())

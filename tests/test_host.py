@@ -29,7 +29,7 @@ def _config(folder: Path, user: str, **settings: Any) -> Config:
     tokens = folder / "tokens"
     tokens.write_text(f"{user},{user},1,system:masters\n")
     own = {"secure_port": 0, "cert_dir": folder, "token_auth_file": tokens, "shutdown_timeout": 1}
-    return Config(**(own | settings))
+    return Config.of(**(own | settings))
 
 
 def _client(running: RunningServer, token: str) -> Client:
@@ -205,11 +205,11 @@ def test_shared_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("prefix", ["/registry", "/registry/more", "/"])
 def test_same_keys(tmp_path: Path, prefix: str) -> None:
     """A cluster whose keys are among those of another one with the same file is refused."""
-    config = Config(storage=f"sqlite:{tmp_path / 'store.db'}", secure_port=None)
+    config = Config.of(storage=f"sqlite:{tmp_path / 'store.db'}", secure_port=None)
 
     async def run() -> None:
         host = Host(config)
-        other = Config(storage=config.storage, secure_port=None, etcd_prefix=prefix)
+        other = config.replace(etcd_prefix=prefix)
         async with open_cluster(config, host=host):
             with pytest.raises(ValueError, match="a cluster with the same store has /registry"):
                 async with open_cluster(other, host=host):
@@ -222,10 +222,8 @@ def test_same_keys(tmp_path: Path, prefix: str) -> None:
 
 def test_store_is_closed_after_an_error(tmp_path: Path) -> None:
     """A cluster that cannot be opened leaves no store open."""
-    config = Config(storage=f"sqlite:{tmp_path / 'store.db'}", secure_port=None)
-    unusable = Config(
-        storage=config.storage, secure_port=None, token_auth_file=tmp_path / "missing"
-    )
+    config = Config.of(storage=f"sqlite:{tmp_path / 'store.db'}", secure_port=None)
+    unusable = config.replace(token_auth_file=tmp_path / "missing")
 
     async def run() -> None:
         with pytest.raises(OSError, match="missing"):

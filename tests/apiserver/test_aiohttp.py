@@ -14,6 +14,7 @@ from aiohttp import web
 
 from kapiserver.aiohttp import SERVER, application
 from kapiserver.apiserver.config import AIOHTTP, Config
+from kapiserver.host import Host
 from tests.apiserver.conftest import Server
 
 MAPS = "/kube/api/v1/namespaces/default/configmaps"
@@ -100,6 +101,38 @@ def test_watches(tmp_path: Path) -> None:
             await _wait_until(lambda: _watches(api))
             await runner.cleanup()
             assert b"DELETED" not in await ended
+
+    asyncio.run(run())
+
+
+def test_two_applications(tmp_path: Path) -> None:
+    """A product mounts two clusters on one host; each has objects of its own."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text("token,admin,1,system:masters\n")
+    config = Config.of(storage="sqlite::memory:", token_auth_file=tokens)
+
+    async def run() -> None:
+        host = Host(config)
+        product, apis = web.Application(), []
+        for mount in ("/blue", "/green"):
+            apis.append(application(config, host=host))
+            product.add_subapp(mount, apis[-1])
+        runner = web.AppRunner(product, handler_cancellation=True, shutdown_timeout=5)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            headers = {"Authorization": "Bearer token"}
+            maps = MAPS.removeprefix("/kube")
+            async with aiohttp.ClientSession(url, headers=headers) as client:
+                created = await client.post(f"/blue{maps}", json=_config_map("a"))
+                assert created.status == 201
+                assert (await client.get(f"/blue{maps}/a")).status == 200
+                assert (await client.get(f"/green{maps}/a")).status == 404
+            for api in apis:
+                assert api[SERVER].cluster.server.offloader is host.offloader
+        finally:
+            await runner.cleanup()
 
     asyncio.run(run())
 

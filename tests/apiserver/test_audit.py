@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -256,10 +257,10 @@ def test_full_queue(tmp_path: Path) -> None:
     writing, go_on = threading.Event(), threading.Event()
 
     class SlowFile(LogFile):
-        def write(self, data: bytes) -> None:
+        def write(self, lines: Sequence[bytes]) -> None:
             writing.set()
             assert go_on.wait(60)
-            super().write(data)
+            super().write(lines)
 
     file = SlowFile(str(tmp_path / "log"), now=lambda: 0.0)
     metrics = Metrics()
@@ -325,7 +326,7 @@ def test_rotation(tmp_path: Path) -> None:
     (tmp_path / "audit-notes.log").write_text("not ours")
     for number in range(5):
         now = number * 1000.0
-        file.write(b"line %d..\n" % number)
+        file.write([b"line %d..\n" % number])
     file.close()
     old_files = sorted(each.name for each in tmp_path.iterdir() if each.suffix == ".gz")
     assert old_files == [
@@ -343,12 +344,27 @@ def test_two_writers(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
     first, second = (LogFile(str(path), now=lambda: 0.0, max_bytes=30) for _ in range(2))
     for number in range(10):
-        (first if number % 2 else second).write(b"line %d..\n" % number)
+        (first if number % 2 else second).write([b"line %d..\n" % number])
     first.close()
     second.close()
     old_files = sorted(file for file in tmp_path.iterdir() if file != path)
     assert [file.read_bytes().count(b"\n") for file in old_files] == [3, 3, 3]
     assert path.read_bytes() == b"line 9..\n"
+
+
+def test_lines_of_a_batch(tmp_path: Path) -> None:
+    """The lines of a batch go to the next file as soon as one of them does not fit, and a file that
+    was renamed gets none of them."""
+    path = tmp_path / "audit.log"
+    file = LogFile(str(path), now=lambda: 0.0, max_bytes=20)
+    file.write([b"line %d..\n" % number for number in range(5)])
+    assert path.read_bytes() == b"line 4..\n"
+    old_files = sorted(each.read_bytes() for each in tmp_path.iterdir() if each != path)
+    assert old_files == [b"line 0..\nline 1..\n", b"line 2..\nline 3..\n"]
+    path.rename(tmp_path / "moved")
+    file.write([b"a\n", b"b\n"])
+    file.close()
+    assert path.read_bytes() == b"a\nb\n"
 
 
 def test_slow_compression(tmp_path: Path) -> None:
@@ -357,7 +373,7 @@ def test_slow_compression(tmp_path: Path) -> None:
     os.mkfifo(stuck)  # a reader of the pipe waits for a writer
     file = LogFile(str(tmp_path / "audit.log"), now=lambda: 0.0, max_bytes=10, compress=True)
     for number in range(3):
-        file.write(b"line %d..\n" % number)
+        file.write([b"line %d..\n" % number])
     assert (tmp_path / "audit.log").read_bytes() == b"line 2..\n"
     stuck.open("wb").close()
     file.close()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kapiserver.apiserver.audit.backend import Mode
 from kapiserver.apiserver.audit.batches import TokenBucket
-from kapiserver.apiserver.audit.event import RequestRecord
+from kapiserver.apiserver.audit.event import AuditEvent, RecordedBody, RequestRecord
 from kapiserver.apiserver.audit.log_file import LogFile
 from kapiserver.apiserver.audit.policy import AuditPolicy
+from kapiserver.apiserver.audit.writer import MAX_BATCH_BYTES
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.metrics import Metrics
 from kapiserver.apiserver.request import Request
@@ -26,13 +28,14 @@ POLICY = '{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level"
 
 
 def test_batches(tmp_path: Path) -> None:
-    """The thread waits for a full batch, but not at the end; the rate of batches is limited."""
+    """The thread waits for a full batch, but not at the end, and writes it at once; the rate of
+    batches is limited."""
     metrics = Metrics()
     written = threading.Semaphore(0)
 
     class CountingFile(LogFile):
-        def write(self, data: bytes) -> None:
-            super().write(data)
+        def write(self, lines: Sequence[bytes]) -> None:
+            super().write(lines)
             written.release()
 
     log = tmp_path / "log"
@@ -43,12 +46,30 @@ def test_batches(tmp_path: Path) -> None:
         assert log.read_text() == ""
         writer.submit(event(number))
     assert written.acquire(timeout=60)
-    assert written.acquire(timeout=60)
+    assert log.read_text() == "0\n1\n"
     for number in range(2, 5):  # a full batch waits for the rate, the last event for another
         writer.submit(event(number))
     asyncio.run(writer.stop())
     assert log.read_text() == "0\n1\n2\n3\n4\n"
     assert counted(metrics) == (5, 0)
+
+
+def test_large_batch(tmp_path: Path) -> None:
+    """A batch ends with the event that makes its bodies larger than the limit."""
+    batches: list[Sequence[bytes]] = []
+
+    class RecordingFile(LogFile):
+        def write(self, lines: Sequence[bytes]) -> None:
+            batches.append(lines)
+
+    file = RecordingFile(str(tmp_path / "log"), now=lambda: 0.0)
+    writer = new_writer(file, Metrics(), Mode.BATCH, max_size=10, max_wait=3600)
+    body = RecordedBody("text/plain", b" " * (MAX_BATCH_BYTES // 2 + 1))
+    for number in range(5):
+        writer.submit(AuditEvent({"number": number}, body))
+    writer.start()
+    asyncio.run(writer.stop())
+    assert batches == [[b"0\n", b"1\n"], [b"2\n", b"3\n"], [b"4\n"]]
 
 
 def test_throttled(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import queue
 import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -75,16 +75,26 @@ class LogFile:
         self._file = open_private(self._path, "ab", buffering=0)
         self._size = self._path.stat().st_size
 
-    def write(self, data: bytes) -> None:
-        """Append whole lines. A file that another process has renamed, such as another worker of
-        this server or logrotate, is left to it. Raises OSError; a line may then be cut."""
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Append whole lines, with one system call if the file has room for them. A file that
+        another process has renamed, such as another worker of this server or logrotate, is left to
+        it. Raises OSError; some lines may then be written, and one of them cut."""
         if self._file is None or self._was_renamed():
             self._close_file()
             self._open()
-        if self._max_bytes and self._size and self._size + len(data) > self._max_bytes:
-            self._rotate()
+        fitting: list[bytes] = []
+        for line in lines:
+            if self._max_bytes and self._size and self._size + len(line) > self._max_bytes:
+                self._append(fitting)
+                fitting = []
+                self._rotate()
+            fitting.append(line)
+            self._size += len(line)
+        self._append(fitting)
+
+    def _append(self, lines: Sequence[bytes]) -> None:
         assert self._file is not None
-        write_all(self._file.fileno(), data)
+        write_all(self._file.fileno(), b"".join(lines))
 
     def close(self) -> None:
         """Close the file, and wait a little for the compression of old ones. Idempotent."""

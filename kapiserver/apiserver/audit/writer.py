@@ -2,8 +2,9 @@
 
 A file may be a pipe that nobody reads, or lie on a full disk or a network that is slow: the event
 loop must not wait for it. In the blocking modes a request waits for a future, which the event loop
-resolves after the thread has written the event. The thread takes all events that wait at once and
-reports their results at once, because waking a thread costs more than writing an event.
+resolves after the thread has written the event. The thread takes all events that wait at once,
+writes them at once and reports their results at once: each system call and each report may cost a
+switch of threads, which costs more than writing an event.
 
 Mirrors plugin/pkg/audit/buffered and plugin/pkg/audit/log of k8s.io/apiserver.
 """
@@ -34,6 +35,8 @@ from kapiserver.storage.concurrency.clock import Clock
 
 MAX_BATCH = 100
 """Events of the blocking modes that are written before their requests go on."""
+MAX_BATCH_BYTES = 1 << 20
+"""A batch ends with the event whose body exceeds this: its lines are in memory together."""
 
 
 class _QueuedEvent(NamedTuple):
@@ -132,13 +135,14 @@ class AuditWriter:
         while batch := self._next_batch():
             if (seconds := self._bucket.reserve()) > 0:
                 self._ending.wait(seconds)
-            results = []
-            for event, written in batch:
-                self._bytes_taken += event.body_bytes
-                succeeded = self._write(event)
-                self._written += 1
-                if written is not None:
-                    results.append((written, succeeded))
+            self._bytes_taken += sum(queued.event.body_bytes for queued in batch)
+            outcomes = self._write(batch)
+            self._written += len(batch)
+            results = [
+                (queued.written, succeeded)
+                for queued, succeeded in zip(batch, outcomes, strict=True)
+                if queued.written is not None
+            ]
             if results:
                 loop = results[0][0].get_loop()
                 with contextlib.suppress(RuntimeError):  # the loop was closed
@@ -149,10 +153,12 @@ class AuditWriter:
         the batch is full or `max_wait` is over."""
         queued = None if self._is_last else self._queue.get()
         batch: list[_QueuedEvent] = []
+        body_bytes = 0
         end = self._clock.now() + self._batch.max_wait
         while queued is not None:
             batch.append(queued)
-            if len(batch) >= self._batch.max_size:
+            body_bytes += queued.event.body_bytes
+            if len(batch) >= self._batch.max_size or body_bytes > MAX_BATCH_BYTES:
                 return batch
             try:
                 queued = self._queue.get(timeout=self._seconds_until(end))
@@ -164,14 +170,24 @@ class AuditWriter:
     def _seconds_until(self, end: float) -> float:
         return 0.0 if self._ending.is_set() else max(0.0, end - self._clock.now())
 
-    def _write(self, event: AuditEvent) -> bool:
+    def _write(self, batch: Sequence[_QueuedEvent]) -> list[bool]:
+        """Write the events that can be encoded, and return which of them were written."""
+        lines = [self._line(queued.event) for queued in batch]
+        if encoded := [line for line in lines if line]:
+            try:
+                self._file.write(encoded)
+            except Exception as error:  # events that cannot be written must not end the thread
+                self._losses.add_loss(len(encoded), str(error))
+                return [False] * len(batch)
+            self._losses.reset()
+        return [bool(line) for line in lines]
+
+    def _line(self, event: AuditEvent) -> bytes:
+        """Return the line of an event; b"" for an event that cannot be encoded."""
         try:
-            self._file.write(self._encode(event))
+            return self._encode(event)
         except EventTooLarge as error:
             self._losses.add_loss(1, str(error), plugin=TRUNCATE)
-        except Exception as error:  # an event that cannot be written must not end the thread
+        except Exception as error:  # as above
             self._losses.add_loss(1, str(error))
-        else:
-            self._losses.reset()
-            return True
-        return False
+        return b""

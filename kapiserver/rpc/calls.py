@@ -35,9 +35,10 @@ _LOGGED_WARNINGS: set[str] = set()
 class Limits:
     """The bounds of the calls of one group.
 
-    calls          how many calls run at a time
-    message_bytes  the size of a request, a response, and each message of a stream
-    seconds        when a unary call ends, if its client does not set a shorter deadline
+    calls          the maximum number of calls that run at a time
+    message_bytes  the maximum size of a request, of a response, and of each message of a stream
+    seconds        the seconds after which a unary call ends, unless its client sets a shorter
+                   deadline
     """
 
     calls: int = 100
@@ -60,7 +61,8 @@ class GroupRunner:
         """Return the response to a call that has one. The transport ends it at the client's
         deadline, the server after its limit.
 
-        request  a message of the version; of a call with a stream of requests, an async iterator
+        request  a message of the version, or an async iterator of messages if the call streams its
+                 requests
 
         Raises RPCError.
         """

@@ -64,7 +64,7 @@ class VersionConversion:
 
 
 def unix_sockets(socket_dir: str | Path, project: str, group: str) -> OpenChannel:
-    """Return what opens channels to the Unix sockets of a group."""
+    """Return a function that opens channels to the Unix sockets of a group."""
     directory = Path(socket_dir).absolute()
     return lambda version: grpc.aio.insecure_channel(
         f"unix:{directory / f'{project}-{group}-{version}.sock'}"
@@ -75,9 +75,9 @@ def unix_sockets(socket_dir: str | Path, project: str, group: str) -> OpenChanne
 async def negotiate(
     open_channel: OpenChannel, versions: Iterable[VersionConversion], connect_timeout: float
 ) -> AsyncIterator[tuple[VersionConversion, grpc.aio.Channel]]:
-    """Yield the first version that the server serves, and a channel to it. The health service of
-    each version's endpoint tells. Raises ConnectionError if none is served within the timeout, in
-    seconds for each version."""
+    """Yield the first version that the server serves, and a channel to it. The health service at
+    the endpoint of each version says whether it is served. Raises ConnectionError if none is served
+    within the timeout, in seconds for each version."""
     errors = []
     for version in versions:
         async with open_channel(version.name) as channel:
@@ -167,7 +167,8 @@ class NegotiatedClient:
 
 
 class _RequestStream:
-    """The requests of a stream as messages. gRPC hides an error of the iterator; `error` is it."""
+    """The requests of a stream as messages. gRPC hides the error that the iterator raises; `error`
+    keeps it."""
 
     def __init__(self, call: CallConversion, requests: AsyncIterable[Any]) -> None:
         self._call = call
@@ -193,7 +194,7 @@ def _serialize(message: Message) -> bytes:
 
 def _to_pb(call: CallConversion, request: Any) -> Message:
     """Return a request as a message. Raises ConversionError if the version cannot represent a part
-    of it, which a conversion back does not return."""
+    of the request, which is then missing when the message is converted back."""
     message = call.to_pb(request)
     path = _difference(request, call.from_pb(message))
     if path:
@@ -205,7 +206,7 @@ def _difference(value: Any, other: Any) -> str:
     """Return the path to the first difference between two dataclasses, or ""."""
     for field in dataclasses.fields(value):
         field_value, other_value = getattr(value, field.name), getattr(other, field.name)
-        # NaN is unequal to itself, hence the comparison of their representations.
+        # Their representations are compared, because NaN is unequal to itself.
         if field_value != other_value and repr(field_value) != repr(other_value):
             if dataclasses.is_dataclass(field_value) and dataclasses.is_dataclass(other_value):
                 return f"{field.name}.{_difference(field_value, other_value)}"

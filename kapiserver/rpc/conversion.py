@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from kapiserver.rpc.registration import ConversionError
 
 _FLOAT32_LIMIT = float.fromhex("0x1.ffffffp+127")
-"""The least number that rounds to infinity in 32 bits."""
+"""The smallest number that is rounded to infinity in 32 bits."""
 
 Source = TypeVar("Source")
 Target = TypeVar("Target")

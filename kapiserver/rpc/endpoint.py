@@ -37,10 +37,10 @@ WARNING = "warning"
 """The key of deprecations in trailing metadata."""
 _STATUS_DETAILS = "grpc-status-details-bin"
 _RESERVED_CALLS = 100
-"""Calls of health and reflection that may run beside those of the group."""
+"""The number of calls of health and reflection that may run beside the calls of the group."""
 _MAX_METADATA = 64 << 10
 _MAX_MESSAGE = 2048
-"""Characters of an error; clients refuse more than 8 KB of metadata."""
+"""The maximum number of characters of an error; clients refuse more than 8 KB of metadata."""
 
 
 def _is_of_server(record: logging.LogRecord) -> bool:

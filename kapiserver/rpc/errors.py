@@ -33,7 +33,7 @@ CODES: Mapping[str, tuple[int, int, str]] = {
     "DATA_LOSS": (15, 500, "InternalError"),
     "UNAUTHENTICATED": (16, 401, "Unauthorized"),
 }
-"""The number, and the code and reason of a Status over HTTP, of each code by its name."""
+"""The number of each code of gRPC, and the code and reason of its Status over HTTP, by name."""
 
 _INTERNAL = "internal error; the log of the server has the reason"
 _CODES_OF_STATUS: Mapping[int, str] = {
@@ -58,8 +58,8 @@ _NO_REQUEST = RequestInfo(verb="create")
 class OutOfRange(RPCError):
     """A value does not fit into the version that the client called.
 
-    error        names its field, in the request or in the response
-    in_response  which of them it is
+    error        the error, which names the field
+    in_response  whether the field is in the response
     """
 
     def __init__(self, error: ConversionError, *, in_response: bool) -> None:

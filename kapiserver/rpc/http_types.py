@@ -209,7 +209,7 @@ class TypeMaker:
         text = self._comments.get(descriptor.full_name)
         text = text or f"The message {descriptor.full_name}."
         type_ = self._make(MessageType, descriptor, text, namespace)
-        # After the type is known, because messages may be recursive.
+        # The annotations come after the type, because messages may be recursive.
         type_.__annotations__ = {item.name: self._annotation(item) for item in descriptor.fields}
         return type_
 

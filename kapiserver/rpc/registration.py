@@ -21,7 +21,7 @@ class ConversionError(Exception):
     """A value does not fit into a version. The server answers OUT_OF_RANGE.
 
     path    the path of the field in the message, such as `items[2].size`
-    reason  completes the sentence that begins with the path, or with the value if there is one
+    reason  the end of the sentence that begins with the path, or with the value if there is one
     value   the value that does not fit; None if the reason tells enough
     """
 
@@ -57,10 +57,10 @@ class Call:
 
     version   the version that the client called, such as v1alpha1
     method    name of the call, such as ComputeDouble
-    user      who called
+    user      the user who called
     deadline  time of the event loop's clock at which the client stops waiting; None if it waits
               forever
-    metadata  what the client sent, by key; of several values of a key the last one
+    metadata  the metadata that the client sent, by key; the last value of a repeated key counts
     """
 
     version: str
@@ -126,10 +126,11 @@ class Version:
 class Group:
     """One group.
 
-    name          such as dummy
-    project       first part of the names of its endpoints, such as csi-proxy
+    name          the name of the group, such as dummy
+    project       the first part of the names of its endpoints, such as csi-proxy
     versions      the versions by preference: v2, v1, v1beta1, v1alpha1
-    server_class  implements the calls of all versions; is created without arguments
+    server_class  the class that implements the calls of all versions; it is created without
+                  arguments
     """
 
     name: str

@@ -18,7 +18,7 @@ from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 _log = logging.getLogger(__name__)
 
 _SIZE = 256 << 10
-"""Bytes to pass on at a time, and at most to hold for a slow target."""
+"""The number of bytes that are passed on at a time, and the maximum held for a slow target."""
 
 
 class Relay:
@@ -159,7 +159,8 @@ class _Connection:
             self._read_from(source, target)
 
     def _send(self, target: socket.socket, data: memoryview) -> memoryview:
-        """Return what the target does not take now; close if it takes nothing more."""
+        """Return the part of the data that the target does not take now. Close both sockets if it
+        takes nothing more."""
         try:
             return data[target.send(data) :]
         except (BlockingIOError, InterruptedError):

@@ -44,7 +44,7 @@ class MissingExtra(Exception):
 class TLSFiles:
     """PEM files of a server that requires client certificates.
 
-    client_ca   signs the certificates of clients
+    client_ca   the CA that signs the certificates of clients
     """
 
     certificate: Path

@@ -29,7 +29,7 @@ class SocketFile:
     """A listening socket at a path; `close` removes it.
 
     path    the path of the socket
-    socket  does not block
+    socket  the listening socket, which does not block
     """
 
     def __init__(self, path: Path) -> None:

@@ -46,9 +46,9 @@ class VersionDefinition:
     """One version of a group.
 
     path          the path of the protobuf file
-    source        its descriptor with comments and positions
-    file          the same, linked
-    python, stub  protoc's api_pb2.py and api_pb2.pyi
+    source        the descriptor of the file, with comments and positions
+    file          the descriptor, linked with those of the files that it imports
+    python, stub  the texts of api_pb2.py and api_pb2.pyi, which protoc has made
     """
 
     group: str
@@ -214,7 +214,8 @@ def _group(
 
 
 def _compile(root: Path, project: str, paths: list[Path]) -> dict[Path, VersionDefinition]:
-    """Run protoc. The pool of descriptors knows a file as PROJECT/GROUP/VERSION/api.proto."""
+    """Return the versions that protoc has compiled, by path. The name of a file in the pool of
+    descriptors is PROJECT/GROUP/VERSION/api.proto."""
     if not paths:
         return {}
     prefix = project.replace("-", "_")  # protoc writes no Python files with a hyphen

@@ -118,7 +118,7 @@ def release(root: Path, project: str, name: str, today: datetime.date) -> None:
 
 
 class _Sources:
-    """The files as they should be."""
+    """The files that the groups should have."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -29,9 +29,10 @@ from kapiserver.rpc.generator.problems import InvalidDefinitions, Problem
 
 NAME = "rpc.lock"
 RELEASES = 3
-"""Releases from the deprecation of a stable or beta version to its removal, at least."""
+"""The minimum number of releases between the deprecation of a stable or beta version and its
+removal."""
 MONTHS = {"stable": 12, "beta": 9}
-"""Months from the deprecation of a version to its removal, at least."""
+"""The minimum number of months between the deprecation of a version and its removal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,13 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class PublishedVersion:
-    """A version that a release published. The other fields are names of releases, or ""."""
+    """A version that a release published.
+
+    digest      the hash of what must not change
+    published   the name of the release that published it
+    deprecated  the name of the release that deprecated it, or ""
+    removed     the name of the release that removed it, or ""
+    """
 
     digest: str
     published: str
@@ -135,7 +142,8 @@ def with_release(
 
 
 def digest(version: VersionDefinition) -> str:
-    """Return the hash of what must not change. Comments and deprecations may."""
+    """Return the hash of the parts of a version that must not change: all but comments and
+    deprecations."""
     file = FileDescriptorProto()
     file.CopyFrom(version.source)
     for name in ("name", "source_code_info"):

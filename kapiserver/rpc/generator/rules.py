@@ -64,8 +64,8 @@ def _check_version(version: VersionDefinition, project: str) -> Iterator[Problem
 
 
 def _check_shared_calls(group: GroupDefinition) -> Iterator[Problem]:
-    """One method of the server implements a call of all versions: its name in Python must stand for
-    one call, with the same streams."""
+    """Yield a problem for each name in Python that stands for different calls, or for calls with
+    different streams, because one method of the server implements a call of all versions."""
     first: dict[str, tuple[str, MethodDescriptorProto]] = {}
     for version in group.versions:
         for service in version.source.service[:1]:

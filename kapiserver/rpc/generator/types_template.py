@@ -180,7 +180,8 @@ def _default(field: FieldDescriptor) -> str:
 
 
 def callbacks(group: GroupDefinition) -> dict[str, MethodDescriptor]:
-    """Return the calls of all versions by their name in Python; of several versions' the newest."""
+    """Return the calls of all versions by their names in Python. A call that several versions have
+    is that of the newest."""
     return {
         snake_case(method.name): method
         for version in reversed(group.versions)

@@ -93,8 +93,8 @@ class Server:
 
     @contextmanager
     def _copy(self, call: str) -> Iterator[tuple[Path, Summary]]:
-        """A copy of the store beside it, and its summary. Removes the copy of a server that
-        crashed. Raises RPCError, StorageError."""
+        """Yield the path of a copy of the store, which lies beside the store, and its summary. The
+        copy that a crashed server left is removed. Raises RPCError, StorageError."""
         path = self._path(call)
         if not self._copying.acquire(blocking=False):
             raise RPCError("ABORTED", "another Backup or Check is running; try again later")

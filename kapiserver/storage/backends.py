@@ -57,8 +57,8 @@ class Backend(Struct, frozen=True, kw_only=True):
     address     the only address accepted after the colon; "" accepts any
     usage       the form of the flag, for error messages
     open        opens the store at a location
-    shared      several servers may use a store at the same time
-    durable     an acknowledged write survives the end of the process
+    shared      whether several servers may use a store at the same time
+    durable     whether an acknowledged write survives the end of the process
     """
 
     name: str
@@ -133,7 +133,7 @@ BACKENDS = (
         durable=True,
     ),
 )
-"""In the order in which a `--storage` flag is compared with them; the first match counts."""
+"""The backends in the order in which `--storage` is compared with them. The first match counts."""
 
 
 def backend_of(spec: str) -> Backend:

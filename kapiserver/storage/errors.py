@@ -9,6 +9,7 @@
     |   `-- Refused            the backend rejects the call: no space, no permission
     |-- ValueTooLarge      the value exceeds the backend's limit
     |-- Corrupt            a stored value cannot be read
+    |   |-- Damaged        the file of the store is damaged
     |   |-- Undecryptable  no configured key decrypts it
     |   `-- Unreadable     it does not decode to an object of its resource
     |-- ConversionRefused  a conversion webhook failed
@@ -95,7 +96,7 @@ class Corrupt(StorageError):
 
 
 class Damaged(Corrupt):
-    """The file of the store is damaged; the message says where, and what to do."""
+    """The file of the store is damaged. The message says where, and what to do about it."""
 
     def __init__(self, damage: object) -> None:
         super().__init__(

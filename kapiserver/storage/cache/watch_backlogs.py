@@ -16,7 +16,8 @@ MAX_BACKLOG_BYTES = 2 << 20
 MAX_ALL_BACKLOGS_BYTES = 128 << 20
 """Limit of the backlogs of all watchers of a server. TLS buffers take up to twice as much."""
 LAGGING_BYTES = 64 << 10
-"""Smaller backlogs do not count to the limit of all: the connection may just be writing them."""
+"""Smaller backlogs do not count towards the limit of all watchers: the connection may be writing
+them at the moment."""
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ class SlowWatcher(Protocol):
 
     @property
     def sink(self) -> WatchSink:
-        """Where its frames are written."""
+        """The sink to which its frames are written."""
 
     def end(self) -> None:
         """End the watch; the client receives its backlog first."""
@@ -67,7 +68,7 @@ class WatchBacklogs:
         self._sizes[watcher] = size
         if self.size > self._limit:
             self._measure()
-            # Below the limit by a quarter, so that this is seldom repeated.
+            # A quarter of the limit stays free, so that this is seldom repeated.
             self._abort_slowest(self._limit * 3 // 4)
 
     def discard(self, watcher: SlowWatcher) -> None:

@@ -37,7 +37,7 @@ RECENT_SECONDS = 75.0
 """How long events are kept for watches that resume."""
 MIN_RECENT_EVENTS = 1024
 MAX_RECENT_EVENTS = 65536
-"""Events kept whatever their age, and the maximum number of events."""
+"""The number of events that are kept whatever their age, and the maximum number of events."""
 MAX_RECALLED_EVENTS = 16 * MIN_RECENT_EVENTS
 """Events that are read from the store's history for a watch that resumes."""
 RECENT_BYTES = 4 << 20
@@ -353,8 +353,8 @@ class WatchCache:
         self._expected.setdefault(entry.path, []).append(entry)
 
     def end_write(self, entry: Entry) -> None:
-        """The write has succeeded or failed. If its event has not arrived yet, the entry stays
-        expected, because a second entry would have its own tree and encodings."""
+        """Take note that the write has succeeded or failed. If its event has not arrived yet, the
+        entry stays expected, because a second entry would have its own tree and encodings."""
         if entry.revision <= self.revision or self._watch is None:
             self._forget_expected(entry.path, lambda expected: expected is entry)
 
@@ -453,8 +453,8 @@ class WatchCache:
         snapshots[-1].at = self._clock.now()
 
     def range_at(self, revision: Revision, scope: str, start: str = "") -> list[Entry] | None:
-        """Return the entries at a revision, or None if no snapshot has it, or if the revision is
-        compacted: then only the store's error is right."""
+        """Return the entries at a revision. Return None if no snapshot has it, or if the revision
+        is compacted, so that the store raises its error."""
         if revision < self._kv.compacted:
             return None
         if self._last_change <= revision <= self.revision:

@@ -15,8 +15,9 @@ The states of a watcher. Each event reaches it once, because `sent_revision` say
                its backlog is too large, or a frame fails            ended
     both       `cancel`, or `end_all` when the cache was emptied     ended
 
-A watcher has a `task` while it starts and is in `_starting`; a live one is in the group that
-`_groups` has for its scope. `_on_end` removes it from where it is: it is `_abandon`, then `_leave`.
+A watcher that starts has a `task` and is in `_starting`; a live one is in the group that `_groups`
+has for its scope. The callback `_on_end` removes it from there: `_abandon` from `_starting`, later
+`_leave` from the group.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ class Watcher:
                 self.task = None  # a cancelled task keeps its frames, and they this watcher
 
     def end(self, error: Exception | None = None) -> None:
-        """Close the stream, after an ERROR event if there is an error. Else clients resume."""
+        """Close the stream. Before that, send an error as an ERROR event; without one, clients
+        resume."""
         if not self.ended:
             if error is not None:
                 self.sink.write(self.framer.error(error))  # while the sink takes frames
@@ -396,7 +398,8 @@ class WatchFanout:
         root, groups = self._cache.prefix, self._groups
         for event in batch:
             path = event.path
-            # The resource, the namespace (the resource again if cluster-scoped), the object.
+            # The prefixes of the resource and of the namespace, which are the same for a
+            # cluster-scoped resource, and the key of the object.
             for scope in {root, path[: path.rindex("/") + 1], path}:
                 for group in groups.get(scope, {}).values():
                     events_by_group.setdefault(group, []).append(event)
@@ -418,7 +421,7 @@ class WatchFanout:
         first, last = events[0].revision, events[-1].revision
         yield_every = min(YIELD_EVERY, YIELD_BYTES // len(joined) + 1)
         for count, watcher in enumerate(list(group.watchers), 1):
-            # Asked anew for each, because watchers end and join while this method awaits.
+            # The state of each is read here, because watchers end and join during the awaits.
             if watcher.ended or watcher.sent_revision >= last:
                 continue
             if watcher.sent_revision >= first:  # it joined between two of these events

@@ -67,7 +67,7 @@ class IdentityProvider(Type):
 
 
 class KMSProvider(Type):
-    """An external key management service. Not supported."""
+    """An external key management service, which is not supported."""
 
     apiVersion: str = field(1)
     name: str = field(2, always=True)

@@ -158,7 +158,7 @@ class PrefixTransformers:
     """Transformers by prefix: the first encrypts, and each decrypts values with its prefix."""
 
     def __init__(self, transformers: Sequence[PrefixTransformer], *, unknown_prefix: str) -> None:
-        """`unknown_prefix` is the error message for values of an unknown prefix."""
+        """Take the transformers, and the error message for values of an unknown prefix."""
         self._transformers = tuple(transformers)
         self._unknown_prefix = unknown_prefix
 
@@ -206,7 +206,7 @@ TransformerOverrides = Mapping[GroupResource, Transformer]
 
 
 class EncryptionRules:
-    """The transformers of all resources; replaceable while the server runs."""
+    """The transformers of all resources. `replace` exchanges them while the server runs."""
 
     def __init__(self, overrides: TransformerOverrides, *, replaceable: bool = False) -> None:
         self._overrides = overrides

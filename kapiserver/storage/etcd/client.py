@@ -181,7 +181,7 @@ class EtcdClient:
                 self._token = ""  # authentication is disabled, until a call is refused for it
 
     def _password(self) -> str:
-        """Read the password file each time, because the password may change."""
+        """Return the password. It is read from the file each time, because it may change."""
         if self._config.password_file is None:
             return ""
         try:

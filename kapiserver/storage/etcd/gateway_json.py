@@ -32,7 +32,7 @@ def _call(method: str, request: GatewayMessage, decode: Callable[[bytes], T]) ->
 
 
 def _decoder(decode: Callable[[S, Any], T]) -> Callable[[S, bytes], T]:
-    """Parse the JSON of a response; raise Corrupt for a malformed one."""
+    """Return the decoder for JSON. It raises Corrupt for a malformed response."""
 
     @wraps(decode)
     def wrapper(codec: S, data: bytes) -> T:
@@ -59,7 +59,7 @@ class GatewayCodec:
         revision: int = 0,
         count_only: bool = False,
     ) -> Call[RangeResponse]:
-        """KV.Range."""
+        """Encode a request of KV.Range."""
         request: dict[str, Any] = {"key": _text(key)}
         if end:
             request["range_end"] = _text(end)
@@ -74,14 +74,14 @@ class GatewayCodec:
     def put_if(
         self, key: bytes, value: bytes, *, expected: int, lease: int = 0
     ) -> Call[TxnResponse]:
-        """KV.Txn that puts a value."""
+        """Encode a request of KV.Txn that puts a value."""
         put = {"key": _text(key), "value": _text(value)}
         if lease:
             put["lease"] = str(lease)
         return self._txn(key, expected, {"request_put": put})
 
     def delete_if(self, key: bytes, *, expected: int) -> Call[TxnResponse]:
-        """KV.Txn that deletes a key."""
+        """Encode a request of KV.Txn that deletes a key."""
         return self._txn(key, expected, {"request_delete_range": {"key": _text(key)}})
 
     def _txn(self, key: bytes, expected: int, operation: GatewayMessage) -> Call[TxnResponse]:
@@ -93,24 +93,24 @@ class GatewayCodec:
         return _call("/kv/txn", request, self._txn_response)
 
     def put(self, key: bytes, value: bytes = b"") -> Call[Revision]:
-        """KV.Put."""
+        """Encode a request of KV.Put."""
         return _call("/kv/put", {"key": _text(key), "value": _text(value)}, self._revision)
 
     def compact(self, revision: int) -> Call[Revision]:
-        """KV.Compact."""
+        """Encode a request of KV.Compact."""
         return _call("/kv/compaction", {"revision": str(revision)}, self._revision)
 
     def grant_lease(self, ttl: int) -> Call[int]:
-        """Lease.LeaseGrant."""
+        """Encode a request of Lease.LeaseGrant."""
         return _call("/lease/grant", {"TTL": str(ttl)}, self._lease_id)
 
     def authenticate(self, name: str, password: str) -> Call[str]:
-        """Auth.Authenticate."""
+        """Encode a request of Auth.Authenticate."""
         request = {"name": name, "password": password}
         return _call("/auth/authenticate", request, self._token)
 
     def watch(self, key: bytes, end: bytes, *, start: int, previous: bool) -> Call[WatchResponse]:
-        """Watch.Watch."""
+        """Encode a request of Watch.Watch."""
         create = {
             "key": _text(key),
             "range_end": _text(end),

@@ -40,7 +40,7 @@ MAX_HEADER_LIST_BYTES = 64 << 10
 """Maximum bytes of the decoded headers of one block."""
 MAX_CACHED_BLOCKS = 64
 MAX_CACHED_BLOCK_BYTES = 256
-"""Decoded header blocks that a connection remembers: their number, and their length."""
+"""The maximum number of decoded header blocks that a connection remembers, and of bytes of each."""
 
 Headers = Mapping[bytes, bytes]
 
@@ -104,7 +104,7 @@ class HeaderDecoder:
         self._cache: dict[bytes, Headers] | None = None
 
     def forbid_dynamic_table(self) -> None:
-        """The server has acknowledged that it must not use a dynamic table."""
+        """Refuse blocks with a dynamic table: the server has acknowledged that it must use none."""
         self._decoder.max_allowed_table_size = 0
         self._cache = {}
 

@@ -75,31 +75,34 @@ class Codec(Protocol):
         revision: int = 0,
         count_only: bool = False,
     ) -> Call[RangeResponse]:
-        """KV.Range; revision 0 reads the newest."""
+        """Encode a request of KV.Range; revision 0 reads the newest."""
 
     def put_if(
         self, key: bytes, value: bytes, *, expected: int, lease: int = 0
     ) -> Call[TxnResponse]:
-        """KV.Txn: put a value if the key's mod_revision is `expected`, 0 for an absent key. If it
-        is not, the response of an update has the current value."""
+        """Encode a request of KV.Txn that puts a value if the key's mod_revision is `expected`, 0
+        for an absent key. If it is not, the response to an update has the current value."""
 
     def delete_if(self, key: bytes, *, expected: int) -> Call[TxnResponse]:
-        """KV.Txn: delete a key if its mod_revision is `expected`, else return its value."""
+        """Encode a request of KV.Txn that deletes a key if its mod_revision is `expected`, and else
+        returns its value."""
 
     def put(self, key: bytes, value: bytes = b"") -> Call[Revision]:
-        """KV.Put; the response is the revision of the write."""
+        """Encode a request of KV.Put; the response is the revision of the write."""
 
     def compact(self, revision: int) -> Call[Revision]:
-        """KV.Compact; the response is the current revision."""
+        """Encode a request of KV.Compact; the response is the current revision."""
 
     def grant_lease(self, ttl: int) -> Call[int]:
-        """Lease.LeaseGrant; the response is the ID of the lease, which lives `ttl` seconds."""
+        """Encode a request of Lease.LeaseGrant; the response is the ID of the lease, which lives
+        `ttl` seconds."""
 
     def authenticate(self, name: str, password: str) -> Call[str]:
-        """Auth.Authenticate; the response is the token."""
+        """Encode a request of Auth.Authenticate; the response is the token."""
 
     def watch(self, key: bytes, end: bytes, *, start: int, previous: bool) -> Call[WatchResponse]:
-        """Watch.Watch from revision `start`; with `previous`, events have the old value."""
+        """Encode a request of Watch.Watch from revision `start`; with `previous`, events have the
+        old value."""
 
 
 class MessageStream(Protocol):

@@ -1,7 +1,8 @@
 """etcd's messages in the Protobuf wire format, for its gRPC.
 
-Encodes the requests that the store sends, and decodes of the responses what it uses. Mirrors etcd's
-rpc.proto and kv.proto; a comment beside a constant names its field there. Knows no connection.
+Encodes the requests that the store sends, and decodes the parts of the responses that it uses.
+Mirrors etcd's rpc.proto and kv.proto; a comment beside a constant names its field there. Knows no
+connection.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _header_revision(header: int | bytes | None) -> Revision:
 
 
 def _decoder(decode: Callable[[S, bytes], T]) -> Callable[[S, bytes], T]:
-    """Raise Corrupt for a malformed response."""
+    """Return the decoder such that it raises Corrupt for a malformed response."""
 
     @wraps(decode)
     def wrapper(codec: S, data: bytes) -> T:
@@ -143,7 +144,7 @@ class WireCodec:
         revision: int = 0,
         count_only: bool = False,
     ) -> Call[RangeResponse]:
-        """KV.Range."""
+        """Encode a request of KV.Range."""
         message = encode_delimited(1, key)
         if end:
             message += encode_delimited(2, end)
@@ -158,14 +159,14 @@ class WireCodec:
     def put_if(
         self, key: bytes, value: bytes, *, expected: int, lease: int = 0
     ) -> Call[TxnResponse]:
-        """KV.Txn that puts a value."""
+        """Encode a request of KV.Txn that puts a value."""
         put = encode_delimited(1, key) + encode_delimited(2, value)
         if lease:
             put += _LEASE + encode_varint(lease)
         return self._txn(key, expected, encode_delimited(2, put))
 
     def delete_if(self, key: bytes, *, expected: int) -> Call[TxnResponse]:
-        """KV.Txn that deletes a key."""
+        """Encode a request of KV.Txn that deletes a key."""
         return self._txn(key, expected, encode_delimited(3, encode_delimited(1, key)))
 
     def _txn(self, key: bytes, expected: int, operation: bytes) -> Call[TxnResponse]:
@@ -178,27 +179,27 @@ class WireCodec:
         return Call("etcdserverpb.KV/Txn", message, self._txn_response)
 
     def put(self, key: bytes, value: bytes = b"") -> Call[Revision]:
-        """KV.Put."""
+        """Encode a request of KV.Put."""
         message = encode_delimited(1, key) + encode_delimited(2, value)
         return Call("etcdserverpb.KV/Put", message, self._revision)
 
     def compact(self, revision: int) -> Call[Revision]:
-        """KV.Compact."""
+        """Encode a request of KV.Compact."""
         message = b"\x08" + encode_varint(revision)
         return Call("etcdserverpb.KV/Compact", message, self._revision)
 
     def grant_lease(self, ttl: int) -> Call[int]:
-        """Lease.LeaseGrant."""
+        """Encode a request of Lease.LeaseGrant."""
         message = b"\x08" + encode_varint(ttl)
         return Call("etcdserverpb.Lease/LeaseGrant", message, self._lease_id)
 
     def authenticate(self, name: str, password: str) -> Call[str]:
-        """Auth.Authenticate."""
+        """Encode a request of Auth.Authenticate."""
         message = encode_delimited(1, name.encode()) + encode_delimited(2, password.encode())
         return Call("etcdserverpb.Auth/Authenticate", message, self._token)
 
     def watch(self, key: bytes, end: bytes, *, start: int, previous: bool) -> Call[WatchResponse]:
-        """Watch.Watch."""
+        """Encode a request of Watch.Watch."""
         create = (
             encode_delimited(1, key)
             + encode_delimited(2, end)

@@ -21,7 +21,8 @@ Revision = NewType("Revision", int)
 class KeyValue(Struct, frozen=True):
     """One key, its value and the revision of the write (etcd's mod_revision).
 
-    stale       the stored bytes should be rewritten, for example with the current encryption key
+    stale       whether the stored bytes should be rewritten, for example with the current
+                encryption key
     """
 
     key: str
@@ -99,8 +100,8 @@ class KV(Protocol):
     A write is acknowledged when its coroutine returns. Watches of an embedded store have received
     the event by then; watches of etcd may receive it later.
 
-    shared      several servers may use the store at the same time
-    durable     an acknowledged write survives the end of the process
+    shared      whether several servers may use the store at the same time
+    durable     whether an acknowledged write survives the end of the process
     compacted   the newest revision that this server has compacted to since its start, or 0; another
                 server may have compacted further
     """

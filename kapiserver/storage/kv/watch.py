@@ -118,7 +118,7 @@ class KVWatch:
     def _add_to_buffer(self, events: Sequence[KVEvent]) -> None:
         self._buffer += events
         if len(self._buffer) > MAX_BUFFERED:
-            # Both at once: what leaves the buffer is history up to the new `_until`.
+            # `_until` moves too, so that `replay` reads the dropped events as history.
             self._buffer = []
             self._until = self._source.revision
 

@@ -78,7 +78,8 @@ class Informer:
 
     @property
     def lister(self) -> Lister:
-        """A new lister of the objects. To keep it here would make a reference cycle."""
+        """A new lister of the objects. The informer does not keep it, because that would be a
+        reference cycle."""
         return Lister(self, self._codec)
 
     def subscribe(self, on_change: OnChange) -> InformerSubscription:
@@ -423,7 +424,8 @@ class Lister:
 
 
 class Index:
-    """The objects of an informer by values taken from each, such as the names it refers to."""
+    """The objects of an informer by values that each of them has, such as the names that it refers
+    to."""
 
     def __init__(self, informer: Informer, values: Callable[[Entry], Iterable[str]]) -> None:
         self._values = values

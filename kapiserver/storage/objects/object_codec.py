@@ -131,8 +131,8 @@ class ObjectCodec:
 
     @functools.cached_property
     def _transcode(self) -> Callable[[bytes], bytes] | None:
-        # Needs no conversion if the hub is the stored version. As with spliced protobuf, objects
-        # of older servers go out without the defaults of fields added since.
+        # A value needs no conversion if the hub is the stored version. Like spliced protobuf, the
+        # JSON of objects that older servers stored lacks the defaults of fields added since.
         return transcoder(self._scheme.type_of(self._stored_kind)) if self._as_stored else None
 
     # Keys.
@@ -380,8 +380,9 @@ class ObjectCodec:
         return value[-length - len(ENVELOPE_TAIL) : -len(ENVELOPE_TAIL)] if length else None
 
     def _message_length(self, value: bytes) -> int:
-        """Return the length of that message; 0 for other values, and for values of older servers.
-        It follows from the length of the value: head, varint, message, tail."""
+        """Return the length of the protobuf message in a value of the stored version; 0 for other
+        values, and for values of older servers. The length of the value tells, because a value
+        consists of head, varint, message and tail."""
         if self.resource.current_marker not in value:
             return 0
         head = len(self._head)

@@ -201,7 +201,7 @@ class ResourceReader:
         self, query: WatchQuery, *, max_seconds: float | None = None
     ) -> AsyncGenerator[VisibleEvent | InitialEventsEnd, None]:
         """Yield the events of a watch for code in this process, until the cache loses its watch, is
-        stopped, or `max_seconds` are over; resume then.
+        stopped, or `max_seconds` are over. The caller may resume then.
 
         Raises BadQuery, InvalidObject, ResourceVersionTooLarge, and Expired if the resource version
         is too old.

@@ -65,8 +65,8 @@ class StoreHooks(Struct, frozen=True, kw_only=True):
     """Functions of the layer above that stores call.
 
     converter   converts custom objects that only a webhook can convert
-    reserve     what allocates addresses and ports before an object is written, by group and plural
-                name
+    reserve     the functions that allocate addresses and ports before an object is written, by
+                group and plural name
     """
 
     converter: Converter = _no_converter

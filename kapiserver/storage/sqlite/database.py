@@ -44,7 +44,7 @@ from kapiserver.storage.sqlite.wal import has_lost_transactions, wal_size
 
 EMPTY_STORE_REVISION = Revision(1)
 WAL_LIMIT = 32 << 20
-"""Bytes. A longer write-ahead log is checkpointed and truncated, even if that has to wait."""
+"""A write-ahead log of more bytes is checkpointed and truncated, even if that has to wait."""
 
 _BUSY_TIMEOUT = 10_000
 _TRUNCATE_BUSY_TIMEOUT = 20
@@ -136,10 +136,10 @@ class Database:
         """Open the file, or a new store in memory, and create missing tables. Raises Corrupt,
         Unavailable.
 
-        exclusive   no other connection can be opened, so that SQLite needs no file for the index of
-                    its write-ahead log
-        first       no other connection is open
-        fsync       flush each transaction to disk
+        exclusive   whether no other connection can be opened, so that SQLite needs no file for the
+                    index of its write-ahead log
+        first       whether no other connection is open
+        fsync       whether to flush each transaction to disk
         """
         self._path = path
         self._exclusive = exclusive

@@ -60,7 +60,7 @@ EXPIRY_STEP = 500
 EXPIRY_RETRY_SECONDS = 10.0
 """Seconds between a failed deletion of expired keys and the next attempt."""
 LARGE_FILE = 512 << 20
-"""Bytes. A larger file is checked for damage while it is served: the check takes seconds."""
+"""A file of more bytes is checked for damage while it is served: the check takes seconds."""
 MAX_TIMER_SECONDS = 3600.0
 """The maximum time of a timer. A longer wait has several, because the wall clock may change."""
 

@@ -51,8 +51,8 @@ def has_lost_transactions(path: Path, recovered: int, page_size: int) -> bool:
             if len(frame) < _FRAME.size:
                 return commits > _CUT_OFF
             size_after_commit, *frame_salts = _FRAME.unpack(frame)
-            # Frames of before the log's last restart have two other salts; of damaged salts one
-            # is still right.
+            # A frame from before the last restart of the log differs in both salts. In a frame
+            # whose salts are damaged, one of them is still right.
             is_of_this_log = any(a == b for a, b in zip(salts, frame_salts, strict=True))
             commits += bool(size_after_commit and is_of_this_log)
             recovered += 1

@@ -138,6 +138,20 @@ def test_stalled(names: Sequence[str], tmp_path: Path) -> None:
         )
 
 
+def test_stacks(tmp_path: Path) -> None:
+    """A server whose standard error nobody reads answers after SIGUSR1, which writes stacks, and
+    ends after SIGQUIT."""
+    with ExitStack() as stack:
+        full = full_pipe(stack)
+        running = stack.enter_context(program(tmp_path, stdout=full, stderr=full))
+        api = running.wait_until_alive()
+        running.process.send_signal(signal.SIGUSR1)
+        for _ in range(2):  # the handler runs between two requests
+            assert api.get("/version").status == 200
+        running.process.send_signal(signal.SIGQUIT)
+        assert running.process.wait(60) == 0
+
+
 def test_pipe_is_read_again(tmp_path: Path) -> None:
     """The requests that waited for a pipe are answered when it is read, after both of their events
     are in it."""

@@ -20,6 +20,7 @@ import io
 import logging
 import os
 import signal
+import stat
 import sys
 import threading
 import traceback
@@ -60,11 +61,12 @@ class ServerSignals:
             add(signal.SIGUSR1, write_stacks)
             add(signal.SIGUSR2, self._log_status)
             add(signal.SIGQUIT, self._on_quit)
+            standard_error = _open_standard_error()
             for number in (signal.SIGUSR1, signal.SIGQUIT):
                 # Writes the stack of the main thread at once, even if the event loop is blocked.
                 # Not the stacks of other threads: they run at the same time, and reading their
                 # frames could crash the process.
-                faulthandler.register(number, _STANDARD_ERROR, all_threads=False, chain=True)
+                faulthandler.register(number, standard_error, all_threads=False, chain=True)
 
     def serve(
         self, *, reload: Callable[[], None], status: Callable[[], Mapping[str, object]]
@@ -97,6 +99,18 @@ class ServerSignals:
             **self._status(),
         }
         _log.warning("status", extra={FIELDS: fields})
+
+
+def _open_standard_error() -> int:
+    """Return a descriptor of standard error for the main thread to write to. If it is a pipe or a
+    terminal, it is opened again, because nobody may read it: such a write fails at once, and other
+    processes that share standard error are not affected."""
+    with contextlib.suppress(OSError):  # it is closed or another user's, or there is no /proc
+        kind = os.fstat(_STANDARD_ERROR).st_mode
+        if stat.S_ISFIFO(kind) or stat.S_ISCHR(kind):
+            flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
+            return os.open(f"/proc/self/fd/{_STANDARD_ERROR}", flags)
+    return _STANDARD_ERROR
 
 
 def write_stacks() -> None:

@@ -24,6 +24,7 @@ from kapiserver.apiserver.serving.tls_settings import parse_named_pair, parse_se
 from kapiserver.apiserver.version import emulated_minor
 from kapiserver.controllers.registry import enabled_controllers
 from kapiserver.flags import add_recode_flags, add_serve_flags
+from kapiserver.flags.backends import backend_pairs
 from kapiserver.flags.certificates import CLUSTER_SIGNERS
 from kapiserver.flags.values import DEFAULTS
 from kapiserver.rpc_commands import add_rpc_commands
@@ -121,8 +122,7 @@ _PAIRS = (
         (f"cluster_signing_{name}_cert_file", f"cluster_signing_{name}_key_file")
         for name in (signer.replace("-", "_") for signer in CLUSTER_SIGNERS)
     ),
-    ("etcd_certfile", "etcd_keyfile"),
-    ("etcd_username", "etcd_password_file"),
+    *backend_pairs(),
 )
 """Pairs of options that must be set together."""
 

@@ -15,6 +15,7 @@ from kapiserver.controllers.registry import CONTROLLER_NAMES
 from kapiserver.flags.audit import add_audit_flags, add_audit_webhook_flags
 from kapiserver.flags.authentication import add_authentication_flags
 from kapiserver.flags.authorization import add_authorization_flags
+from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
 from kapiserver.flags.rpc import add_rpc_flags
@@ -28,7 +29,6 @@ from kapiserver.flags.values import (
     size,
     worker_count,
 )
-from kapiserver.storage.etcd.config import TRANSPORTS
 
 
 def add_serve_flags(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_audit_webhook_flags(audit)
     _add_admission(parser.add_argument_group("admission and controllers"))
     _add_storage(parser.add_argument_group("storage"))
-    _add_etcd(parser.add_argument_group("etcd"))
+    add_backend_flags(parser)
     _add_limits(parser.add_argument_group("limits"))
     add_rpc_flags(parser.add_argument_group("RPC"))
     parser.add_argument(
@@ -186,9 +186,20 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         "from --data-dir.",
     )  # fmt: skip
     group.add_argument(
-        "--unsafe-no-fsync", type=boolean, nargs="?", const=True, default=False, metavar="BOOL",
-        help="Do not flush writes to disk, as etcd with the flag of that name: for tests. A power "
-        "failure may damage the SQLite file; the end of the process does not. Default: false.",
+        "--etcd-servers", type=names, metavar="URL,...",
+        help="URLs of the members of an etcd cluster to store objects in, such as "
+        "https://10.0.0.1:2379. Excludes --storage. Default: --storage decides.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH",
+        help="Path that begins every key in the store, whether it is etcd or SQLite. "
+        "Default: %(default)s.",
+    )  # fmt: skip
+    group.add_argument(
+        "--etcd-compaction-interval", type=seconds, metavar="DURATION",
+        default=DEFAULTS.etcd_compaction_interval,
+        help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
+        "watches and list pages need them. 0 keeps them all. Default: 5m.",
     )  # fmt: skip
     group.add_argument(
         "--event-ttl", type=seconds, default=3600.0, metavar="DURATION",
@@ -204,55 +215,6 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         default=False, metavar="BOOL",
         help="Read --encryption-provider-config, which it needs, again when it changes and use "
         "what changed. Default: false.",
-    )  # fmt: skip
-
-
-def _add_etcd(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--etcd-servers", type=names, metavar="URL,...",
-        help="URLs of the members of an etcd cluster to store objects in, such as "
-        "https://10.0.0.1:2379. Excludes --storage. Default: --storage decides.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-transport", choices=TRANSPORTS, default=DEFAULTS.etcd_transport,
-        help="How to talk to etcd: its gRPC, or its JSON gateway, which costs etcd three times "
-        "as much and is for proxies that let no gRPC through. Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-prefix", default=DEFAULTS.etcd_prefix, metavar="PATH",
-        help="Path that begins every key in the store, whether it is etcd or SQLite. "
-        "Default: %(default)s.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-cafile", type=Path, metavar="FILE",
-        help="PEM file of the CA that signed etcd's server certificates. "
-        "Default: the CAs that the system trusts.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-certfile", type=Path, metavar="FILE",
-        help="PEM file of the client certificate to show to etcd. Needs --etcd-keyfile. "
-        "Default: no client certificate.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-keyfile", type=Path, metavar="FILE",
-        help="PEM file of the private key of --etcd-certfile; each flag needs the other. "
-        "Default: no key.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-username", default="", metavar="NAME",
-        help="User to log in to etcd as, if etcd has authentication enabled. "
-        "Needs --etcd-password-file. Default: no user.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-password-file", type=Path, metavar="FILE",
-        help="File that holds the password of --etcd-username, which it needs; a file, so that "
-        "process listings do not show the password. Default: no password.",
-    )  # fmt: skip
-    group.add_argument(
-        "--etcd-compaction-interval", type=seconds, metavar="DURATION",
-        default=DEFAULTS.etcd_compaction_interval,
-        help="How long old revisions stay readable at least, such as 5m, in every kind of store; "
-        "watches and list pages need them. 0 keeps them all. Default: 5m.",
     )  # fmt: skip
 
 

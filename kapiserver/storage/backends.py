@@ -1,8 +1,9 @@
 """The storage backends that `--storage` selects.
 
 To add a backend: write a room in this package that implements `storage/kv/contract.py`, and add an
-entry to `BACKENDS` and, for its settings, a field to `BackendSections`. The module of a backend is
-imported when a store is opened.
+entry to `BACKENDS`. If the backend has settings, its room has a record of them and of their flags;
+add the record to `BackendSections`, and a Config and `kapiserver serve` have them too. The store of
+a backend is imported when it is opened.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kapiserver.storage.concurrency.clock import Clock, SystemClock
 from kapiserver.storage.errors import Refused, Unavailable
 from kapiserver.storage.etcd.config import EtcdSettings
 from kapiserver.storage.kv.contract import KV
+from kapiserver.storage.kv.flag import Flag
 from kapiserver.storage.sqlite.config import SqliteSettings
 
 MEMORY = ":memory:"
@@ -35,6 +37,12 @@ class BackendSections(Struct, frozen=True, kw_only=True):
 
     sqlite: SqliteSettings = SqliteSettings()
     etcd: EtcdSettings = EtcdSettings()
+
+
+def backend_flags() -> dict[str, tuple[Flag, ...]]:
+    """Return the flags of each backend that has settings, by the backend's name."""
+    sections = BackendSections()
+    return {name: getattr(sections, name).FLAGS for name in sections.__struct_fields__}
 
 
 class Location(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kapiserver.apiserver.config import SECTIONS, Config, StoreSettings
 from kapiserver.cli import parser
-from kapiserver.storage.backends import BackendSections
+from kapiserver.storage.backends import BACKENDS, BackendSections, backend_flags
 from kapiserver.storage.etcd.config import EtcdSettings
 
 
@@ -57,3 +57,13 @@ def test_each_flag_has_a_setting() -> None:
     of_one_value = {"audit_log_version", "audit_webhook_version"}
     assert options.keys() - SECTIONS.keys() == composed | of_one_value | {"verbose"}
     assert SECTIONS.keys() - options.keys() == {"body_limit", "shutdown_timeout", "verbosity"}
+
+
+def test_flags_of_backends() -> None:
+    """Each setting of a backend has a flag, its section has the name of the backend, and the
+    partner of a flag is a setting of the same backend."""
+    assert backend_flags().keys() <= {backend.name for backend in BACKENDS}
+    for backend, flags in backend_flags().items():
+        settings = getattr(BackendSections(), backend).__struct_fields__
+        assert tuple(flag.setting for flag in flags) == settings
+        assert {flag.partner for flag in flags} <= {*settings, ""}

@@ -7,9 +7,11 @@ Knows no connection.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import Struct
+
+from kapiserver.storage.kv.flag import Flag
 
 EtcdTransport: TypeAlias = Literal["grpc", "gateway"]
 TRANSPORTS: tuple[EtcdTransport, ...] = get_args(EtcdTransport)
@@ -41,8 +43,8 @@ class EtcdConfig(Struct, frozen=True, kw_only=True):
 
 
 class EtcdSettings(Struct, frozen=True, kw_only=True):
-    """The settings of the backend etcd: kube-apiserver's flags that begin with --etcd, and the
-    transport. `EtcdConfig` says what they mean."""
+    """The settings of the backend etcd: the transport, and flags of kube-apiserver. `EtcdConfig`
+    says what they mean."""
 
     etcd_transport: EtcdTransport = "grpc"
     etcd_cafile: Path | None = None
@@ -50,6 +52,47 @@ class EtcdSettings(Struct, frozen=True, kw_only=True):
     etcd_keyfile: Path | None = None
     etcd_username: str = ""
     etcd_password_file: Path | None = None
+
+    FLAGS: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            setting="etcd_transport",
+            choices=TRANSPORTS,
+            help="How to talk to etcd: its gRPC, or its JSON gateway, which costs etcd three times "
+            "as much and is for proxies that let no gRPC through. Default: %(default)s.",
+        ),
+        Flag(
+            setting="etcd_cafile",
+            metavar="FILE",
+            help="PEM file of the CA that signed etcd's server certificates. "
+            "Default: the CAs that the system trusts.",
+        ),
+        Flag(
+            setting="etcd_certfile",
+            metavar="FILE",
+            partner="etcd_keyfile",
+            help="PEM file of the client certificate to show to etcd. Needs --etcd-keyfile. "
+            "Default: no client certificate.",
+        ),
+        Flag(
+            setting="etcd_keyfile",
+            metavar="FILE",
+            help="PEM file of the private key of --etcd-certfile; each flag needs the other. "
+            "Default: no key.",
+        ),
+        Flag(
+            setting="etcd_username",
+            metavar="NAME",
+            partner="etcd_password_file",
+            help="User to log in to etcd as, if etcd has authentication enabled. "
+            "Needs --etcd-password-file. Default: no user.",
+        ),
+        Flag(
+            setting="etcd_password_file",
+            metavar="FILE",
+            help="File that holds the password of --etcd-username, which it needs; a file, so that "
+            "process listings do not show the password. Default: no password.",
+        ),
+    )
 
     def config(self, endpoints: tuple[str, ...], root: str) -> EtcdConfig:
         """Return the configuration of a store at these endpoints."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import Struct
+
+from kapiserver.storage.kv.flag import Flag
 
 
 class SqliteSettings(Struct, frozen=True, kw_only=True):
@@ -12,3 +16,13 @@ class SqliteSettings(Struct, frozen=True, kw_only=True):
     """
 
     unsafe_no_fsync: bool = False
+
+    FLAGS: ClassVar[tuple[Flag, ...]] = (
+        Flag(
+            setting="unsafe_no_fsync",
+            metavar="BOOL",
+            help="Do not flush writes to disk, as etcd with the flag of that name: for tests. A "
+            "power failure may damage the SQLite file; the end of the process does not. "
+            "Default: false.",
+        ),
+    )

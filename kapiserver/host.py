@@ -50,8 +50,9 @@ class Host:
     memory_limit        refuses their requests while the process takes too much memory
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config | None = None) -> None:
         """Take the settings of the process: `max_memory`, `workers`, `http`."""
+        config = config or Config()
         self.offloader = Offloader()
         self._connection_limits = ConnectionLimits()
         self.memory_limit = MemoryLimit(

@@ -17,6 +17,7 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import Request
 from kapiserver.app import RunningServer, serve
+from kapiserver.host import Host
 from kapiserver.parts import Parts
 from kapiserver.storage.backends import MEMORY
 from kapiserver.storage.concurrency.time_slice import unlimited_slices
@@ -52,9 +53,10 @@ class Controls(Subject, ServerLoop):
     state       all of its objects at one time: load, dump, save and bring back
     """
 
-    def __init__(self, *, seed: int | str | None = None) -> None:
+    def __init__(self, *, seed: int | str | None = None, host: Host | None = None) -> None:
         super().__init__(self)
         self._seed = seed
+        self._host = host
         self._activity = Activity()
         start = None if seed is None else identifiers.START
         self.clock = TestClock(self, self._settle, start=start)
@@ -143,7 +145,7 @@ class Controls(Subject, ServerLoop):
         # Prepared objects have another creation time than a server whose clock is frozen.
         prepared = None if self.clock.frozen else kv
         has_policy = prepared is not None and restore_policy(config, prepared)
-        serving = serve(config, self._parts(kv), has_policy=has_policy)
+        serving = serve(config, self._parts(kv), host=self._host, has_policy=has_policy)
         slices = nullcontext() if self._seed is None else unlimited_slices()
         try:
             with slices:

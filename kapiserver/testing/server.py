@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kapiserver.apiserver.private_files import write_private
 from kapiserver.apiserver.serving.kubeconfig import kubeconfig
 from kapiserver.app import RunningServer
+from kapiserver.host import Host
 from kapiserver.testing.controls import Controls
 from kapiserver.testing.loop_thread import LoopThread
 from kapiserver.testing.settings import server_config
@@ -41,6 +42,7 @@ _NO_USERS = (
 _ON_OWN_LOOP = (
     "this would block the server's own loop: use `await` and the method that ends with _async"
 )
+_HOST_ON_THREAD = "a host belongs to one event loop: use `async with TestServer(host=host)`"
 _NOT_ASYNCIO = (
     "this loop is not asyncio's: call the method without _async in a thread, as in "
     "`await trio.to_thread.run_sync(server.reset)`"
@@ -64,12 +66,16 @@ class TestServer(Controls):
     names, addresses, timestamps and resource versions. The clock is frozen at 2025-01-01T00:00:00Z;
     short delays of controllers take no time; each request waits until the server has done the work
     that those before it caused. Certificates and keys differ between processes.
+
+    Test servers on one loop may share a `kapiserver.host.Host`: `async with TestServer(host=host)`.
     """
 
     __test__ = False  # not a test class of pytest
 
-    def __init__(self, *, seed: int | str | None = None, **settings: Any) -> None:
-        super().__init__(seed=seed)
+    def __init__(
+        self, *, seed: int | str | None = None, host: Host | None = None, **settings: Any
+    ) -> None:
+        super().__init__(seed=seed, host=host)
         self._settings = settings
         self._running: RunningServer | None = None
         self._folder = Path()
@@ -141,8 +147,10 @@ class TestServer(Controls):
     def start(self) -> None:
         """Start the server on a thread of its own; return when it is ready. Its thread does
         not keep the interpreter from exiting. Raises TypeError and ValueError for settings,
-        RuntimeError if it runs already."""
+        RuntimeError if it runs already or has a host."""
         self._check_stopped()
+        if self._host is not None:
+            raise RuntimeError(_HOST_ON_THREAD)
         thread = LoopThread(self._serve(), name="kapiserver")
         thread.start()
         self._thread = thread

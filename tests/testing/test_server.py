@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 import trio
 
+from kapiserver.api.resource_client import StatusError
+from kapiserver.api.types import Tree
+from kapiserver.host import Host
 from kapiserver.testing import TestServer
 
 
@@ -27,6 +30,10 @@ def _get(server: TestServer, path: str) -> Any:
     context = ssl.create_default_context(cafile=server.ca) if server.ca is not None else None
     with urllib.request.urlopen(request, context=context) as response:
         return json.load(response)
+
+
+def _namespace(name: str) -> Tree:
+    return {"metadata": {"name": name}}
 
 
 def _server_threads() -> list[threading.Thread]:
@@ -66,6 +73,26 @@ def test_on_the_callers_loop() -> None:
             with pytest.raises(RuntimeError, match="use `await`"):
                 server.run(namespaces.get("default"))
         assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+def test_shared_host() -> None:
+    """Test servers on one loop share a host. One with a seed runs long work on the loop."""
+
+    async def run() -> None:
+        host = Host()
+        seeded = TestServer(host=host, seed=1)
+        async with TestServer(host=host) as first, TestServer(host=host) as second, seeded as third:
+            for server in (first, second, third):
+                assert server.running.cluster.server.memory_limit is host.memory_limit
+            offloaders = [each.running.cluster.server.offloader for each in (first, second, third)]
+            assert [each is host.offloader for each in offloaders] == [True, True, False]
+            await first.internal_client().resource("v1", "namespaces").create(_namespace("x"))
+            with pytest.raises(StatusError, match='namespaces "x" not found'):
+                await second.internal_client().resource("v1", "namespaces").get("x")
+        with pytest.raises(RuntimeError, match="a host belongs to one event loop"):
+            TestServer(host=host).start()
 
     asyncio.run(run())
 

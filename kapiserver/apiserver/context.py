@@ -49,7 +49,7 @@ class Server(Struct, frozen=True, kw_only=True):
     stores: StoreRegistry
     clock: Clock
     offloader: Offloader
-    """Runs long work of all servers of the process in threads."""
+    """Runs long work in threads; the clusters of a process share it."""
     custom_resources: CustomResources
     upstreams: Upstreams
     new_client: Callable[[Server, User, str, bool], Client]

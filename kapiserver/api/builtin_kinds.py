@@ -48,9 +48,9 @@ def _cached_method(
     [Callable[Concatenate[Any, _Params], _Result]],
     functools.cached_property[Callable[_Params, _Result]],
 ]:
-    """Cache the last `size` results of a method with the object.
+    """Cache the last `size` results of a method in its object.
 
-    A cache on the class would keep the object alive, and so every server of a test process.
+    A cache in the class would keep the object alive, and so every server of a test process.
     """
 
     def decorate(

@@ -7,6 +7,7 @@
     |-- VersionDropped     managedFields name a version that a custom kind no longer has
     |-- FieldConflicts     an apply would change fields of other managers
     |-- PatchFailed        a patch that does not apply to the object
+    |   `-- PatchTestFailed  an operation `test` that found another value
     |-- PatchTooLong       a patch with too many operations
     `-- ConversionFailed   a value does not fit the requested version
 

@@ -26,7 +26,7 @@ Step: TypeAlias = str
 
 SELF = "."
 _MAX_STEP_DEPTH = 100
-"""Brackets in the value of one step, at most."""
+"""The maximum number of brackets in the value of one step."""
 _MAX_DEPTH = 250
 _MAX_CACHED_TEXT = 4096
 END: Fields = {}

@@ -3,8 +3,8 @@
 A field declared without a number gets the next free number of its message, written back into the
 source. A tag that changed, or that another field had before, is an error, and nothing is written.
 Tags of removed fields stay reserved. The functions are pure, text in and text out; only `main`
-reads and writes files, and only those of this package. A tool for developers; nothing but tests
-imports it.
+reads and writes files, and only those of this package. It is a tool for developers; only tests
+import it.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     unsupported_field_message: str = "field label not supported: {}"
     """The error for other fields, if there are selectable ones."""
     returns_deleted_object: bool = False
-    """A delete returns the deleted object instead of a Status."""
+    """Whether a delete returns the deleted object instead of a Status."""
     deprecations: tuple[Deprecation, ...] = ()
     current_marker: bytes = b""
     """Bytes that are in the Protobuf of every object written by current servers. The strategy of
@@ -225,8 +225,8 @@ class Group(Struct, frozen=True, kw_only=True):
 
     The package has one module per version (`v1`), `resources` (RESOURCES), and, if needed,
     `internal` (hub types that no version has), `conversion` (CONVERSIONS), `defaults` (DEFAULTS),
-    `validation` (VALIDATIONS), `strategies` (STRATEGIES) and `columns` (COLUMNS): one literal table
-    each, loaded at first use.
+    `validation` (VALIDATIONS), `strategies` (STRATEGIES), `selectable_fields` (FIELDS) and
+    `columns` (COLUMNS): one literal table each, loaded at first use.
     """
 
     name: str

@@ -95,7 +95,7 @@ META = Group(name="meta.k8s.io", package="meta", versions=("v1",), unserved=("v1
 DISCOVERY = Group(
     name="apidiscovery.k8s.io", package="apidiscovery", versions=("v2",), unserved=("v2beta1",)
 )
-"""Kinds of aggregated discovery. Never stored, and not a group in discovery."""
+"""The kinds of aggregated discovery, which are never stored. Discovery does not list the group."""
 
 UNSERVED_GROUPS = (
     Group(name="admission.k8s.io", package="admission", unserved=("v1", "v1beta1")),

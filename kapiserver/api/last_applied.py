@@ -1,8 +1,9 @@
 """The last-applied-configuration annotation of `kubectl apply`, for server-side apply.
 
 An object that kubectl managed on the client's side moves to server-side apply without conflicts:
-kubectl owns the fields whose values are still those of the annotation. Pure. Mirrors
-lastappliedmanager.go and lastappliedupdater.go of k8s.io/apimachinery/pkg/util/managedfields.
+kubectl owns the fields whose values are still those of the annotation. All functions are pure.
+Mirrors lastappliedmanager.go and lastappliedupdater.go of
+k8s.io/apimachinery/pkg/util/managedfields.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Regular expressions that match in time linear in the text, whatever the pattern.
 
-The only module that imports RE2, at the first pattern. Mirrors the syntax of Go's package regexp. A
-bounded number of compiled patterns is cached.
+This is the only module that imports RE2, which it does at the first pattern. A bounded number of
+compiled patterns is cached. Mirrors the syntax of Go's package regexp.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Field management: tracking the owners of fields in managedFields, and server-side apply.
 
-A FieldManager tracks the writes to one kind in one version through one subresource. It is pure:
-trees of that version in, trees out, the time given. `Schemas` reaches the other versions of the
-kind, so that managers that wrote in another version keep their fields. Knows no store and no HTTP.
+A FieldManager tracks the writes to one kind in one version through one subresource. It is pure: it
+takes trees of that version and the time, and returns trees. `Schemas` reaches the other versions of
+the kind, so that managers that wrote in another version keep their fields. Knows no store and no
+HTTP.
 Mirrors k8s.io/apimachinery/pkg/util/managedfields and the merge package of
 sigs.k8s.io/structured-merge-diff; the design is KEP-555.
 """

@@ -248,8 +248,8 @@ def _has_replace_directive(directives: Sequence[Tree]) -> bool:
 def _in_order(
     merged: Sequence[Value], *, order: Sequence[Value], live: Sequence[Value], key: str
 ) -> list[Value]:
-    """Return the items in the order of `wanted`; others keep their place of the live list, before
-    the wanted items that they preceded there."""
+    """Return the items, those of `order` in that order. The others keep the place that they have in
+    the live list, before the items of `order` that they precede there."""
     ranks = _ranks(order, key)
     live_ranks = _ranks(live, key)
     named = [item for item in merged if _item_identity(item, key) in ranks]

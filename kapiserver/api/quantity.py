@@ -31,9 +31,9 @@ _MAX_BINARY_EXPONENT = 60
 _MAX_INT64 = 2**63 - 1
 _INT64_DIGITS = 18
 _MAX_DIGITS = 4000
-"""Significant digits: more than any quantity needs."""
+"""The maximum number of significant digits, more than any quantity needs."""
 _MAX_LENGTH = 4200
-"""Digits with the zeros before and after them; Python refuses to parse 4300 as an int."""
+"""The maximum number of digits, zeros at both ends included. Python parses ints of 4300 at most."""
 _MAX_EXPONENT = 2**31 - 1
 
 _WRONG_FORM = (
@@ -174,8 +174,8 @@ def _binary_amount(value: int, places: int) -> Amount:
 def add(left: Amount, right: Amount) -> Amount:
     """Return the sum, in the format of the first, or of the second if the first is zero.
 
-    Limited in digits, so that exponents far apart cost nothing. A sum too large for `parse` is the
-    first amount.
+    The number of digits is limited, so that exponents far apart cost nothing. If the sum is too
+    large for `parse`, the result is the first amount.
     """
     result_format = left.format if left.mantissa else right.format
     total = _EXACT.add(left.decimal, right.decimal)

@@ -456,8 +456,8 @@ class FieldsV1(ScalarType):
 
 
 class StringList(ScalarType):
-    """A list of strings in JSON that is a message of its own on the wire. The base of such types;
-    not a message itself."""
+    """The base of types that are a list of strings in JSON and a message of their own on the wire.
+    It is not a message itself."""
 
     openapi: ClassVar[Tree] = {"type": "array", "items": {"type": "string"}}
 

@@ -1,8 +1,8 @@
 """Selectable fields: the fields of an object that field selectors can test, as strings.
 
 An extractor is compiled once per resource and run once per object revision. Most selectable fields
-are the value at their own path; a group's `fields.py` has functions for the others. Mirrors the
-GetAttrs functions of pkg/registry.
+are the value at their own path; a group's `selectable_fields.py` has functions for the others.
+Mirrors the GetAttrs functions of pkg/registry.
 """
 
 from __future__ import annotations

@@ -463,4 +463,4 @@ def _label_test(label: Requirement) -> _Match:
 
 
 EVERYTHING = Selection()
-"""Selects all objects."""
+"""The selection of all objects."""

@@ -57,13 +57,13 @@ class Strategy:
     """The strategy of an ordinary kind without a status and without generations."""
 
     allow_create_on_update = False
-    """A PUT of a missing object creates it."""
+    """Whether a PUT of a missing object creates it."""
     allow_unconditional_update = True
-    """A PUT without a resourceVersion overwrites the object."""
+    """Whether a PUT without a resourceVersion overwrites the object."""
     graceful = False
-    """A delete first sets a grace period on the object, even one of 0 seconds."""
+    """Whether a delete first sets a grace period on the object, even one of 0 seconds."""
     orphans_by_default = False
-    """A delete without a propagation policy orphans dependents (old kinds)."""
+    """Whether a delete without a propagation policy orphans dependents, as for old kinds."""
     deletion_warning = ""
     """The warning for a delete without a propagation policy."""
     reset_fields: dict[str, Any] = {}
@@ -128,7 +128,8 @@ class Strategy:
 
 
 class GenerationStrategy(Strategy):
-    """A kind without a status: `metadata.generation` counts the changes of its content, from 1.
+    """The strategy of a kind without a status whose `metadata.generation` counts the changes of its
+    content, from 1.
 
     content  the field whose changes are counted
     """
@@ -144,10 +145,11 @@ class GenerationStrategy(Strategy):
 
 
 class SpecStrategy(Strategy):
-    """A kind with a spec and a status: only controllers write the status, through its subresource.
+    """The strategy of a kind with a spec and a status. Only controllers write the status, through
+    its subresource.
 
     empty_status       the canonical tree of the initial status
-    tracks_generation  `metadata.generation` counts the changes of the spec, from 1
+    tracks_generation  whether `metadata.generation` counts the changes of the spec, from 1
     """
 
     empty_status: Mapping[str, Any] = {}
@@ -170,7 +172,7 @@ class SpecStrategy(Strategy):
 
 
 class StatusStrategy(Strategy):
-    """Writes of `/status`: only the status and metadata change.
+    """The strategy of writes of `/status`, which change only the status and metadata.
 
     kind                the strategy of the object itself
     preserved_fields    fields of the object that do not change
@@ -241,7 +243,8 @@ def _preserve_field(new: Tree, old: Tree, name: str) -> None:
 
 
 class _OrdinarySpecStrategy(SpecStrategy):
-    """A kind with a spec and a status and no rules; `zero` is its tree with no field set."""
+    """The strategy of a kind with a spec and a status and no rules; `zero` is its tree with no
+    field set."""
 
     def __init__(self, zero: Tree) -> None:
         self._zero = zero

@@ -190,7 +190,7 @@ def checked_fields_of(node: Node, value: Value) -> Fields:
 
 
 def _checked_fields(node: Node, value: Value) -> Fields | None:
-    """Like `_fields` for a valid value; raises SchemaMismatch without a message for others."""
+    """Return `_fields` of a valid value. Raises SchemaMismatch without a message for others."""
     if node.__class__ is ScalarNode:
         if value is not None and _scalar_error(node, value):
             raise _misfit()

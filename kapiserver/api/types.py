@@ -112,8 +112,8 @@ def field(
     enum        the values allowed
     keys        a list merged by these keys in server-side apply (list type map)
     set         a list of unique scalars in server-side apply (list type set)
-    atomic      a struct or map replaced as a whole in server-side apply, or not so although its
-                type says it (False); lists are so unless `keys` or `set` say otherwise
+    atomic      whether a struct or map is replaced as a whole in server-side apply; None for what
+                its type says. Lists are replaced as a whole unless `keys` or `set` say otherwise
     merge       merge key of a list in a strategic merge patch ("" for a list of scalars)
     patch       other strategies of strategic merge patch, comma separated: "retainKeys", "replace"
     item_api_version

@@ -34,13 +34,14 @@ _RESERVED = (
     "and cannot be managed via the API"
 )
 _FAST_LENGTH = 8 * 1024
-"""Characters that take about 20 ms to compile."""
+"""The number of characters that take about 20 ms to compile."""
 
 
 class _AdmissionStrategy(Strategy):
     """The base of the strategies of this group.
 
-    reserves_names  refuses new objects with names of static manifests, instead of a warning alone
+    reserves_names  whether new objects with names of static manifests are refused; if not, they
+                    cause a warning
     """
 
     allow_unconditional_update = False
@@ -62,7 +63,7 @@ class _AdmissionStrategy(Strategy):
 class _ExpressionStrategy(_AdmissionStrategy):
     """The base of strategies of objects with expressions, whose compilation may take long.
 
-    fast_only  raises ValidationTakesLong if validation takes more than about 20 ms
+    fast_only  whether to raise ValidationTakesLong if validation takes more than about 20 ms
     """
 
     content = "spec"

@@ -208,7 +208,7 @@ def _too_costly(name: str, cost: int, limit: int) -> str:
 
 
 def _expression_error(rule: Tree, path: Path, detail: str) -> FieldError:
-    # With all members of the internal type, which has no JSON names.
+    # The message shows all members of the internal type, which has no JSON names.
     rule_struct = {go_name: rule.get(name, default) for name, go_name, default in _RULE_MEMBERS}
     return invalid(path, rule_struct, detail)
 
@@ -221,4 +221,4 @@ _RULE_MEMBERS = (
     ("fieldPath", "FieldPath", ""),
     ("optionalOldSelf", "OptionalOldSelf", None),
 )
-"""Name, name in Go and zero value of each member of ValidationRule, in order."""
+"""The name, the name in Go and the zero value of each member of ValidationRule, in order."""

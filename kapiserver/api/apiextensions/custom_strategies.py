@@ -39,9 +39,9 @@ _RULES_SKIPPED = (
 
 
 class CustomStrategy(Strategy):
-    """Writes of the object itself.
+    """The strategy of writes of the object itself.
 
-    fast_only  raises ValidationTakesLong if validation takes more than about 20 ms
+    fast_only  whether to raise ValidationTakesLong if validation takes more than about 20 ms
     """
 
     allow_unconditional_update = False
@@ -138,7 +138,7 @@ class CustomStrategy(Strategy):
 
 
 class CustomStatusStrategy(Strategy):
-    """Writes of the status: everything else is unchanged."""
+    """The strategy of writes of the status, which leave everything else unchanged."""
 
     allow_unconditional_update = False
 

@@ -38,10 +38,10 @@ characters."""
 
 
 class DefinitionStrategy(Strategy):
-    """Records the storage versions in status.storedVersions; adds the cleanup finalizer on
-    deletion.
+    """The strategy of definitions. It records the storage versions in status.storedVersions, and
+    adds the cleanup finalizer on deletion.
 
-    fast_only  raises ValidationTakesLong if validation takes more than about 20 ms
+    fast_only  whether to raise ValidationTakesLong if validation takes more than about 20 ms
     """
 
     allow_unconditional_update = False

@@ -1,9 +1,10 @@
 """Validation of a schema: it must be structural, so that the server can prune, default and
 validate.
 
-Three parts, each only if the previous ones found no error: keywords that no schema may use; the
-rules of structural schemas (every value is specified outside of allOf, anyOf, oneOf and not, which
-only restrict it); and defaults that are valid by the schema. Knows no CEL rules. Mirrors
+The validation has three parts, each of which runs only if those before found no error. The first
+finds keywords that no schema may use. The second has the rules of structural schemas: every value
+is specified outside of allOf, anyOf, oneOf and not, which only restrict it. The third checks that
+defaults are valid by the schema. Knows no CEL rules. Mirrors
 ValidateCustomResourceDefinitionOpenAPISchema, ValidateStructural and ValidateDefaults of
 k8s.io/apiextensions-apiserver.
 """

@@ -76,7 +76,7 @@ class DaemonSetStrategy(TemplateStrategy):
 
 
 class DaemonSetStatusStrategy(StatusStrategy):
-    """Status updates of daemon sets, which keep the template generation."""
+    """The strategy of status updates of daemon sets, which keep the template generation."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)

@@ -257,7 +257,7 @@ def _with_annotations(metadata: Tree, annotations: dict[str, str]) -> Tree:
         return {**metadata, "annotations": dict(sorted(annotations.items()))}
     if not annotations:
         return {name: value for name, value in metadata.items() if name != "annotations"}
-    # In the order of ObjectMeta, which has three fields after annotations.
+    # The fields keep the order of ObjectMeta, in which three come after annotations.
     later_fields = ("ownerReferences", "finalizers", "managedFields")
     first_fields = {name: value for name, value in metadata.items() if name not in later_fields}
     last_fields = {name: value for name, value in metadata.items() if name in later_fields}

@@ -1,4 +1,4 @@
-"""The hub versions of the autoscaling kinds. Never encoded.
+"""The hub versions of the autoscaling kinds, which are never encoded.
 
 An autoscaler has the fields of v2, which include those of v1. Nested types are those of v2, so that
 only v1 needs conversion.

@@ -28,8 +28,8 @@ class CelType(Struct, frozen=True, eq=False):
     names      the JSON names of an object's fields, by their names in expressions
     list_type  `set` or `map` if the order of items is irrelevant; `keys` identify items of a map
     null_is_absent  whether a field of an object that is null counts as absent
-    is_struct  values are constructed as `Name{field: value}`; fields not in `fields` are dynamic,
-               unless `is_closed`
+    is_struct  whether values are constructed as `Name{field: value}`; fields that are not in
+               `fields` are dynamic, unless `is_closed`
     """
 
     name: str

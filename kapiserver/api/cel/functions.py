@@ -43,55 +43,55 @@ def traversal_cost(size: int) -> int:
 
 
 def cost_constant(_: Sequence[int]) -> int:
-    """One step."""
+    """Return one step."""
     return 1
 
 
 def cost_first(sizes: Sequence[int]) -> int:
-    """The first argument is traversed."""
+    """Return the cost of traversing the first argument."""
     return traversal_cost(sizes[0])
 
 
 def cost_first_twice(sizes: Sequence[int]) -> int:
-    """The first argument is traversed, and a copy of it is built."""
+    """Return the cost of traversing the first argument and building a copy of it."""
     return traversal_cost(2 * sizes[0])
 
 
 def cost_second(sizes: Sequence[int]) -> int:
-    """The second argument is traversed."""
+    """Return the cost of traversing the second argument."""
     return traversal_cost(sizes[1])
 
 
 def cost_items(sizes: Sequence[int]) -> int:
-    """Each item is visited."""
+    """Return the cost of visiting each item."""
     return sizes[0]
 
 
 def cost_both(sizes: Sequence[int]) -> int:
-    """Both arguments are traversed."""
+    """Return the cost of traversing both arguments."""
     return traversal_cost(sizes[0] + sizes[1])
 
 
 def cost_smaller(sizes: Sequence[int]) -> int:
-    """Both arguments are traversed up to the length of the shorter."""
+    """Return the cost of traversing both arguments up to the length of the shorter."""
     return traversal_cost(min(sizes))
 
 
 def cost_product(sizes: Sequence[int]) -> int:
-    """Each item of one argument is compared with each of the other."""
+    """Return the cost of comparing each item of one argument with each of the other."""
     return sizes[0] * sizes[1]
 
 
 def cost_pattern(sizes: Sequence[int]) -> int:
-    """A text is searched for a pattern."""
+    """Return the cost of searching a text for a pattern."""
     return traversal_cost(sizes[0] + 1) * max(1, math.ceil(sizes[1] / 4))
 
 
 REGEX_STEPS = 100
-"""Characters times instructions of a pattern that take as long as one step."""
+"""Searching takes one step for so many characters times instructions of the pattern."""
 _FREE_STEPS = 200
-"""So many steps beyond the cost that kube-apiserver charges are free: the costs of usual calls
-are the same."""
+"""The number of steps beyond kube-apiserver's cost that are free, so that usual calls cost the same
+as there."""
 
 
 def charge_regex(charge: Callable[[int], None], text: str, pattern: str, instructions: int) -> None:
@@ -103,17 +103,17 @@ def charge_regex(charge: Callable[[int], None], text: str, pattern: str, instruc
 
 
 def size_one(_: Sequence[int]) -> int:
-    """The result has no size."""
+    """Return the size of a result that has none: 1."""
     return 1
 
 
 def size_first(sizes: Sequence[int]) -> int:
-    """The result is as large as the first argument."""
+    """Return the size of a result that is as large as the first argument."""
     return sizes[0]
 
 
 def size_sum(sizes: Sequence[int]) -> int:
-    """The result is as large as all arguments together."""
+    """Return the size of a result that is as large as all arguments together."""
     return sum(sizes)
 
 

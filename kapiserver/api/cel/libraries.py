@@ -30,5 +30,5 @@ def overloads_of(name: str) -> tuple[Overload, ...]:
 
 @functools.cache
 def _known_overloads(name: str) -> tuple[Overload, ...]:
-    # Not for other names, which clients choose.
+    # Unknown names are not cached, because clients choose them.
     return tuple(overload(row) for table in LIBRARIES for row in table.get(name, ()))

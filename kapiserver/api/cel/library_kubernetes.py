@@ -110,7 +110,7 @@ _PATH = re.compile(r"(?:%[0-9a-fA-F]{2}|[A-Za-z0-9\-._~!$&'()*+,;=:@/\[\]])*")
 
 
 def _escaped_path(url: Url) -> str:
-    # As written if it is validly escaped, else as Go escapes it.
+    # The path is returned as written if it is validly escaped, and else as Go escapes it.
     path = url.parts.path
     if not (url.parts.netloc or path.startswith("/")) or path == "*":
         return path if path == "*" else ""  # an opaque URL has no path

@@ -143,7 +143,7 @@ def _format_clause(letter: str, rest: Any, precision: int, room: list[int]) -> s
 
 
 def _format_string(value: Any, room: list[int]) -> str:
-    # As `%s` prints it; `room` is the remaining number of characters.
+    # Returns the value as `%s` prints it; `room` is the remaining number of characters.
     room[0] -= len(value) if isinstance(value, str | bytes | list | dict) else 1
     if room[0] < 0:
         raise CostExceeded

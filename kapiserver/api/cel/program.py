@@ -39,7 +39,7 @@ _UNSET = object()
 
 
 class CompileError(ValueError):
-    """An expression does not compile; the message has the position and the reason, per problem."""
+    """An expression does not compile; the message has position and reason of each problem."""
 
 
 class Result(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The hub version of PodCertificateRequest, with the fields of v1beta1. Never encoded."""
+"""The hub version of PodCertificateRequest, with the fields of v1beta1. It is never encoded."""
 
 from __future__ import annotations
 

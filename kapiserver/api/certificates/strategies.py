@@ -58,7 +58,8 @@ class SigningRequestStrategy(SpecStrategy):
 
 
 class SigningStatusStrategy(StatusStrategy):
-    """Status updates of the signer. Decisions keep their old content and must not be removed."""
+    """The strategy of status updates of the signer. Decisions keep their old content and must not
+    be removed."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
@@ -79,7 +80,7 @@ class SigningStatusStrategy(StatusStrategy):
 
 
 class ApprovalStrategy(StatusStrategy):
-    """Updates of `/approval`, which change the conditions only."""
+    """The strategy of updates of `/approval`, which change the conditions only."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)

@@ -1,6 +1,7 @@
 """Defaulting of the core group, beside the defaults that its types declare.
 
-One function for each type, called for each object of the type; `api/defaulting.py` walks the tree.
+There is one function for each type, which `api/defaulting.py` calls for each object of the type in
+a tree.
 Mirrors pkg/apis/core/v1/defaults.go and the normalization in its conversion.go.
 """
 

@@ -17,7 +17,7 @@ _OWN_CONTROLLER = "endpoint-controller"
 
 
 class EndpointsStrategy(Strategy):
-    """Stores subsets in canonical form."""
+    """The strategy of endpoints, which stores subsets in canonical form."""
 
     allow_create_on_update = True
 

@@ -40,7 +40,7 @@ class NodeStrategy(SpecStrategy):
 
 
 class NodeStatusStrategy(StatusStrategy):
-    """Status updates of the kubelet. An old kubelet configuration may stay."""
+    """The strategy of status updates of the kubelet. An old kubelet configuration may stay."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)

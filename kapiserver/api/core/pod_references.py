@@ -27,7 +27,7 @@ _VOLUME_SECRETS = (
     ("csi", "nodePublishSecretRef", "name"),
 )
 _PERSISTENT_SECRETS = (
-    # source, reference; kubelets need no secrets of controllers
+    # The source and its reference. Kubelets need no secrets of controllers.
     ("cephfs", "secretRef"),
     ("cinder", "secretRef"),
     ("flexVolume", "secretRef"),

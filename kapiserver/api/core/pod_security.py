@@ -1,4 +1,4 @@
-"""The checks of the Pod Security Standards baseline and restricted. Pure.
+"""The checks of the Pod Security Standards baseline and restricted, as pure functions.
 
 Mirrors k8s.io/pod-security-admission/policy and its messages.
 """

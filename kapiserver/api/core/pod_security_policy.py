@@ -1,7 +1,7 @@
 """The Pod Security policy of a namespace: a Pod Security Standard for each of three modes.
 
 A standard is a level as defined in some Kubernetes version. `defaults` apply where the namespace
-has no labels. Pure. Mirrors k8s.io/pod-security-admission/api and its messages.
+has no labels. All functions are pure. Mirrors k8s.io/pod-security-admission/api and its messages.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _merge_label_keys(term: Tree, labels: Mapping[str, str]) -> None:
 
 
 class PodStatusStrategy(StatusStrategy):
-    """Status updates of the kubelet and the scheduler."""
+    """The strategy of status updates of the kubelet and the scheduler."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)
@@ -154,7 +154,7 @@ def _keep_observed_generations(status: Tree, old_status: Tree) -> None:
 
 
 class EphemeralContainersStrategy(Strategy):
-    """Updates of `pods/ephemeralcontainers`, which change nothing but that list."""
+    """The strategy of updates of `pods/ephemeralcontainers`, which change nothing but that list."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         ephemeral_containers = value_at(new, "spec", "ephemeralContainers")
@@ -172,7 +172,7 @@ class EphemeralContainersStrategy(Strategy):
 
 
 class ResizeStrategy(Strategy):
-    """Updates of `pods/resize`, which change nothing but resources."""
+    """The strategy of updates of `pods/resize`, which change nothing but resources."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         requested_spec = new.get("spec") or {}

@@ -1,7 +1,7 @@
 """Service account tokens: their expiration, and the volume with a token, the cluster's CA and the
 namespace that nearly every pod has.
 
-A module of its own because admission creates the volume and validation recognizes it. Mirrors
+It is a module of its own because admission creates the volume and validation recognizes it. Mirrors
 TokenVolumeSource of plugin/pkg/admission/serviceaccount.
 """
 

@@ -22,7 +22,7 @@ from kapiserver.api.types import Tree
 
 
 class ServiceStrategy(SpecStrategy):
-    """Updates that omit allocated addresses and ports keep them."""
+    """The strategy of services. Updates that omit allocated addresses and ports keep them."""
 
     allow_create_on_update = True
     tracks_generation = False

@@ -44,7 +44,7 @@ class ConfigMapStrategy(Strategy):
 
 
 class SecretStrategy(Strategy):
-    """An update without a type keeps the old type."""
+    """The strategy of secrets. An update without a type keeps the old type."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         if not new.get("type") and old.get("type"):
@@ -77,7 +77,7 @@ class EventStrategy(Strategy):
 
 
 class ServiceAccountStrategy(Strategy):
-    """References to secrets keep their names only."""
+    """The strategy of service accounts. References to secrets keep only their names."""
 
     def prepare_for_create(self, obj: Tree) -> None:
         for index, reference in enumerate(obj.get("secrets") or ()):
@@ -91,7 +91,8 @@ class ServiceAccountStrategy(Strategy):
 
 
 class NamespaceStrategy(SpecStrategy):
-    """Finalizers in the spec delay deletion until the namespace is empty."""
+    """The strategy of namespaces. Finalizers in the spec delay the deletion of one until it is
+    empty."""
 
     empty_status = {"phase": "Active"}
     tracks_generation = False

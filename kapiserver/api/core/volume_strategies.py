@@ -24,7 +24,7 @@ _SUPPORTED_SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io",
 
 
 class PersistentVolumeStrategy(SpecStrategy):
-    """New volumes have the phase Pending, since their creation."""
+    """The strategy of persistent volumes. A new volume is Pending from its creation on."""
 
     tracks_generation = False
 
@@ -45,7 +45,8 @@ class PersistentVolumeStrategy(SpecStrategy):
 
 
 class PersistentVolumeClaimStrategy(SpecStrategy):
-    """New claims have the phase Pending. `dataSource` and `dataSourceRef` are kept in agreement."""
+    """The strategy of claims. A new claim has the phase Pending, and `dataSource` agrees with
+    `dataSourceRef`."""
 
     tracks_generation = False
     empty_status = {"phase": "Pending"}

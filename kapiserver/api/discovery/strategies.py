@@ -27,7 +27,8 @@ _HOST_LABEL = "kubernetes.io/hostname"
 
 
 class EndpointSliceStrategy(Strategy):
-    """Generations count changes of the content and of labels. Deprecated topology is dropped."""
+    """The strategy of endpoint slices. Generations count changes of the content and of labels, and
+    deprecated topology is dropped."""
 
     declarative_rules = ENDPOINT_SLICE
 

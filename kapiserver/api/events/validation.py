@@ -1,4 +1,4 @@
-"""Validation of events that are written through events.k8s.io. Stricter than that of core events.
+"""Validation of events that are written through events.k8s.io, stricter than that of core events.
 
 Mirrors the part of pkg/apis/core/validation/events.go that depends on the version of the request.
 """

@@ -49,7 +49,7 @@ class IngressStrategy(SpecStrategy):
 
 
 class IngressStatusStrategy(StatusStrategy):
-    """Status updates of ingresses."""
+    """The strategy of status updates of ingresses."""
 
     def warnings(self, new: Tree, old: Tree | None) -> list[str]:
         return list(warnings.warnings_for_ingress_status(new))

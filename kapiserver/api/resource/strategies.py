@@ -125,8 +125,8 @@ class ResourceClaimStrategy(SpecStrategy):
 
 
 class ResourceClaimStatusStrategy(StatusStrategy):
-    """Status updates of claims. Device statuses are dropped with the allocation of their
-    devices."""
+    """The strategy of status updates of claims. Device statuses are dropped with the allocation of
+    their devices."""
 
     def prepare_for_update(self, new: Tree, old: Tree) -> None:
         super().prepare_for_update(new, old)

@@ -38,9 +38,9 @@ def text_length(value: Value) -> int:
 class Expressions:
     """The expressions of one object, and the variables that they may use.
 
-    with_params     the object has a parameter kind
-    with_variables  expressions may use variables declared before them
-    stored          texts of expressions that the old object has; they are not compiled again
+    with_params     whether the object has a parameter kind
+    with_variables  whether expressions may use the variables that are declared before them
+    stored          the texts of the old object's expressions, which are not compiled again
     """
 
     def __init__(

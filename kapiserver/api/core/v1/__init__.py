@@ -1,4 +1,4 @@
-"""core/v1: the types of pods, services, volumes, nodes and their company, one module a noun."""
+"""core/v1: the types of pods, services, volumes, nodes and others, one module for each subject."""
 
 from kapiserver.api.core.v1.bindings import Binding
 from kapiserver.api.core.v1.component_statuses import ComponentCondition, ComponentStatus

@@ -362,7 +362,7 @@ class CustomKind(Kind):
     declares_fields = False
     version: ClassVar[CustomVersion]
 
-    metadata: ObjectMeta = field(doc="Standard object metadata.")
+    metadata: ObjectMeta = field(doc="Metadata of the object, which every kind has.")
 
     @classmethod
     def merge_node(cls) -> Node:

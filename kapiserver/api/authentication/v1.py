@@ -107,7 +107,9 @@ class TokenRequestStatus(Type):
     """The token that the server made."""
 
     token: str = field(1, always=True, doc="The signed token, a JWT. Send it as a bearer token.")
-    expirationTimestamp: Time = field(2, doc="When the token expires.")
+    expirationTimestamp: Time = field(
+        2, doc="When the token expires. The server may choose another time than requested."
+    )
 
 
 class TokenReview(Kind):

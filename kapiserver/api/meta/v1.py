@@ -770,7 +770,12 @@ class OwnerReference(Type):
         5, always=True, required=True, doc="API version of the owner, such as apps/v1."
     )
     kind: str = field(1, always=True, required=True, doc="Kind of the owner, such as ReplicaSet.")
-    name: str = field(3, always=True, required=True, doc="Name of the owner.")
+    name: str = field(
+        3,
+        always=True,
+        required=True,
+        doc="Name of the owner. Its uid tells it from other objects of that name.",
+    )
     uid: str = field(
         4,
         always=True,

@@ -418,7 +418,7 @@ class ParentReference(Type):
         2, required=True, doc="Plural resource name of the object, such as services."
     )
     namespace: str = field(3, doc="Namespace of the object; empty if it is cluster-scoped.")
-    name: str = field(4, required=True, doc="Name of the object.")
+    name: str = field(4, required=True, doc="Name of the object that uses the address.")
 
 
 class ServiceBackendPort(Type):
@@ -436,7 +436,7 @@ class ServiceCIDR(Kind):
     metadata: ObjectMeta = field(
         1, doc="Standard object's metadata, such as its name, labels and owners."
     )
-    spec: ServiceCIDRSpec = field(2, doc="The ranges of addresses.")
+    spec: ServiceCIDRSpec = field(2, doc="The ranges of addresses, at most one for each IP family.")
     status: ServiceCIDRStatus = field(
         3, doc="Conditions that the controller reports about the ranges."
     )

@@ -365,7 +365,9 @@ class VolumeAttachmentSpec(Type):
             "characters."
         ),
     )
-    source: VolumeAttachmentSource = field(2, doc="The volume to attach.", required=True)
+    source: VolumeAttachmentSource = field(
+        2, doc="The volume to attach: a PersistentVolume or an inline volume.", required=True
+    )
     nodeName: str = field(
         3, always=True, doc="Name of the Node that the volume is attached to.", required=True
     )

@@ -13,7 +13,7 @@ from kapiserver.apiserver.admission.plugin import Hooks, PluginContext
 
 
 def always_admit(_context: PluginContext) -> Hooks:
-    """Return no hooks, so that the plugin allows everything."""
+    """Allows everything, as every plugin without hooks does."""
     return Hooks()
 
 
@@ -92,8 +92,7 @@ def image_policy_webhook(context: PluginContext) -> Hooks:
 
 
 def inactive(_context: PluginContext) -> Hooks:
-    """Return no hooks, so that the plugin does nothing, as in kube-apiserver while its feature gate
-    is off."""
+    """Does nothing, as in kube-apiserver while the feature gate of the plugin is off."""
     return Hooks()
 
 

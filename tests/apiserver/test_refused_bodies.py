@@ -35,10 +35,9 @@ from tests.apiserver.refused_requests import DEFINITION, JSON, MAPS, Refused
 TEXT = "x" * 60_000
 KEPT_BYTES = len(TEXT) // 2
 """A request that leaves more has left its body, or a part of it."""
-ATTEMPTS = 3
-"""How often requests must leave that much: first uses and other tasks keep memory, too."""
-SECONDS = 1.0
-"""Time for a thread to free a body; only a request that keeps its body takes it."""
+ATTEMPT_SECONDS = (0.1, 0.1, 1.0)
+"""Time for threads to free bodies, in each attempt. Requests keep a body if they do so each time:
+first uses and other tasks keep memory, too."""
 BATCH = 50
 """Requests between two counts, which walk the free memory."""
 TURNS = 5
@@ -111,12 +110,12 @@ class _Run:
     def check(self, requests: Sequence[Refused]) -> None:
         """Send requests, and find those among them that leave their body each time."""
         bodies = [request.body(TEXT) for request in requests]
-        for _ in range(ATTEMPTS):
+        for seconds in ATTEMPT_SECONDS:
             self._settle()
             before = self._used()
             for request, body in zip(requests, bodies, strict=True):
                 self._send(request, body)
-            if self._is_freed(before):
+            if self._is_freed(before, seconds):
                 return
         del bodies
         if len(requests) > 1:
@@ -131,8 +130,8 @@ class _Run:
         headers = {"Accept": JSON, "Content-Type": request.type, **request.headers}
         self.statuses[self._client.send(request.method, request.path, body, headers)] += 1
 
-    def _is_freed(self, before: int) -> bool:
-        end = time.monotonic() + SECONDS
+    def _is_freed(self, before: int, seconds: float) -> bool:
+        end = time.monotonic() + seconds
         while True:
             self._settle()
             if self._used() < before + KEPT_BYTES:
@@ -143,7 +142,7 @@ class _Run:
     def check_incomplete(self) -> None:
         """Send a body without its end, and close the connection."""
         for head in ("Content-Length: 100000", "Transfer-Encoding: chunked"):
-            for _ in range(ATTEMPTS):
+            for seconds in ATTEMPT_SECONDS:
                 self._settle()
                 before = self._used()
                 with socket.create_connection(("127.0.0.1", self._server.api.port)) as client:
@@ -151,7 +150,7 @@ class _Run:
                         f"POST {MAPS} HTTP/1.1\r\nHost: a\r\nContent-Type: {JSON}\r\n{head}\r\n\r\n"
                     )
                     client.sendall(f"{start}{len(TEXT):x}\r\n{TEXT}".encode())
-                if self._is_freed(before):
+                if self._is_freed(before, seconds):
                     break
             else:
                 self.keeping.append(f"incomplete body, {head}")

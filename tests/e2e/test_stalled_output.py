@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -30,6 +31,16 @@ POLICY = {
 UNREAD, UNOPENED = "unread", "unopened"
 """Named pipes: one is full and open, nobody has opened the other."""
 MAPS = "/api/v1/namespaces/default/configmaps"
+IMPATIENT = """
+from kapiserver import cli
+from kapiserver.apiserver.audit import writer
+
+config_of = cli.config_of
+cli.config_of = lambda options: config_of(options).replace(shutdown_timeout=1.0)
+writer.CLOSE_SECONDS = 1.0
+cli.main()
+"""
+"""The program `kapiserver`, which waits less long for requests and files when it ends."""
 
 
 class Program(NamedTuple):
@@ -43,6 +54,7 @@ class Program(NamedTuple):
             with suppress(ConnectionRefusedError):
                 if api.get("/livez").status == 200:
                     return api
+            time.sleep(0.01)
         raise AssertionError("the server did not start")
 
 
@@ -52,8 +64,8 @@ def program(folder: Path, *arguments: str, stdout: int, stderr: int) -> Iterator
         port = reserved.getsockname()[1]
     (folder / "policy").write_text(yaml.safe_dump(POLICY))
     command = [
-        sys.executable, "-m", "kapiserver", "serve", "--secure-port", "0",
-        "--insecure-port", str(port), "--data-dir", str(folder), "--storage", "sqlite::memory:",
+        sys.executable, "-c", IMPATIENT, "serve", "--secure-port", "0", "--insecure-port",
+        str(port), "--data-dir", str(folder), "--storage", "sqlite::memory:",
         "--audit-policy-file", str(folder / "policy"), *arguments,
     ]  # fmt: skip
     process = subprocess.Popen(command, stdout=stdout, stderr=stderr)

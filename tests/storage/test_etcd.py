@@ -211,8 +211,11 @@ async def test_a_stream_that_falls_silent_is_replaced(
         await recorder.count(1)
 
 
-async def test_a_value_beyond_etcds_limit(member: Member, opened: Open) -> None:
+async def test_a_value_beyond_etcds_limit(
+    member: Member, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A value that etcd or its gateway refuses is ValueTooLarge, and is not written."""
+    monkeypatch.setattr(etcd_transport, "CALL_SECONDS", 60.0)  # large values, a busy machine
     async with opened(member.url) as store:
         revision = await store.create("/a/x", b"")
         for size in (1_600_000, 2_200_000, 3_000_000):

@@ -220,7 +220,8 @@ def _start_repair(cluster: Cluster) -> AllocationRepair:
 def _start_kubernetes_service(cluster: Cluster, port: int) -> KubernetesService:
     address = reached_at(cluster.server.config.serving.bind_address)
     server_address = ServerAddress(port, address) if address and port else None
-    service = KubernetesService(apiserver_context(cluster.server), server_address, port)
+    context = apiserver_context(cluster.server, "kubernetes-service")
+    service = KubernetesService(context, server_address, port)
     service.start()
     cluster.server.health.finish(*SERVICE_HOOKS)
     return service

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -77,6 +77,16 @@ def next_generation(generation: int) -> int:
 
 
 _INT64_MAX = (1 << 63) - 1
+
+
+def owners_of(obj: Tree) -> Sequence[Tree]:
+    """Return `metadata.ownerReferences`, or an empty sequence."""
+    return _meta(obj).get("ownerReferences") or ()
+
+
+def controller_of(obj: Tree) -> Tree | None:
+    """Return the reference of an object to the owner that controls it, or None."""
+    return next((owner for owner in owners_of(obj) if owner.get("controller")), None)
 
 
 def is_terminating(obj: Tree) -> bool:

@@ -12,7 +12,8 @@ from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.controllers.defaults.bootstrap import create_system_namespaces
-from kapiserver.controllers.loop.context import Controller, ControllerContext
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.controller import AnyController
 from kapiserver.controllers.loop.leader import LeaderElector
 from kapiserver.controllers.loop.shared_metadata import SharedMetadata
 from kapiserver.controllers.registry import (
@@ -68,6 +69,18 @@ class ControllerManager:
             self._elector = LeaderElector(self._server, start=group.start, stop=group.stop)
             self._elector.start()
 
+    @property
+    def settled(self) -> bool:
+        """Whether no controller that runs on this server has anything left to do at this time of
+        its clock."""
+        return self._on_every_server.settled and self._on_leader.settled
+
+    async def wait_settled(self) -> None:
+        """Wait until the controllers are settled. Raises StorageError."""
+        while not self.settled:
+            await self._on_every_server.wait_settled()
+            await self._on_leader.wait_settled()
+
     async def stop(self) -> None:
         """Stop all controllers, and step down as leader."""
         leading = self._elector or self._on_leader
@@ -90,7 +103,7 @@ class ControllerGroup:
         self._server = server
         self._ca_text = ca_text
         self._signing_ca = signing_ca
-        self._controllers: list[Controller] = []
+        self._controllers: list[AnyController] = []
         self._metadata: SharedMetadata | None = None
 
     async def start(self) -> None:
@@ -99,6 +112,7 @@ class ControllerGroup:
         self._controllers = [
             descriptor.factory(
                 ControllerContext(
+                    name=descriptor.name,
                     server=self._server,
                     metadata=self._metadata,
                     user=descriptor.user,
@@ -110,8 +124,21 @@ class ControllerGroup:
             for descriptor in self.descriptors
         ]
         for controller in self._controllers:
-            await controller.start()
+            controller.start()
         self._metadata.start()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the controllers have nothing left to do, or none runs."""
+        is_current = self._metadata is None or self._metadata.is_current
+        return is_current and all(controller.settled for controller in self._controllers)
+
+    async def wait_settled(self) -> None:
+        """Wait until each controller has been settled once: it may cause work for another one."""
+        if self._metadata is not None:
+            await self._metadata.wait_current()
+        for controller in self._controllers:
+            await controller.wait_settled()
 
     async def stop(self) -> None:
         """Stop the controllers, cancelling what they are doing."""
@@ -119,12 +146,17 @@ class ControllerGroup:
         if self._metadata is not None:
             stops.append(self._metadata.stop())
         await asyncio.gather(*stops)
+        self._controllers, self._metadata = [], None
 
 
-def apiserver_context(server: Server) -> ControllerContext:
+def apiserver_context(server: Server, name: str = "kube-apiserver") -> ControllerContext:
     """Return the context of what the server itself writes, apart from the controllers."""
     return ControllerContext(
-        server=server, metadata=SharedMetadata(server), user=APISERVER, manager="kube-apiserver"
+        name=name,
+        server=server,
+        metadata=SharedMetadata(server),
+        user=APISERVER,
+        manager="kube-apiserver",
     )
 
 

@@ -21,9 +21,10 @@ from kapiserver.apiserver.user import (
     User,
     service_account_user,
 )
-from kapiserver.controllers.loop.context import Controller, ControllerContext
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.controller import AnyController
 
-Factory: TypeAlias = Callable[[ControllerContext], Controller]
+Factory: TypeAlias = Callable[[ControllerContext], AnyController]
 
 
 class Scope(Enum):
@@ -51,7 +52,7 @@ class ControllerDescriptor(Struct, frozen=True, kw_only=True):
     enabled_by_default: bool = True
 
 
-def _create(load: Callable[[], Factory], context: ControllerContext) -> Controller:
+def _create(load: Callable[[], Factory], context: ControllerContext) -> AnyController:
     return load()(context)
 
 
@@ -67,6 +68,14 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="crd-status-controller",
         factory=_loaded_by(lazy("kapiserver.controllers.status.crd_status:CRDStatusController")),
+        user=APISERVER,
+        manager="kube-apiserver",
+        scope=Scope.EVERY_SERVER,
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="crd-finalizing-controller",
+        factory=_loaded_by(lazy("kapiserver.controllers.status.crd_finalizer:CRDFinalizer")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,

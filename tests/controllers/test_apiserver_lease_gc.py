@@ -42,7 +42,7 @@ def run_collector():
             for name in ("kube-system", "other"):
                 await client.resource("v1", "namespaces").create({"metadata": {"name": name}})
             collector = APIServerLeaseGC(apiserver_context(cluster.server))
-            await collector.start()
+            collector.start()
             try:
                 async with asyncio.timeout(30):
                     await test(

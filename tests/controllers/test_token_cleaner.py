@@ -51,7 +51,7 @@ def test_tokens_that_expire_later():
             await client.resource("v1", "namespaces").create({"metadata": {"name": "kube-system"}})
             secrets = client.resource("v1", "secrets", namespace="kube-system")
             cleaner = TokenCleaner(apiserver_context(cluster.server))
-            await cleaner.start()
+            cleaner.start()
             waiting = len(clock.timers)
             await secrets.create(bootstrap_token("bootstrap-token-aaaaaa", 60, clock.now()))
             for number in range(3):

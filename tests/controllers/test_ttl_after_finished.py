@@ -13,7 +13,6 @@ from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.user import APISERVER
 from kapiserver.cluster import open_cluster
 from kapiserver.controllers.deletion.ttl_after_finished import (
-    NAME,
     TTLAfterFinishedController,
     expiry_of,
 )
@@ -59,7 +58,7 @@ class Loop:
         return [
             timer.at - self.clock.now()
             for timer in self.clock.timers
-            if not timer.cancelled and "schedule" in timer.callback.__qualname__
+            if not timer.cancelled and "add_after" in timer.callback.__qualname__
         ]
 
     async def create(self, name, ttl=60):
@@ -88,15 +87,10 @@ class Loop:
         return None if entry is None else entry.tree()
 
     async def until(self, condition):
-        """Wait for a condition, and until no item is queued or reconciled."""
-        metrics = self.server.metrics.workqueues
+        """Wait for a condition, and until the controller has nothing to do."""
         async with asyncio.timeout(60):
-            while True:
+            while not (condition() and self.controller.settled):  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0)
-                added = metrics.adds.values.get(NAME, 0)
-                observations = metrics.work_seconds.values.get(NAME)
-                if condition() and added == (sum(observations.counts) if observations else 0):
-                    return
 
     async def deleted(self):
         """The names of the Jobs that are being deleted."""
@@ -113,7 +107,7 @@ async def running():
         client = cluster.server.client(APISERVER, authorize=False)
         await client.resource("v1", "namespaces").create({"metadata": {"name": "default"}})
         loop = Loop(cluster, clock)
-        await loop.controller.start()
+        loop.controller.start()
         try:
             yield loop
         finally:

@@ -25,7 +25,12 @@ from kapiserver.storage.cache.query import DeleteQuery
 from kapiserver.storage.concurrency import time_slice
 from kapiserver.storage.errors import StorageError, Unavailable
 from kapiserver.storage.kv.contract import KV, EventSink, Revision, Watch
-from kapiserver.storage.objects.informer import RETRY_SECONDS, InformerSubscription, ObjectChange
+from kapiserver.storage.objects.informer import (
+    RETRY_SECONDS,
+    Index,
+    InformerSubscription,
+    ObjectChange,
+)
 from kapiserver.storage.objects.object_store import ResourceStore
 from tests.storage.objectkit import (
     TIMEOUT_SECONDS,
@@ -295,8 +300,9 @@ def test_index() -> None:
     async def test(harness: StorageHarness) -> None:
         store = harness.of("configmaps")
         await store.create(config_map("a", labels={"app": "x"}))
-        index = store.informer.index(lambda entry: labels_of(entry.tree()).values())
-        await index.wait_synced()
+        index = Index(lambda entry: labels_of(entry.tree()).values())
+        subscription = store.informer.subscribe(index.update)
+        await subscription.wait_synced()
         await store.create(config_map("b", labels={"app": "x", "tier": "x"}))
         assert [entry.key.name for entry in index.get("x")] == ["a", "b"]
         await put(store, "a", "metadata", "labels", to={"app": "y"})
@@ -304,7 +310,7 @@ def test_index() -> None:
         assert [entry.key.name for entry in index.get("y")] == ["a"]
         await store.delete(key("b"), DeleteQuery())
         assert index.get("x") == []
-        index.cancel()
+        subscription.cancel()
 
     run(test)
 

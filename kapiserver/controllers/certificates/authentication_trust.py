@@ -21,15 +21,14 @@ from kapiserver.apiserver.authentication.client_authorities import (
 )
 from kapiserver.apiserver.config import Config
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing, update_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 
-NAME = "cluster-authentication-trust-controller"
 NAMESPACE = "kube-system"
 CONFIG_MAP = "extension-apiserver-authentication"
+KEY = ObjectKey(NAMESPACE, CONFIG_MAP)
 RESYNC_SECONDS = 60.0
 """The time between two checks of the files."""
 _LISTS = (
@@ -44,56 +43,40 @@ _LISTS = (
 _log = logging.getLogger(__name__)
 
 
-class AuthenticationTrustController:
-    """The control loop; its queue holds the name of the ConfigMap."""
+class AuthenticationTrustController(Controller[ObjectKey]):
+    """The control loop; its queue holds the key of the ConfigMap."""
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
+        super().__init__(context)
         self._config = context.server.config
-        self._clock = context.server.clock
-        self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
-        self._looks_again = False
 
-    async def start(self) -> None:
-        """Subscribe to ConfigMaps, if the server accepts client certificates."""
+    def set_up(self) -> None:
+        """Watch ConfigMaps, if the server accepts client certificates."""
         if (
             client_authority_files(self._config)
             or self._config.authentication.requestheader_client_ca_file
         ):
-            self._config_maps = self._subscriptions.add(CORE, "configmaps", self._on_config_map)
-            self._queue.add(CONFIG_MAP)
+            self._config_maps = self.watch(CORE, "configmaps", _for_config_map)
+            self.resync(RESYNC_SECONDS, lambda: [KEY])
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconcile in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_config_map(self, change: ObjectChange) -> None:
-        if change.last.key == ObjectKey(NAMESPACE, CONFIG_MAP):
-            self._queue.add(CONFIG_MAP)
-
-    async def _reconcile(self, name: str) -> None:
-        await self._subscriptions.wait_synced()
-        if not self._looks_again:
-            self._looks_again = True
-            self._queue.add_after(name, RESYNC_SECONDS)
-            self._clock.call_later(RESYNC_SECONDS, self._end_look)
-        current = self._config_maps.lister.get(ObjectKey(NAMESPACE, name))
-        trusted, now = _trust_data(self._config), self._clock.now()
-        config_maps = self._context.resource("v1", "configmaps", namespace=NAMESPACE)
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Add what this server trusts to the ConfigMap."""
+        current = self._config_maps.lister.get(key)
+        trusted, now = _trust_data(self._config), self.clock.now()
+        config_maps = self.context.resource("v1", "configmaps", namespace=NAMESPACE)
         if current is None:
-            await create_missing(config_maps, {"metadata": {"name": name}, "data": trusted})
+            await create_missing(config_maps, {"metadata": {"name": key.name}, "data": trusted})
             return
 
         def change(tree: Tree) -> Tree:
             return tree | {"data": _combine(tree.get("data") or {}, trusted, now)}
 
         if change(current.tree()) != current.tree():
-            await update_object(config_maps, name, change)
+            await update_object(config_maps, key.name, change)
 
-    def _end_look(self) -> None:
-        self._looks_again = False
+
+def _for_config_map(change: ObjectChange) -> Iterable[ObjectKey]:
+    return (KEY,) if change.last.key == KEY else ()
 
 
 def _trust_data(config: Config) -> dict[str, str]:

@@ -20,15 +20,10 @@ from kapiserver.api.certificates.signer_rules import (
 )
 from kapiserver.api.types import Tree
 from kapiserver.controllers.certificates.csr_signing import CERTIFICATES, REQUESTS
-from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.objects.informer import ObjectChange
-
-NAME = "certificatesigningrequest-approving-controller"
-WORKERS = 5
 
 
 class _Recognizer(NamedTuple):
@@ -61,33 +56,18 @@ class NotAuthorized(Exception):
     """The user of a recognized request may not create it; this may change."""
 
 
-class CSRApprovingController:
-    """The control loop; its queue holds names of requests."""
+class CSRApprovingController(Controller[ObjectKey]):
+    """The control loop; its queue holds keys of requests."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
+    workers = 5
 
-    async def start(self) -> None:
-        """Subscribe to requests."""
-        self._requests = self._subscriptions.add(CERTIFICATES, REQUESTS, self._on_request)
+    def set_up(self) -> None:
+        """Watch requests."""
+        self._requests = self.watch(CERTIFICATES, REQUESTS, for_object)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_request(self, change: ObjectChange) -> None:
-        if change.new is not None:
-            self._queue.add(change.new.key.name)
-
-    async def _reconcile(self, name: str) -> None:
+    async def reconcile(self, key: ObjectKey) -> None:
         """Approve a request that a recognizer knows. Raises NotAuthorized, which is tried again."""
-        await self._subscriptions.wait_synced()
-        entry = self._requests.lister.get(ObjectKey("", name))
+        entry = self._requests.lister.get(key)
         if entry is None or not _is_pending(entry.tree()):
             return
         spec = entry.tree()["spec"]
@@ -104,10 +84,10 @@ class CSRApprovingController:
                 continue
             subresources.append(recognizer.subresource)
             if await self._is_allowed(spec, recognizer.subresource):
-                await self._approve(name, uid_of(entry.tree()), recognizer.message)
+                await self._approve(key.name, uid_of(entry.tree()), recognizer.message)
                 return
         raise NotAuthorized(
-            f'recognized csr "{name}" as [{" ".join(subresources)}] but subject access review '
+            f'recognized csr "{key.name}" as [{" ".join(subresources)}] but subject access review '
             "approved"
         )
 
@@ -125,7 +105,7 @@ class CSRApprovingController:
             "extra": spec.get("extra") or {},
             "resourceAttributes": attributes,
         }
-        reviews = self._context.resource("authorization.k8s.io/v1", "subjectaccessreviews")
+        reviews = self.context.resource("authorization.k8s.io/v1", "subjectaccessreviews")
         review = await reviews.create({"metadata": {}, "spec": review_spec})
         return bool(review["status"]["allowed"])
 
@@ -144,7 +124,7 @@ class CSRApprovingController:
             conditions = [*(status.get("conditions") or ()), condition]
             return current | {"status": {**status, "conditions": conditions}}
 
-        requests = self._context.resource(str(CERTIFICATES), REQUESTS)
+        requests = self.context.resource(str(CERTIFICATES), REQUESTS)
         await update_object(requests, name, change, subresource="approval", uid=uid)
 
 

@@ -17,62 +17,46 @@ from kapiserver.api.types import Tree
 from kapiserver.controllers.certificates.certificate_authority import is_expired
 from kapiserver.controllers.certificates.csr_signing import CERTIFICATES, REQUESTS
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.periodic_check import PeriodicCheck
-from kapiserver.controllers.loop.subscriptions import Subscriptions
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import delete_object
 from kapiserver.storage.concurrency.time_slice import TimeSlice
-from kapiserver.storage.objects.informer import ObjectChange
 
 DECIDED = timedelta(hours=1)
 PENDING = timedelta(hours=24)
 POD_REQUEST = timedelta(minutes=15)
 """The ages at which requests are deleted."""
+_ALL = "all requests"
 
 
-class _CleanerController:
-    """Deletes the obsolete objects of a resource."""
+class _CleanerController(Controller[str]):
+    """Deletes the obsolete objects of a resource; its queue holds `_ALL`."""
 
-    controller: str
     resource: str
     poll_seconds: float
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._clock = context.server.clock
+        super().__init__(context)
         self._resource = context.server.scheme.declared_resource(CERTIFICATES, self.resource)
-        self._subscriptions = Subscriptions(context.server)
-        self._check = PeriodicCheck(
-            context,
-            self._delete_obsolete,
-            item="all requests",
-            seconds=self.poll_seconds,
-            name=self.controller,
-        )
 
     def is_obsolete(self, request: Tree, now: datetime) -> bool:
         """Return whether an object is old enough to be deleted."""
         raise NotImplementedError
 
-    async def start(self) -> None:
+    def set_up(self) -> None:
         """Check the objects now and then periodically, if they are served."""
-        if self._context.served_resource(self._resource) is not None:
-            self._requests = self._subscriptions.add(CERTIFICATES, self.resource, _ignore)
-            self._check.start()
+        if self.context.served_resource(self._resource) is not None:
+            self._requests = self.watch(CERTIFICATES, self.resource)
+            self.resync(self.poll_seconds, lambda: [_ALL])
 
-    async def stop(self) -> None:
-        """Stop, and cancel the check in progress."""
-        self._subscriptions.cancel()
-        await self._check.stop()
-
-    async def _delete_obsolete(self) -> None:
-        await self._subscriptions.wait_synced()
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
+    async def reconcile(self, _all: str) -> None:
+        """Delete the obsolete objects."""
+        now = datetime.fromtimestamp(self.clock.now(), UTC)
         time_slice = TimeSlice()
         for entry in self._requests.lister.list():
             request = entry.tree()
             if self.is_obsolete(request, now):
                 namespace = namespace_of(request)
-                requests = self._context.served_resource(self._resource, namespace=namespace)
+                requests = self.context.served_resource(self._resource, namespace=namespace)
                 if requests is not None:
                     await delete_object(requests, name_of(request), uid=uid_of(request))
             await time_slice.yield_if_expired()
@@ -81,7 +65,6 @@ class _CleanerController:
 class CSRCleanerController(_CleanerController):
     """Deletes CertificateSigningRequests."""
 
-    controller = "certificatesigningrequest-cleaner-controller"
     resource = REQUESTS
     poll_seconds = 3600.0
 
@@ -92,17 +75,12 @@ class CSRCleanerController(_CleanerController):
 class PodCertificateRequestCleaner(_CleanerController):
     """Deletes PodCertificateRequests."""
 
-    controller = "podcertificaterequest-cleaner-controller"
     resource = "podcertificaterequests"
     poll_seconds = 300.0
 
     def is_obsolete(self, request: Tree, now: datetime) -> bool:
         created = parse_time(value_at(request, "metadata", "creationTimestamp"))
         return created is not None and now - created >= POD_REQUEST
-
-
-def _ignore(_change: ObjectChange) -> None:
-    pass
 
 
 def is_obsolete(request: Tree, now: datetime) -> bool:

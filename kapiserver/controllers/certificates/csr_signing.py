@@ -29,57 +29,42 @@ from kapiserver.apiserver.config import ControllerManagerSettings
 from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.controllers.certificates.certificate_authority import load_authority
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.objects.informer import ObjectChange
 
-NAME = "certificatesigningrequest-signing-controller"
 CERTIFICATES = GroupVersion("certificates.k8s.io", "v1")
 REQUESTS = "certificatesigningrequests"
-WORKERS = 5
 MIN_DURATION = timedelta(minutes=10)
 
 
-class CSRSigningController:
-    """The control loop; its queue holds names of requests."""
+class CSRSigningController(Controller[ObjectKey]):
+    """The control loop; its queue holds keys of requests."""
+
+    workers = 5
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = context.server
+        super().__init__(context)
         settings = context.server.config.controller_manager
         self._files = signing_files(settings, context.signing_ca)
         self._max_duration = timedelta(seconds=settings.cluster_signing_duration)
-        self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
 
-    async def start(self) -> None:
-        """Subscribe to requests, if there is a certificate authority."""
+    def set_up(self) -> None:
+        """Watch requests, if there is a certificate authority."""
         if self._files:
-            self._requests = self._subscriptions.add(CERTIFICATES, REQUESTS, self._on_request)
+            self._requests = self.watch(CERTIFICATES, REQUESTS, for_object)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_request(self, change: ObjectChange) -> None:
-        if change.new is not None:
-            self._queue.add(change.new.key.name)
-
-    async def _reconcile(self, name: str) -> None:
-        await self._subscriptions.wait_synced()
-        entry = self._requests.lister.get(ObjectKey("", name))
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Sign an approved request, or mark it as failed."""
+        entry = self._requests.lister.get(key)
         if entry is None or not _awaits_certificate(entry.tree()):
             return
         request = entry.tree()
         files = self._files.get(value_at(request, "spec", "signerName"))
         if files is None:
             return
-        now = datetime.fromtimestamp(self._server.clock.now(), UTC)
+        now = datetime.fromtimestamp(self.clock.now(), UTC)
         duration = self._duration(value_at(request, "spec", "expirationSeconds"))
         try:
             certificate = await asyncio.to_thread(
@@ -88,12 +73,12 @@ class CSRSigningController:
         except InvalidRequest as error:
             message = str(error)
             await self._update(
-                name, uid_of(request), lambda current: _with_failure(current, message)
+                key.name, uid_of(request), lambda current: _with_failure(current, message)
             )
         else:
             encoded = base64.b64encode(certificate).decode()
             await self._update(
-                name, uid_of(request), lambda current: _with_certificate(current, encoded)
+                key.name, uid_of(request), lambda current: _with_certificate(current, encoded)
             )
 
     def _duration(self, expiration_seconds: int | None) -> timedelta:
@@ -104,7 +89,7 @@ class CSRSigningController:
 
     async def _update(self, name: str, uid: str, change: Callable[[Tree], Tree]) -> None:
         """Change the status of a request that still awaits a certificate."""
-        requests = self._context.resource(str(CERTIFICATES), REQUESTS)
+        requests = self.context.resource(str(CERTIFICATES), REQUESTS)
 
         def change_awaiting(current: Tree) -> Tree:
             return change(current) if _awaits_certificate(current) else current

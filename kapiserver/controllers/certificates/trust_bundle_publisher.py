@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Iterable
 
 from kapiserver.api.accessors import name_of, uid_of, value_at
 from kapiserver.api.errors import NotRegistered
@@ -17,13 +18,11 @@ from kapiserver.api.resource_client import ResourceClient, StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.certificates.csr_signing import CERTIFICATES
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing, delete_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 
-NAME = "kube-apiserver-serving-clustertrustbundle-publisher-controller"
 SIGNER = "kubernetes.io/kube-apiserver-serving"
 _BUNDLES = "clustertrustbundles"
 _VERSIONS = (CERTIFICATES, GroupVersion("certificates.k8s.io", "v1beta1"))
@@ -31,45 +30,34 @@ _VERSIONS = (CERTIFICATES, GroupVersion("certificates.k8s.io", "v1beta1"))
 _log = logging.getLogger(__name__)
 
 
-class TrustBundlePublisher:
+class TrustBundlePublisher(Controller[str]):
     """The control loop; its queue holds the name of the signer."""
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
+        super().__init__(context)
         self._ca_text = context.ca_text
-        self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
 
-    async def start(self) -> None:
-        """Subscribe to bundles, if there is a CA and if bundles are served."""
+    def set_up(self) -> None:
+        """Watch bundles, if there is a CA and if bundles are served."""
         if self._ca_text and self._served_version() is not None:
-            self._bundles = self._subscriptions.add(CERTIFICATES, _BUNDLES, self._on_bundle)
-            self._queue.add(SIGNER)
-
-    async def stop(self) -> None:
-        """Stop, and cancel the reconcile in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
+            self._bundles = self.watch(CERTIFICATES, _BUNDLES, _for_bundle)
+            self.queue.add(SIGNER)
 
     def _served_version(self) -> GroupVersion | None:
         for version in _VERSIONS:
             try:
-                self._context.server.scheme.kind_info(version, _BUNDLES)
+                self.server.scheme.kind_info(version, _BUNDLES)
             except NotRegistered:
                 continue
             return version
         return None
 
-    def _on_bundle(self, change: ObjectChange) -> None:
-        if value_at(change.last.tree(), "spec", "signerName") == SIGNER:
-            self._queue.add(SIGNER)
-
-    async def _reconcile(self, _signer: str) -> None:
-        await self._subscriptions.wait_synced()
+    async def reconcile(self, _signer: str) -> None:
+        """Write the bundle of the CA, and delete those of other CAs."""
         version = self._served_version()
         if version is None:
             return
-        bundles = self._context.resource(str(version), _BUNDLES)
+        bundles = self.context.resource(str(version), _BUNDLES)
         name = _bundle_name(self._ca_text)
         try:
             await self._write(bundles, name)
@@ -90,6 +78,10 @@ class TrustBundlePublisher:
             await create_missing(bundles, {"metadata": {"name": name}, "spec": spec})
         elif current.tree()["spec"] != spec:
             await bundles.update(current.tree() | {"spec": spec})
+
+
+def _for_bundle(change: ObjectChange) -> Iterable[str]:
+    return (SIGNER,) if value_at(change.last.tree(), "spec", "signerName") == SIGNER else ()
 
 
 def _bundle_name(ca_text: str) -> str:

@@ -5,23 +5,17 @@ Mirrors pkg/apis/flowcontrol/bootstrap.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-
 from kapiserver.api.group import GroupVersion
-from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing
-from kapiserver.storage.errors import StorageError
 
 START_DELAY_SECONDS = 5.0
 """The delay after the start; a short-lived server does not need the objects."""
-RETRY_SECONDS = 30.0
+_ALL = "flow schemas and priority levels"
 _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")
 _MANAGED = {"apf.kubernetes.io/autoupdate-spec": "true"}
 _ALL = "*"
-_log = logging.getLogger(__name__)
 
 _LEVELS = (
     # name, shares, lendable percent, (queues, hand size, queue length); None: rejects at once
@@ -93,42 +87,23 @@ _SCHEMAS = (
 )  # fmt: skip
 
 
-class FlowControlBootstrap:
-    """Creates the missing flow schemas and priority levels, once."""
+class FlowControlBootstrap(Controller[str]):
+    """Creates the missing flow schemas and priority levels, once; its queue holds `_ALL`."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = context.server
-        self._task: asyncio.Task[None] | None = None
-        self._stopping = False
+    def set_up(self) -> None:
+        """Begin after a delay, if the objects are served."""
+        if self.server.scheme.is_served(_FLOWCONTROL):
+            self.queue.add_after(_ALL, START_DELAY_SECONDS)
 
-    async def start(self) -> None:
-        """Begin after a delay."""
-        self._server.clock.call_later(START_DELAY_SECONDS, self._start_now)
-
-    async def stop(self) -> None:
-        """Stop after the create in progress."""
-        self._stopping = True
-        if self._task is not None:
-            await self._task
-
-    def _start_now(self) -> None:
-        if not self._stopping:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="flow-control")
-
-    async def _run(self) -> None:
-        try:
-            for name, *_ in (("exempt",), *_LEVELS):
-                await self._create("prioritylevelconfigurations", _level(name))
-            for schema in _SCHEMAS:
-                await self._create("flowschemas", _schema(*schema))
-        except (StorageError, StatusError, OSError) as error:  # OSError: no descriptors to import
-            _log.info("flow schemas: %s; retrying", error)
-            self._server.clock.call_later(RETRY_SECONDS, self._start_now)
+    async def reconcile(self, _all: str) -> None:
+        """Create the missing objects."""
+        for name, *_ in (("exempt",), *_LEVELS):
+            await self._create("prioritylevelconfigurations", _level(name))
+        for schema in _SCHEMAS:
+            await self._create("flowschemas", _schema(*schema))
 
     async def _create(self, resource: str, tree: Tree) -> None:
-        if not self._stopping and self._server.scheme.is_served(_FLOWCONTROL):
-            await create_missing(self._context.resource(str(_FLOWCONTROL), resource), tree)
+        await create_missing(self.context.resource(str(_FLOWCONTROL), resource), tree)
 
 
 def _object(kind: str, name: str, spec: Tree) -> Tree:

@@ -13,42 +13,35 @@ from kapiserver.api.columns import parse_time
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.periodic_check import PeriodicCheck
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import suppress_reason
 
-NAME = "kube-apiserver-identity-lease-garbage-collector"
 START_DELAY_SECONDS = 60.0
 """The delay after the start; a short-lived server does not need to load Leases."""
 POLL_SECONDS = 3600.0
+_ALL = "all leases"
 _COORDINATION = GroupVersion("coordination.k8s.io", "v1")
 _NAMESPACE = "kube-system"
 _SELECTOR = "apiserver.kubernetes.io/identity=kube-apiserver"
 
 
-class APIServerLeaseGC:
-    """The control loop."""
+class APIServerLeaseGC(Controller[str]):
+    """The control loop; its queue holds `_ALL`."""
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._clock = context.server.clock
+        super().__init__(context)
         self._resource = context.server.scheme.declared_resource(_COORDINATION, "leases")
-        self._check = PeriodicCheck(
-            context, self._delete_expired, item="all leases", seconds=POLL_SECONDS, name=NAME
-        )
 
-    async def start(self) -> None:
+    def set_up(self) -> None:
         """Check the Leases after a delay and then periodically."""
-        self._check.start(START_DELAY_SECONDS)
+        self.resync(POLL_SECONDS, lambda: [_ALL], delay=START_DELAY_SECONDS)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the check in progress."""
-        await self._check.stop()
-
-    async def _delete_expired(self) -> None:
-        leases = self._context.served_resource(self._resource, namespace=_NAMESPACE)
+    async def reconcile(self, _all: str) -> None:
+        """Delete the expired Leases."""
+        leases = self.context.served_resource(self._resource, namespace=_NAMESPACE)
         if leases is None:
             return
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        now = datetime.fromtimestamp(self.clock.now(), UTC)
         for lease in (await leases.list(labelSelector=_SELECTOR))["items"]:
             if is_expired(lease, now):
                 # The resourceVersion keeps a Lease that is renewed meanwhile.

@@ -20,8 +20,8 @@ from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.deletion.owner_graph import OwnerGraph
 from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_recorder import EventRecorder
-from kapiserver.controllers.loop.workqueue import WorkQueue
 from kapiserver.controllers.loop.writing import UPDATE_ATTEMPTS
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.concurrency.time_slice import TimeSlice
@@ -30,9 +30,6 @@ from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.lifecycle import FOREGROUND, ORPHAN
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
 from kapiserver.storage.objects.object_store import ResourceStore
-
-NAME = "garbage-collector-controller"
-WORKERS = 20
 
 _ChangeOwners: TypeAlias = Callable[[list[Tree]], list[Tree]]
 
@@ -47,66 +44,58 @@ class _OwnersByState(Struct):
     waiting: list[str]
 
 
-class GarbageCollector:
+class GarbageCollector(Controller[str]):
     """The control loop; its queue holds paths of objects."""
 
+    workers = 20
+
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = context.server
+        super().__init__(context)
         self._metadata = context.metadata
-        self._recorder = EventRecorder(context, "garbage-collector-controller")
+        self._recorder = EventRecorder(context, context.name)
         self._unresolved: dict[str, None] = {}
         """Paths of objects with an owner whose kind was unknown at the last reconcile."""
         self._graph = OwnerGraph()
-        self._queue: WorkQueue[str] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
 
-    async def start(self) -> None:
-        """Subscribe to the metadata of all objects."""
-        self._subscriptions = (
-            self._server.custom_resources.subscribe(self._on_definitions_changed),
-            self._metadata.subscribe(self),
-        )
-
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        for subscription in self._subscriptions:
-            subscription.cancel()
-        await self._queue.stop()
+    def set_up(self) -> None:
+        """Subscribe to the metadata of all objects, and to definitions."""
+        custom_resources = self.server.custom_resources
+        self.add_subscription(custom_resources.subscribe(self._on_definitions_changed))
+        self.add_subscription(self._metadata.subscribe(self))
 
     def _on_definitions_changed(self, _names: Sequence[str]) -> None:
         """Reconcile objects whose owner may be of a kind that is defined now."""
         unknown, self._unresolved = self._unresolved, {}
         for path in unknown:
-            self._queue.add(path)
+            self.queue.add(path)
 
     # The handler of the metadata informer.
 
     def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
-        self._queue.clear()
+        self.queue.clear()
         self._unresolved.clear()
         self._graph.clear()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """An object was created or changed."""
         for path in self._graph.upsert(observed):
-            self._queue.add(path)
+            self.queue.add(path)
 
     def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted."""
         for path in self._graph.delete(deleted):
-            self._queue.add(path)
+            self.queue.add(path)
 
     # Reconciling one object.
 
-    async def _reconcile(self, path: str) -> None:
+    async def reconcile(self, path: str) -> None:
+        """Carry out what the owners and the dependents of an object ask for."""
         await self._metadata.wait_listed()  # an object may be listed before its owners
         observed = self._graph.get(path)
         if observed is None or await self._has_observed_owners(observed):
             return
-        store = self._server.stores.get(observed.resource)
+        store = self.server.stores.get(observed.resource)
         try:
             entry = await store.get(observed.key)
         except NotFound:
@@ -133,7 +122,7 @@ class GarbageCollector:
                 key = _key_of_owner(observed, reference, resource)
             except (NotRegistered, ValueError, _ClusterScopedDependent):
                 return False
-            path = self._server.stores.get(resource).codec.path(key)
+            path = self.server.stores.get(resource).codec.path(key)
             if not uid or self._metadata.uid_of(path) != uid:
                 return False
             if self._graph.is_waiting(uid):
@@ -152,7 +141,7 @@ class GarbageCollector:
                 await self._drop_finalizer(observed, FOREGROUND)
                 return
             for path in self._graph.take_blocking_dependents(observed.uid):
-                self._queue.add(path)
+                self.queue.add(path)
 
     async def _process_owners(
         self, observed: ObjectMetadata, obj: Tree, revision: Revision
@@ -216,7 +205,7 @@ class GarbageCollector:
         key = _key_of_owner(observed, reference, resource)
         if self._graph.is_deleted(uid):
             return None
-        store = self._server.stores.get(resource)
+        store = self.server.stores.get(resource)
         for version in ("0", ""):  # the watch cache may lack what another server created just now
             try:
                 owner = await self._metadata_of_entry(
@@ -231,7 +220,7 @@ class GarbageCollector:
     def _resource_of(self, reference: Tree) -> Resource:
         """Return the resource of an owner. Raises NotRegistered, ValueError."""
         version = GroupVersion.parse(reference.get("apiVersion") or "")
-        return self._server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
+        return self.server.scheme.resource_of(version.with_kind(reference.get("kind") or ""))
 
     async def _warn_of_other_namespaces(
         self, observed: ObjectMetadata, absent: Sequence[Tree]
@@ -247,7 +236,7 @@ class GarbageCollector:
                 owners.setdefault(resource, {})[identity] = reference
         for resource, references in owners.items():
             names = {name for name, _ in references}
-            store = self._server.stores.get(resource)
+            store = self.server.stores.get(resource)
             for entry in await store.cached_entries():
                 await time_slice.yield_if_expired()
                 name = entry.key.name
@@ -263,14 +252,14 @@ class GarbageCollector:
                     )
 
     async def _warn(self, observed: ObjectMetadata, message: str) -> None:
-        dependent = await self._server.stores.get(observed.resource).get(observed.key)
+        dependent = await self.server.stores.get(observed.resource).get(observed.key)
         await self._recorder.warn(dependent.tree(), "OwnerRefInvalidNamespace", message)
 
     async def _metadata_of_entry(self, store: ResourceStore, entry: Entry) -> Tree:
         """Return the object, or its metadata alone if the rest is not decoded yet."""
         if entry.cached_tree is not None:
             return entry.cached_tree
-        run, decode = self._server.offloader.run_for_entry, store.codec.ownership_metadata
+        run, decode = self.server.offloader.run_for_entry, store.codec.ownership_metadata
         return {"metadata": await run(entry, decode, entry.path, entry.value)}
 
     # Writing one object.
@@ -310,8 +299,8 @@ class GarbageCollector:
     ) -> None:
         """Merge what `change` returns for the current metadata into them; nothing if it returns
         nothing."""
-        store = self._server.stores.get(observed.resource)
-        objects = self._context.served_resource(observed.resource, namespace=observed.key.namespace)
+        store = self.server.stores.get(observed.resource)
+        objects = self.context.served_resource(observed.resource, namespace=observed.key.namespace)
         if objects is None:
             return
         for _ in range(UPDATE_ATTEMPTS):
@@ -338,7 +327,7 @@ class GarbageCollector:
     async def _delete(self, observed: ObjectMetadata, policy: str, revision: Revision) -> None:
         """Delete an object if it is still at that revision; if not, it is reconciled again."""
         key = observed.key
-        objects = self._context.served_resource(observed.resource, namespace=key.namespace)
+        objects = self.context.served_resource(observed.resource, namespace=key.namespace)
         preconditions = {"uid": observed.uid, "resourceVersion": str(revision)}
         options = {"propagationPolicy": policy, "preconditions": preconditions}
         if objects is not None:
@@ -346,7 +335,7 @@ class GarbageCollector:
                 await objects.shared.delete(key.name, options)
             except StatusError as error:
                 if error.reason == "Conflict":
-                    self._queue.add(observed.path)
+                    self.queue.add(observed.path)
                 elif error.reason != "NotFound":
                     raise
 

@@ -16,7 +16,7 @@ from kapiserver.api.group import CORE, Resource
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import DeleteQuery, ListQuery
@@ -24,9 +24,7 @@ from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.lifecycle import timestamp
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
 
-NAME = "namespace-controller"
 FINALIZER = "kubernetes"
-WORKERS = 10
 _PODS = ("", "pods")
 
 
@@ -42,47 +40,40 @@ class RemainingContent(Struct):
         return bool(self.resources or self.errors)
 
 
-class NamespaceController:
+class NamespaceController(Controller[str]):
     """The control loop; its queue holds names of terminating namespaces."""
 
+    workers = 10
+
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = context.server
-        self._metadata = context.metadata
+        super().__init__(context)
         self._terminating: set[str] = set()
-        self._queue: WorkQueue[str] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
 
-    async def start(self) -> None:
+    def set_up(self) -> None:
         """Subscribe to the metadata of namespaces, and to the deletion of all objects."""
-        self._observed = self._metadata.subscribe(self, frozenset({"namespaces"}))
-
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._observed.cancel()
-        await self._queue.stop()
+        self.add_subscription(self.context.metadata.subscribe(self, frozenset({"namespaces"})))
 
     def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
-        self._queue.clear()
+        self.queue.clear()
         self._terminating.clear()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """A namespace was created or changed."""
         if observed.terminating:
             self._terminating.add(observed.key.name)
-            self._queue.add(observed.key.name)
+            self.queue.add(observed.key.name)
 
     def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted, perhaps the last of a terminating namespace."""
         if deleted.resource.name == "namespaces" and not deleted.resource.group:
             self._terminating.discard(deleted.key.name)
         elif deleted.key.namespace in self._terminating:
-            self._queue.add(deleted.key.namespace)
+            self.queue.add(deleted.key.namespace)
 
-    async def _reconcile(self, name: str) -> None:
-        namespaces = self._server.stores.by_name(CORE, "namespaces")
+    async def reconcile(self, name: str) -> None:
+        """Delete the content of a terminating namespace, then its finalizer."""
+        namespaces = self.server.stores.by_name(CORE, "namespaces")
         key = ObjectKey("", name)
         try:
             namespace = (await namespaces.get(key)).tree()
@@ -91,11 +82,11 @@ class NamespaceController:
         if not is_terminating(namespace) or FINALIZER not in _finalizers(namespace):
             return
         remaining = await self._delete_content(name)
-        now = timestamp(self._server.clock.now())
+        now = timestamp(self.clock.now())
         subresource = "status" if remaining else "finalize"
         change = _with_conditions(remaining, now) if remaining else _without_finalizer
         await update_object(
-            self._context.resource("v1", "namespaces"),
+            self.context.resource("v1", "namespaces"),
             name,
             change,
             subresource=subresource,
@@ -106,7 +97,7 @@ class NamespaceController:
 
     async def _delete_content(self, name: str) -> RemainingContent:
         """Delete the content of the namespace. Return what remains."""
-        resources = [item for item in self._server.scheme.stored_resources() if item.namespaced]
+        resources = [item for item in self.server.scheme.stored_resources() if item.namespaced]
         pods = [item for item in resources if (item.group, item.name) == _PODS]
         remaining = RemainingContent()
         for batch in (pods, [item for item in resources if item not in pods]):
@@ -119,13 +110,13 @@ class NamespaceController:
     async def _delete_resource(
         self, resource: Resource, name: str, remaining: RemainingContent
     ) -> None:
-        store = self._server.stores
-        prefix = f"{self._server.config.store.key_root}/{resource.prefix}/{name}/"
+        store = self.server.stores
+        prefix = f"{self.server.config.store.key_root}/{resource.prefix}/{name}/"
         if not (await store.kv.range(prefix, limit=1)).items:
             return
         objects = store.get(resource)
         query = ListQuery(namespace=name)
-        client = self._context.served_resource(resource, namespace=name)
+        client = self.context.served_resource(resource, namespace=name)
         if client is not None:
             try:
                 await client.shared.delete_collection({"propagationPolicy": "Background"})

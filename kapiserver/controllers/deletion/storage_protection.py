@@ -24,15 +24,13 @@ from kapiserver.api.accessors import (
 from kapiserver.api.group import CORE, GroupVersion, Resource
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.informer import Index, ObjectChange
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
 
-WORKERS = 4
 _STORAGE = GroupVersion("storage.k8s.io", "v1")
 
 
@@ -61,50 +59,38 @@ class _ProtectedKind(Struct, frozen=True, kw_only=True):
     in_use: Callable[[Tree], bool] = lambda _protected: False
 
 
-class ProtectionController:
+class ProtectionController(Controller[ObjectKey]):
     """The control loop of one kind; its queue holds keys of objects.
 
-    The metadata informer delivers deletions. The first deletion subscribes to the users.
+    The metadata informer delivers deletions. The first deletion watches the users.
     """
 
+    workers = 4
+
     def __init__(self, context: ControllerContext, kind: _ProtectedKind) -> None:
-        self._context = context
-        self._server = context.server
-        self._metadata = context.metadata
+        super().__init__(context)
         self._kind = kind
         self._waiting: dict[str, ObjectKey] = {}
         """Deleted objects that were in use at the last reconcile, by reference."""
-        self._indices: dict[_User, Index] = {}
+        self._indexes = {user: Index(_references_of(user)) for user in kind.users}
         """The users of each resource, by the references that they contain."""
-        self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[ObjectKey] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=kind.controller
-        )
 
-    async def start(self) -> None:
+    def set_up(self) -> None:
         """Subscribe to the metadata of the protected objects."""
         resource, group = self._kind.resource, self._kind.version.group
         name = f"{resource}.{group}" if group else resource
-        self._observed = self._metadata.subscribe(self, frozenset({name}))
-
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._observed.cancel()
-        self._subscriptions.cancel()
-        for index in self._indices.values():
-            index.cancel()
-        await self._queue.stop()
+        self.add_subscription(self.context.metadata.subscribe(self, frozenset({name})))
 
     def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
-        self._queue.clear()
+        self.queue.clear()
         self._waiting.clear()
 
     def on_upsert(self, observed: ObjectMetadata) -> None:
         """A protected object was created or changed."""
         # It is deleted, or it was created while nothing added the finalizer.
         if observed.terminating is (self._kind.finalizer in observed.finalizers):
-            self._queue.add(observed.key)
+            self.queue.add(observed.key)
 
     def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted."""
@@ -115,23 +101,17 @@ class ProtectionController:
         kind = self._kind
         return resource.name == kind.resource and resource.group == kind.version.group
 
-    def _watch_users(self) -> None:
-        for user in self._kind.users:
-            if user not in self._indices:
-                informer = self._server.stores.by_name(user.version, user.resource).informer
-                self._indices[user] = informer.index(_references_of(user))
-                on_change = functools.partial(self._on_user_change, user)
-                self._subscriptions.add(user.version, user.resource, on_change)
-
-    def _on_user_change(self, user: _User, change: ObjectChange) -> None:
+    def _unused(self, user: _User, change: ObjectChange) -> Iterator[ObjectKey]:
+        """Yield the waiting objects that an object used before a change."""
         if self._waiting and change.old is not None:
             for reference in user.references(change.old.tree()):
                 if reference in self._waiting:
-                    self._queue.add(self._waiting[reference])
+                    yield self._waiting[reference]
 
-    async def _reconcile(self, key: ObjectKey) -> None:
-        store = self._server.stores.by_name(self._kind.version, self._kind.resource)
-        objects = self._context.resource(
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Add the finalizer to an object, or remove it from a deleted one that nothing uses."""
+        store = self.server.stores.by_name(self._kind.version, self._kind.resource)
+        objects = self.context.resource(
             str(self._kind.version), self._kind.resource, namespace=key.namespace
         )
         reference = _reference(*key)
@@ -151,10 +131,11 @@ class ProtectionController:
     async def _is_used(self, obj: Tree, reference: str) -> bool:
         """Return whether an object uses this one, according to the store at the time of the call.
         Raises StorageError."""
-        self._watch_users()
-        for user, index in self._indices.items():
-            await self._server.stores.by_name(user.version, user.resource).informer.fresh()
-            await index.wait_synced()
+        for user, index in self._indexes.items():
+            handler = functools.partial(self._unused, user)
+            informer = self.watch(user.version, user.resource, handler, index)
+            await self.wait_synced()
+            await informer.fresh()
             if any(user.uses(entry.tree(), obj) for entry in index.get(reference)):
                 return True
         return self._kind.in_use(obj)

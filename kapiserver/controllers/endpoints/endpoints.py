@@ -37,14 +37,12 @@ from kapiserver.controllers.endpoints.endpoint_builder import (
     subsets,
 )
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import delete_object, suppress_reason, update_object
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.informer import Informer, ObjectChange
 
-WORKERS = 4
 BATCH_SECONDS = 0.1
 """The wait after a change, so that one reconcile covers a burst of changes."""
 REST_FACTOR = 4
@@ -57,90 +55,73 @@ _MIRROR_MANAGER = "endpointslicemirroring-controller.k8s.io"
 class _Variant(Struct, frozen=True):
     """One of the three controllers; `sync` reconciles a namespace."""
 
-    name: str
     reads_pods: bool
     sync: Callable[[_Reader, str, frozenset[str]], Awaitable[None]]
     """Takes the reader, the namespace, and the names of deleted services."""
 
 
-class ServiceEndpointsController:
+class ServiceEndpointsController(Controller[str]):
     """The control loop of one variant; its queue holds namespaces."""
 
+    workers = 4
+
     def __init__(self, context: ControllerContext, variant: _Variant) -> None:
-        self._context = context
-        self._server = context.server
+        super().__init__(context)
         self._variant = variant
         self._deleted_services: dict[str, set[str]] = {}
         """The deleted services of each namespace, whose Endpoints and slices are to be deleted."""
-        self._scheduled: set[str] = set()
         self._durations: dict[str, float] = {}
         """Seconds that the last reconcile took, by namespace."""
-        self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[str] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=variant.name
-        )
 
-    async def start(self) -> None:
-        """Subscribe to services, Endpoints and slices; the first service with a selector
-        subscribes to pods."""
-        add = self._subscriptions.add
+    def set_up(self) -> None:
+        """Watch services, Endpoints and slices; the first service with a selector watches pods."""
         self._reader = _Reader(
-            context=self._context,
-            namespaces=add(CORE, "namespaces", _ignore),
-            services=add(CORE, "services", self._on_service),
-            endpoints=add(CORE, "endpoints", self._on_endpoints),
-            slices=add(_DISCOVERY, "endpointslices", self._on_slice),
+            context=self.context,
+            namespaces=self.watch(CORE, "namespaces"),
+            services=self.watch(CORE, "services", self._for_service),
+            endpoints=self.watch(CORE, "endpoints", self._for_endpoints),
+            slices=self.watch(_DISCOVERY, "endpointslices", self._for_slice),
         )
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_service(self, change: ObjectChange) -> None:
+    def _for_service(self, change: ObjectChange) -> Iterable[str]:
         namespace, name = change.last.key
         if change.new is None:
             self._deleted_services.setdefault(namespace, set()).add(name)
         elif self._variant.reads_pods and selects_pods(change.new.tree()):
-            self._reader.pods = self._subscriptions.add(CORE, "pods", self._on_input)
-        self._schedule(namespace)
+            self._reader.pods = self.watch(CORE, "pods", self._for_input)
+        return self._after_rest(namespace)
 
-    def _on_endpoints(self, change: ObjectChange) -> None:
-        if change.new is None or not self._variant.reads_pods:
-            self._on_input(change)
+    def _for_endpoints(self, change: ObjectChange) -> Iterable[str]:
+        is_input = change.new is None or not self._variant.reads_pods
+        return self._for_input(change) if is_input else ()
 
-    def _on_slice(self, change: ObjectChange) -> None:
-        if change.new is None:
-            self._on_input(change)
+    def _for_slice(self, change: ObjectChange) -> Iterable[str]:
+        return self._for_input(change) if change.new is None else ()
 
-    def _on_input(self, change: ObjectChange) -> None:
+    def _for_input(self, change: ObjectChange) -> Iterable[str]:
         namespace = change.last.key.namespace
-        if namespace not in self._scheduled and self._reader.services.lister.list(namespace):
-            self._schedule(namespace)
+        return self._after_rest(namespace) if self._reader.services.lister.list(namespace) else ()
 
-    def _schedule(self, namespace: str) -> None:
-        if namespace not in self._scheduled:
-            self._scheduled.add(namespace)
-            seconds = max(BATCH_SECONDS, REST_FACTOR * self._durations.pop(namespace, 0))
-            self._server.clock.call_later(seconds, lambda: self._add(namespace))
+    def _after_rest(self, namespace: str) -> Iterable[str]:
+        """Queue a namespace when it has rested; nothing is left to queue now."""
+        seconds = REST_FACTOR * self._durations.get(namespace, 0.0)
+        self.queue.add_after(namespace, max(BATCH_SECONDS, seconds))
+        return ()
 
-    def _add(self, namespace: str) -> None:
-        self._scheduled.discard(namespace)
-        self._queue.add(namespace)
-
-    async def _reconcile(self, name: str) -> None:
-        await self._subscriptions.wait_synced()
+    async def reconcile(self, name: str) -> None:
+        """Write what the services of a namespace ask for."""
         namespace = self._reader.namespaces.lister.get(ObjectKey("", name))
         deleted = frozenset(self._deleted_services.pop(name, set()))
         if namespace is None or is_terminating(namespace.tree()):
+            self._durations.pop(name, None)
             return
-        start_time = self._server.clock.now()
+        start_time = self.clock.now()
         try:
             await self._variant.sync(self._reader, name, deleted)
         except Exception:
             self._deleted_services.setdefault(name, set()).update(deleted)
             raise
-        self._durations[name] = self._server.clock.now() - start_time
+        self._durations[name] = self.clock.now() - start_time
 
 
 class _Reader(Struct, kw_only=True):
@@ -152,10 +133,6 @@ class _Reader(Struct, kw_only=True):
     endpoints: Informer
     slices: Informer
     pods: Informer | None = None
-
-
-def _ignore(_change: ObjectChange) -> None:
-    pass
 
 
 async def _trees(reader: _Reader, entries: Iterable[Entry]) -> list[Tree]:
@@ -318,9 +295,9 @@ async def _delete_slices(reader: _Reader, namespace: str, slices: Sequence[Tree]
         await delete_object(objects, name_of(each))
 
 
-_ENDPOINTS = _Variant("endpoints-controller", True, _sync_endpoints)
-_SLICES = _Variant("endpointslice-controller", True, _sync_slices)
-_MIRRORED_SLICES = _Variant("endpointslice-mirroring-controller", False, _sync_mirrored_slices)
+_ENDPOINTS = _Variant(True, _sync_endpoints)
+_SLICES = _Variant(True, _sync_slices)
+_MIRRORED_SLICES = _Variant(False, _sync_mirrored_slices)
 
 
 def endpoints_controller(context: ControllerContext) -> ServiceEndpointsController:

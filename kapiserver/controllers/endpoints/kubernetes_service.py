@@ -8,10 +8,10 @@ kube-apiserver's kubernetesservice and defaultservicecidr controllers and its le
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import socket
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -29,7 +29,7 @@ from kapiserver.controllers.endpoints.apiserver_endpoints import (
     slices,
 )
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import ListQuery
@@ -40,78 +40,55 @@ NAME = "kubernetes"
 NAMESPACE = "default"
 LEASE_SECONDS = 15
 RENEW_SECONDS = 10.0
-_RETRY_SECONDS = 1.0
 _LABELS = {"component": "apiserver", "provider": "kubernetes"}
 _READY = "Kubernetes default Service CIDR is ready"
 
 _log = logging.getLogger(__name__)
 
 
-class KubernetesService:
-    """The control loop; `start` it once, `stop` it once.
+class KubernetesService(Controller[str]):
+    """The control loop; its queue holds the name of the service.
 
     server_address  where clients in the cluster reach this server; None: nowhere
     """
 
+    max_retry_seconds = 1.0  # the lease of this server ends soon
+
     def __init__(
         self, context: ControllerContext, server_address: ServerAddress | None, port: int
     ) -> None:
-        self._context = context
-        self._server = server = context.server
+        super().__init__(context)
         self._place = server_address
         self._port = port
-        self._leases = f"{server.config.store.key_root}/masterleases/"
-        self._shared = server.stores.kv.shared
-        self._subscriptions = Subscriptions(server)
-        self._changed = asyncio.Event()
-        self._stopping = False
-        self._task: asyncio.Task[None] | None = None
+        self._leases = f"{self.server.config.store.key_root}/masterleases/"
+        self._shared = self.server.stores.kv.shared
 
-    def start(self) -> None:
-        """Subscribe to services and endpoints, and begin in a task."""
+    def set_up(self) -> None:
+        """Watch services and endpoints, and renew the lease of this server if others share the
+        store."""
         for resource in ("services", "endpoints"):
-            self._subscriptions.add(CORE, resource, self._on_change)
-        self._task = asyncio.create_task(self._run(), name="kubernetes-service")
+            self.watch(CORE, resource, _for_service)
+        if self._shared:
+            self.resync(RENEW_SECONDS, lambda: [NAME])
+        else:
+            self.queue.add(NAME)
 
     async def stop(self) -> None:
         """Stop. If other servers share the store, complete the write in progress first, and remove
         this server from the endpoints."""
-        self._stopping = True
-        self._subscriptions.cancel()
-        self._changed.set()
-        if self._task is not None:
-            if not self._shared:
-                self._task.cancel()
-            await asyncio.wait([self._task])
+        if self._shared:
+            await self.queue.wait_idle()
+        await super().stop()
         if self._shared and self._place is not None:
             try:
                 await self._leave(self._place)
             except (StorageError, StatusError) as error:
                 _log.info("this server stays in the endpoints of kubernetes: %s", error)
 
-    async def _run(self) -> None:
-        while not self._stopping:
-            next_seconds = RENEW_SECONDS if self._shared else None
-            try:
-                await self._keep()
-                await create_priority_classes(self._context)
-            except Exception as error:
-                _log.warning("service kubernetes: %s; trying again", error)
-                next_seconds = _RETRY_SECONDS
-            timer = None
-            if next_seconds is not None:
-                timer = self._server.clock.call_later(next_seconds, self._resync)
-            await self._changed.wait()
-            self._changed.clear()
-            if timer is not None:  # each turn makes a new timer
-                timer.cancel()
-
-    def _on_change(self, change: ObjectChange) -> None:
-        if change.last.key == (NAMESPACE, NAME):
-            self._resync()
-
-    def _resync(self) -> None:
-        self._changed.set()
+    async def reconcile(self, _name: str) -> None:
+        """Restore the service, its endpoints and what else every cluster has."""
+        await self._keep()
+        await create_priority_classes(self.context)
 
     async def _keep(self) -> None:
         await self._keep_range()
@@ -123,10 +100,10 @@ class KubernetesService:
     # The range and the service.
 
     async def _keep_range(self) -> None:
-        store = self._server.stores.by_name(NETWORKING, "servicecidrs")
-        cidrs = self._context.resource(str(NETWORKING), "servicecidrs")
+        store = self.server.stores.by_name(NETWORKING, "servicecidrs")
+        cidrs = self.context.resource(str(NETWORKING), "servicecidrs")
         key = ObjectKey("", NAME)
-        ranges = service_ranges(self._server.config.services.service_cluster_ip_range)
+        ranges = service_ranges(self.server.config.services.service_cluster_ip_range)
         try:
             cidr = (await store.get(key)).tree()
         except NotFound:
@@ -149,31 +126,31 @@ class KubernetesService:
         await update_object(cidrs, NAME, mark_ready, subresource="status")
 
     async def _keep_service(self) -> None:
-        store = self._server.stores.by_name(CORE, "services")
+        store = self.server.stores.by_name(CORE, "services")
         try:
             await store.get(ObjectKey(NAMESPACE, NAME))
             return
         except NotFound:
             pass
-        network = service_ranges(self._server.config.services.service_cluster_ip_range)[0]
+        network = service_ranges(self.server.config.services.service_cluster_ip_range)[0]
         address = str(first_address(network))
         await self._free(address)
         metadata: Tree = {"name": NAME, "namespace": NAMESPACE, "labels": dict(_LABELS)}
         port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": self._port}
         spec = {"ports": [port], "clusterIP": address, "type": "ClusterIP"}
-        services = self._context.resource("v1", "services", namespace=NAMESPACE)
+        services = self.context.resource("v1", "services", namespace=NAMESPACE)
         await create_missing(services, _object(CORE, "Service", metadata, spec))
 
     async def _free(self, address: str) -> None:
         """Delete the IPAddress if it belongs to an earlier service `kubernetes`."""
-        store = self._server.stores.by_name(NETWORKING, "ipaddresses")
+        store = self.server.stores.by_name(NETWORKING, "ipaddresses")
         try:
             ip_address = (await store.get(ObjectKey("", address))).tree()
         except NotFound:
             return
         parent = (ip_address.get("spec") or {}).get("parentRef") or {}
         if parent.get("name") == NAME and parent.get("namespace") == NAMESPACE:
-            await delete_object(self._context.resource(str(NETWORKING), "ipaddresses"), address)
+            await delete_object(self.context.resource(str(NETWORKING), "ipaddresses"), address)
 
     # Where servers are.
 
@@ -183,13 +160,13 @@ class KubernetesService:
             return [self._place] if self._place is not None else []
         if self._place is not None:
             await self._renew(self._place)
-        page = await self._server.stores.kv.range(self._leases)
-        addresses = (address_of_lease(self._server.codecs, item.value) for item in page.items)
+        page = await self.server.stores.kv.range(self._leases)
+        addresses = (address_of_lease(self.server.codecs, item.value) for item in page.items)
         return sorted(address for address in addresses if address is not None)
 
     async def _renew(self, server_address: ServerAddress) -> None:
-        kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
-        value = server_address.lease(self._server.codecs)
+        kv, key = self.server.stores.kv, f"{self._leases}{server_address}"
+        value = server_address.lease(self.server.codecs)
         item = (await kv.get(key)).item
         with contextlib.suppress(KeyExists, Conflict):  # it expired just now: try again later
             if item is None:
@@ -198,12 +175,12 @@ class KubernetesService:
                 await kv.update(key, value, expected=item.revision, ttl=LEASE_SECONDS)
 
     async def _leave(self, server_address: ServerAddress) -> None:
-        kv, key = self._server.stores.kv, f"{self._leases}{server_address}"
+        kv, key = self.server.stores.kv, f"{self._leases}{server_address}"
         item = (await kv.get(key)).item
         if item is not None:
             await kv.delete(key, expected=item.revision)
         page = await kv.range(self._leases)
-        addresses = (address_of_lease(self._server.codecs, item.value) for item in page.items)
+        addresses = (address_of_lease(self.server.codecs, item.value) for item in page.items)
         server_addresses = sorted(address for address in addresses if address is not None)
         if server_addresses:
             await self._keep_endpoints(server_addresses)
@@ -212,13 +189,13 @@ class KubernetesService:
         version, desired = endpoints(server_addresses)
         await self._keep_object(version, "endpoints", desired)
         version, desired_slices = slices(server_addresses)
-        if not self._server.scheme.is_served(version):
+        if not self.server.scheme.is_served(version):
             return
         for desired in desired_slices:
             await self._keep_object(version, "endpointslices", desired)
         names = {name_of(desired) for desired in desired_slices}
-        store = self._server.stores.by_name(version, "endpointslices")
-        objects = self._context.resource(str(version), "endpointslices", namespace=NAMESPACE)
+        store = self.server.stores.by_name(version, "endpointslices")
+        objects = self.context.resource(str(version), "endpointslices", namespace=NAMESPACE)
         for entry in (await store.list(ListQuery(namespace=NAMESPACE))).entries:
             is_ours = entry.labels.get("kubernetes.io/service-name") == NAME
             if is_ours and entry.key.name not in names:
@@ -227,8 +204,8 @@ class KubernetesService:
     async def _keep_object(self, version: GroupVersion, resource: str, desired: Tree) -> None:
         """Create an object, or restore its content."""
         name = name_of(desired)
-        store = self._server.stores.by_name(version, resource)
-        objects = self._context.resource(str(version), resource, namespace=NAMESPACE)
+        store = self.server.stores.by_name(version, resource)
+        objects = self.context.resource(str(version), resource, namespace=NAMESPACE)
         try:
             existing = (await store.get(ObjectKey(NAMESPACE, name))).tree()
         except NotFound:
@@ -236,11 +213,15 @@ class KubernetesService:
             return
         content = {
             field: value
-            for field, value in canonical_tree(self._server.codecs, desired).items()
+            for field, value in canonical_tree(self.server.codecs, desired).items()
             if field in desired and field not in ("kind", "apiVersion", "metadata")
         }
         if any(existing.get(field) != value for field, value in content.items()):
             await update_object(objects, name, lambda current: current | content)
+
+
+def _for_service(change: ObjectChange) -> Iterable[str]:
+    return (NAME,) if change.last.key == (NAMESPACE, NAME) else ()
 
 
 def _object(version: GroupVersion, kind: str, metadata: Tree, spec: Tree) -> Tree:

@@ -6,7 +6,7 @@ Mirrors pkg/controller/servicecidrs.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from kapiserver.api.accessors import (
@@ -19,62 +19,43 @@ from kapiserver.api.accessors import (
 )
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 
-NAME = "service-cidr-controller"
 FINALIZER = "networking.k8s.io/service-cidr-finalizer"
 READY = "Kubernetes Service CIDR is ready"
 STILL_REFERENCED = (
     "There are still IPAddresses referencing the ServiceCIDR, please remove them or create a new "
     "ServiceCIDR"
 )
-WORKERS = 2
 _NETWORKING = GroupVersion("networking.k8s.io", "v1")
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class ServiceCIDRController:
+class ServiceCIDRController(Controller[ObjectKey]):
     """The control loop; its queue holds keys of ServiceCIDRs."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = server = context.server
-        self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[ObjectKey] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
+    workers = 2
 
-    async def start(self) -> None:
-        """Subscribe to ServiceCIDRs; the first terminating one subscribes to addresses."""
-        self._cidrs = self._subscriptions.add(_NETWORKING, "servicecidrs", self._on_cidr)
+    def set_up(self) -> None:
+        """Watch ServiceCIDRs; the first terminating one watches addresses."""
+        self._cidrs = self.watch(_NETWORKING, "servicecidrs", self._for_cidr)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
+    def _for_cidr(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Return a range that changed, and the terminating ones, whose addresses it may contain."""
+        return (change.new.key, *self._terminating()) if change.new is not None else ()
 
-    def _on_cidr(self, change: ObjectChange) -> None:
-        if change.new is not None:
-            self._queue.add(change.new.key)
-            self._add_terminating()  # a new range may contain the addresses of a terminating one
+    def _for_address(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        return self._terminating() if change.new is None else ()
 
-    def _on_address(self, change: ObjectChange) -> None:
-        if change.new is None:
-            self._add_terminating()
+    def _terminating(self) -> Iterator[ObjectKey]:
+        return (each.key for each in self._cidrs.lister.list() if is_terminating(each.tree()))
 
-    def _add_terminating(self) -> None:
-        for entry in self._cidrs.lister.list():
-            if is_terminating(entry.tree()):
-                self._queue.add(entry.key)
-
-    async def _reconcile(self, key: ObjectKey) -> None:
-        await self._subscriptions.wait_synced()
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Mark a range as ready, or remove the finalizer of a deleted one."""
         entry = self._cidrs.lister.get(key)
         if entry is None:
             return
@@ -97,7 +78,7 @@ class ServiceCIDRController:
         condition = {
             "type": "Ready",
             "status": status,
-            "lastTransitionTime": timestamp(self._server.clock.now()),
+            "lastTransitionTime": timestamp(self.clock.now()),
             "reason": reason,
             "message": message,
         }
@@ -114,14 +95,14 @@ class ServiceCIDRController:
     async def _update(
         self, key: ObjectKey, change: Callable[[Tree], Tree], *, subresource: str = ""
     ) -> None:
-        cidrs = self._context.resource(str(_NETWORKING), "servicecidrs")
+        cidrs = self.context.resource(str(_NETWORKING), "servicecidrs")
         await update_object(cidrs, key.name, change, subresource=subresource)
 
     async def _has_exclusive_addresses(self, cidr: Tree) -> bool:
         """Return whether an address is in this range and in no other, according to the store at
         the time of the call. Raises StorageError."""
-        addresses = self._subscriptions.add(_NETWORKING, "ipaddresses", self._on_address)
-        await self._subscriptions.wait_synced()
+        addresses = self.watch(_NETWORKING, "ipaddresses", self._for_address)
+        await self.wait_synced()
         await self._cidrs.fresh()
         await addresses.fresh()
         other_networks: list[_Network] = []

@@ -1,4 +1,4 @@
-"""The context of a controller: the server, its user, its clients and work queues.
+"""The context of a controller: the server, its user and its clients.
 
 Mirrors ControllerContext of kube-controller-manager.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kapiserver.api.errors import NotRegistered
 from kapiserver.api.group import GroupVersion, Resource
@@ -17,26 +17,16 @@ from kapiserver.api.resource_client import Client, ResourceClient
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.serving.tls_settings import Pair
 from kapiserver.apiserver.user import APISERVER, User
-from kapiserver.controllers.loop.workqueue import Item, WorkQueue
 
 if TYPE_CHECKING:
     from kapiserver.controllers.loop.shared_metadata import SharedMetadata
-
-
-class Controller(Protocol):
-    """A control loop. It is started once and stopped once; a new one is made to run it again."""
-
-    async def start(self) -> None:
-        """Begin to watch; must not wait for the work itself."""
-
-    async def stop(self) -> None:
-        """Stop, and cancel the work in progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerContext:
     """The parts of a server that one controller uses.
 
+    name        the name of the controller, for logs and metrics
     metadata    owners, finalizers and deletion of every object; shared with other controllers
     user        the user of the controller's requests
     manager     the field manager of its writes
@@ -44,6 +34,7 @@ class ControllerContext:
     signing_ca  files of the server's own CA, which signs client certificates; None without HTTPS
     """
 
+    name: str
     server: Server
     metadata: SharedMetadata
     user: User
@@ -72,15 +63,6 @@ class ControllerContext:
             return []
         versions = (definition.stored_version, *definition.versions.values())
         return [version.group_version for version in versions if version.served]
-
-    def work_queue(
-        self, reconcile: Callable[[Item], Awaitable[None]], *, workers: int, name: str
-    ) -> WorkQueue[Item]:
-        """Return a work queue with the server's clock and metrics."""
-        server = self.server
-        return WorkQueue(
-            reconcile, server.clock, workers=workers, name=name, metrics=server.metrics.workqueues
-        )
 
     @functools.cached_property
     def _resource(self) -> Callable[[str, str, str], ResourceClient]:

@@ -66,6 +66,25 @@ class SharedMetadata:
         """Wait until the handlers have received all present objects."""
         await self._listed.wait()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the handlers have received all present objects and all changes that the informer
+        has received; True without handlers."""
+        if not self._subscribers:
+            return True
+        if self._informer is None or not self._listed.is_set():
+            return False
+        return self._informer.is_current and not self._checks
+
+    async def wait_current(self) -> None:
+        """Wait until `is_current`."""
+        while not self.is_current:
+            await self.wait_listed()
+            if self._informer is not None:
+                await self._informer.wait_current()
+            if self._checks:
+                await asyncio.wait(tuple(self._checks))
+
     def start(self) -> None:
         """Start in a task, if there are handlers."""
         if self._subscribers:

@@ -12,19 +12,25 @@ import contextvars
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from kapiserver.apiserver.metrics import WorkQueueMetrics
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock, Timer
 
-BASE_DELAY_SECONDS = 1.0
-MAX_DELAY_SECONDS = 60.0
-"""Bounds of the exponential backoff after failures of an item."""
-
 _log = logging.getLogger(__name__)
 
 Item = TypeVar("Item", bound=Hashable)
+
+_MAX_DOUBLINGS = 60
+"""More would make a number that a float cannot hold, after many failures of an item."""
+
+
+class _Delay(NamedTuple):
+    """The time at which a delayed item is queued, and the timer."""
+
+    due: float
+    timer: Timer
 
 
 class WorkQueue(Generic[Item]):
@@ -33,6 +39,9 @@ class WorkQueue(Generic[Item]):
     reconcile   handles one item; when it raises, the item is retried with exponential backoff
     workers     how many items are reconciled concurrently
     name        the name of the controller, for logs and metrics
+
+    An item waits for `min_retry_seconds` after its first failure, twice as long after each further
+    one, and for `max_retry_seconds` at most.
     """
 
     def __init__(
@@ -43,18 +52,21 @@ class WorkQueue(Generic[Item]):
         workers: int,
         name: str,
         metrics: WorkQueueMetrics | None = None,
+        min_retry_seconds: float = 1.0,
+        max_retry_seconds: float = 60.0,
     ) -> None:
         self._reconcile = reconcile
         self._clock = clock
         self._workers = workers
         self._name = name
         self._metrics = metrics or WorkQueueMetrics()
+        self._min_retry_seconds = min_retry_seconds
+        self._max_retry_seconds = max_retry_seconds
         self._waiting: dict[Item, float] = {}
         """When each item was added, in seconds of `time.perf_counter`."""
         self._processing: set[Item] = set()
         self._failures: dict[Item, int] = {}
-        self._timers: dict[Item, Timer] = {}
-        """The timers of scheduled items."""
+        self._delayed: dict[Item, _Delay] = {}
         self._tasks = BackgroundTasks[None]()
         self._stopping = False
 
@@ -71,23 +83,39 @@ class WorkQueue(Generic[Item]):
             self._tasks.start(self._run(), name=self._name, context=contextvars.Context())
 
     def add_after(self, item: Item, seconds: float) -> None:
-        """Queue an item after a delay."""
-        self._clock.call_later(seconds, lambda: None if self._stopping else self.add(item))
+        """Queue an item after a delay, or now without one. Of two delays of an item the one that
+        ends first counts. A delay ends early when a worker takes the item for another reason:
+        reconcile then asks for the next delay, if one is needed."""
+        if seconds <= 0:
+            self.add(item)
+            return
+        if self._stopping:
+            return
+        due, delay = self._clock.now() + seconds, self._delayed.get(item)
+        if delay is None or due < delay.due:
+            self._end_delay(item)
+            timer = self._clock.call_later(seconds, lambda: self._add_delayed(item))
+            self._delayed[item] = _Delay(due, timer)
 
-    def schedule(self, item: Item, seconds: float) -> None:
-        """Queue an item after a delay, in place of the delay that it was scheduled with before."""
-        self.unschedule(item)
-        self._timers[item] = self._clock.call_later(seconds, lambda: self._add_scheduled(item))
+    def _end_delay(self, item: Item) -> None:
+        delay = self._delayed.pop(item, None)
+        if delay is not None:
+            delay.timer.cancel()
 
-    def unschedule(self, item: Item) -> None:
-        """Do not queue an item that was scheduled."""
-        timer = self._timers.pop(item, None)
-        if timer is not None:
-            timer.cancel()
-
-    def _add_scheduled(self, item: Item) -> None:
-        del self._timers[item]
+    def _add_delayed(self, item: Item) -> None:
+        del self._delayed[item]
         self.add(item)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no item is queued or being reconciled. Items that wait for a delay or a retry do
+        not count."""
+        return not self._tasks
+
+    async def wait_idle(self) -> None:
+        """Wait until the queue is idle."""
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks))
 
     def clear(self) -> None:
         """Drop all queued items and their failure counts."""
@@ -100,8 +128,8 @@ class WorkQueue(Generic[Item]):
         lost leadership must not write any more, and the next leader lists everything again."""
         self._stopping = True
         self.clear()
-        for item in tuple(self._timers):
-            self.unschedule(item)
+        for item in tuple(self._delayed):
+            self._end_delay(item)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -118,6 +146,7 @@ class WorkQueue(Generic[Item]):
             self._metrics.wait_seconds.observe(self._name, started - self._waiting.pop(item))
             self._metrics.depth.add(self._name, -1)
             self._processing.add(item)
+            self._end_delay(item)
             try:
                 await self._reconcile(item)
                 self._failures.pop(item, None)
@@ -132,6 +161,7 @@ class WorkQueue(Generic[Item]):
     def _retry(self, item: Item, error: Exception) -> None:
         self._metrics.retries.add(self._name)
         failures = self._failures[item] = self._failures.get(item, 0) + 1
-        seconds = min(BASE_DELAY_SECONDS * 2 ** (failures - 1), MAX_DELAY_SECONDS)
+        doublings = min(failures - 1, _MAX_DOUBLINGS)
+        seconds = min(self._min_retry_seconds * 2**doublings, self._max_retry_seconds)
         _log.info("%s: %s failed: %s; retrying in %g s", self._name, item, error, seconds)
         self.add_after(item, seconds)

@@ -6,14 +6,14 @@ Mirrors pkg/controller/disruption, without the scales of custom resources.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from kapiserver.api.accessors import (
+    controller_of,
     generation_of,
     has_condition,
     is_terminating,
-    metadata_of,
     name_of,
     namespace_of,
     uid_of,
@@ -24,16 +24,13 @@ from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.key_order import reorder_keys
 from kapiserver.api.label_selectors import selection_of
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.writing import update_object
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 
-NAME = "disruption-controller"
-WORKERS = 4
 BATCH_SECONDS = 0.2
 """The wait after a change of a pod, so that one reconcile covers a burst of changes."""
 EVICTION_TIMEOUT_SECONDS = 120.0
@@ -49,64 +46,46 @@ _SCALED_OWNERS = {
 _PODS = (CORE, "pods")
 
 
-class DisruptionController:
-    """The control loop; its queue holds keys of budgets."""
+class DisruptionController(Controller[ObjectKey | str]):
+    """The control loop; its queue holds keys of budgets, and namespaces whose pods changed."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = server = context.server
-        self._scheduled: set[str] = set()
-        """Namespaces whose budgets are about to be queued."""
-        self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[ObjectKey] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
+    workers = 4
 
-    async def start(self) -> None:
-        """Subscribe to budgets; the first one subscribes to pods and their controllers."""
-        self._budgets = self._subscriptions.add(_POLICY, "poddisruptionbudgets", self._on_budget)
+    def set_up(self) -> None:
+        """Watch budgets; the first one watches pods and their controllers."""
+        self._budgets = self.watch(_POLICY, "poddisruptionbudgets", for_object)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_budget(self, change: ObjectChange) -> None:
-        if change.new is not None:
-            for version, resource in (_PODS, *_SCALED_OWNERS.values()):
-                self._subscriptions.add(version, resource, self._on_pod_or_owner)
-            self._queue.add(change.new.key)
-
-    def _on_pod_or_owner(self, change: ObjectChange) -> None:
+    def _namespace_with_budgets(self, change: ObjectChange) -> Iterable[str]:
         namespace = change.last.key.namespace
-        if namespace not in self._scheduled and self._budgets.lister.list(namespace):
-            self._scheduled.add(namespace)
-            self._server.clock.call_later(BATCH_SECONDS, lambda: self._add_budgets(namespace))
+        return (namespace,) if self._budgets.lister.list(namespace) else ()
 
-    def _add_budgets(self, namespace: str) -> None:
-        self._scheduled.discard(namespace)
-        for budget in self._budgets.lister.list(namespace):
-            self._queue.add(budget.key)
+    async def reconcile(self, item: ObjectKey | str) -> None:
+        """Write the status of a budget, or queue the budgets of a namespace."""
+        if isinstance(item, ObjectKey):
+            entry = self._budgets.lister.get(item)
+            if entry is not None and not is_terminating(entry.tree()):
+                await self._reconcile_budget(item, entry.tree())
+        else:
+            for budget in self._budgets.lister.list(item):
+                self.queue.add(budget.key)
 
-    async def _reconcile(self, key: ObjectKey) -> None:
-        await self._subscriptions.wait_synced()
-        entry = self._budgets.lister.get(key)
-        if entry is None or is_terminating(entry.tree()):
-            return
-        budget = entry.tree()
+    async def _reconcile_budget(self, key: ObjectKey, budget: Tree) -> None:
+        for version, resource in (_PODS, *_SCALED_OWNERS.values()):
+            self.watch(version, resource, self._namespace_with_budgets, delay=BATCH_SECONDS)
+        await self.wait_synced()
         pods = self._selected_pods(budget)
         expected, desired = self._expected_and_desired(budget, pods)
-        now = self._server.clock.now()
+        now = self.clock.now()
 
         def change(current: Tree) -> Tree:
             return current | {"status": _status(current, pods, expected, desired, now)}
 
-        budgets = self._context.resource(
+        budgets = self.context.resource(
             str(_POLICY), "poddisruptionbudgets", namespace=key.namespace
         )
         updated = await update_object(budgets, key.name, change, subresource="status")
         if updated is not None and value_at(updated, "status", "disruptedPods"):
-            self._queue.add_after(key, EVICTION_TIMEOUT_SECONDS)
+            self.queue.add_after(key, EVICTION_TIMEOUT_SECONDS)
 
     def _selected_pods(self, budget: Tree) -> list[Tree]:
         try:
@@ -115,8 +94,8 @@ class DisruptionController:
             return []
         if selection is None:
             return []
-        pods = self._server.stores.by_name(*_PODS).informer.lister.list(namespace_of(budget))
-        return [pod.tree() for pod in pods if selection.matches(pod.labels, {})]
+        pods = self.server.stores.by_name(*_PODS).informer.lister
+        return [pod.tree() for pod in pods.select(selection, namespace_of(budget))]
 
     def _expected_and_desired(self, budget: Tree, pods: Sequence[Tree]) -> tuple[int, int]:
         """Return how many pods are expected, and how many of them should be healthy."""
@@ -133,7 +112,7 @@ class DisruptionController:
         """Return the sum of the replicas that the pods' controllers ask for."""
         owners: dict[str, tuple[str, Tree]] = {}
         for pod in pods:
-            owner = _controller_of(pod)
+            owner = controller_of(pod)
             if owner is not None:
                 owners[owner.get("uid") or ""] = (namespace_of(pod), owner)
         total, counted = 0, set()
@@ -141,7 +120,7 @@ class DisruptionController:
             scaled = self._owner(namespace, owner)
             if scaled is None:
                 continue
-            above = _controller_of(scaled)
+            above = controller_of(scaled)
             if above is not None and above.get("kind") == "Deployment":
                 scaled = self._owner(namespace, above) or scaled
             if (uid := uid_of(scaled)) not in counted:
@@ -155,15 +134,10 @@ class DisruptionController:
         if resource is None:
             return None
         key = ObjectKey(namespace, owner.get("name") or "")
-        entry = self._server.stores.by_name(*resource).informer.lister.get(key)
+        entry = self.server.stores.by_name(*resource).informer.lister.get(key)
         if entry is not None and uid_of(entry.tree()) == owner.get("uid"):
             return entry.tree()
         return None
-
-
-def _controller_of(obj: Tree) -> Tree | None:
-    owners = metadata_of(obj).get("ownerReferences") or ()
-    return next((item for item in owners if item.get("controller")), None)
 
 
 def _scaled_value(value: int | str | None, total: int) -> int:

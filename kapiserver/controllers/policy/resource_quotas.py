@@ -24,48 +24,37 @@ from kapiserver.api.quantity import Amount
 from kapiserver.api.resource_client import StatusError
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.cache.query import ListQuery
 from kapiserver.storage.errors import NotFound
 from kapiserver.storage.objects.metadata_informer import DeletedObject, ObjectMetadata
 
-NAME = "resourcequota-controller"
-WORKERS = 5
 BATCH_SECONDS = 2.0
 """The wait after a change, so that one calculation covers a burst of changes."""
 _MAY_SHRINK = ("persistentvolumeclaims", "pods", "services")
 
 
-class ResourceQuotaController:
-    """The control loop; its queue holds keys of quotas."""
+class ResourceQuotaController(Controller[ObjectKey | str]):
+    """The control loop; its queue holds keys of quotas, and namespaces whose objects changed."""
+
+    workers = 5
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = context.server
-        self._metadata = context.metadata
+        super().__init__(context)
         self._quotas: dict[str, set[ObjectKey]] = {}
         """The quotas of each namespace."""
         self._dirty: set[ObjectKey] = set()
         """Quotas whose usage must be calculated anew."""
-        self._scheduled: set[str] = set()
-        """Namespaces whose quotas are about to be queued."""
-        self._queue: WorkQueue[ObjectKey] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
 
-    async def start(self) -> None:
+    def set_up(self) -> None:
         """Subscribe to the metadata of quotas, and of objects that may use less of one."""
-        self._observed = self._metadata.subscribe(self, frozenset(("resourcequotas", *_MAY_SHRINK)))
-
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._observed.cancel()
-        await self._queue.stop()
+        resources = frozenset(("resourcequotas", *_MAY_SHRINK))
+        self.add_subscription(self.context.metadata.subscribe(self, resources))
 
     def on_reset(self) -> None:
         """Forget everything: all present objects follow."""
-        self._queue.clear()
+        self.queue.clear()
         for part in (self._quotas, self._dirty):
             part.clear()
 
@@ -77,10 +66,10 @@ class ResourceQuotaController:
             if observed.key not in quota_keys:
                 quota_keys.add(observed.key)
                 self._dirty.add(observed.key)
-            self._queue.add(observed.key)
-            self._schedule(namespace)
+            self.queue.add(observed.key)
+            self.queue.add_after(namespace, BATCH_SECONDS)
         elif namespace in self._quotas:
-            self._schedule(namespace)
+            self.queue.add_after(namespace, BATCH_SECONDS)
 
     def on_delete(self, deleted: DeletedObject) -> None:
         """An object was deleted: the quotas of its namespace are queued."""
@@ -97,21 +86,18 @@ class ResourceQuotaController:
     def _add_quotas(self, namespace: str) -> None:
         for key in sorted(self._quotas.get(namespace, ())):
             self._dirty.add(key)
-            self._queue.add(key)
+            self.queue.add(key)
 
-    def _schedule(self, namespace: str) -> None:
-        if namespace in self._scheduled:
-            return
-        self._scheduled.add(namespace)
+    async def reconcile(self, item: ObjectKey | str) -> None:
+        """Calculate the usage of a quota if it may have changed, or of all quotas of a
+        namespace."""
+        if isinstance(item, ObjectKey):
+            await self._reconcile_quota(item)
+        else:
+            self._add_quotas(item)
 
-        def count() -> None:
-            self._scheduled.discard(namespace)
-            self._add_quotas(namespace)
-
-        self._server.clock.call_later(BATCH_SECONDS, count)
-
-    async def _reconcile(self, key: ObjectKey) -> None:
-        store = self._server.stores.by_name(CORE, "resourcequotas")
+    async def _reconcile_quota(self, key: ObjectKey) -> None:
+        store = self.server.stores.by_name(CORE, "resourcequotas")
         with contextlib.suppress(NotFound):
             quota = (await store.get(key)).tree()
             hard = value_at(quota, "spec", "hard") or {}
@@ -130,20 +116,20 @@ class ResourceQuotaController:
             await self._write(key, quota | {"status": status})
 
     async def _write(self, key: ObjectKey, quota: Tree) -> None:
-        quotas = self._context.resource("v1", "resourcequotas", namespace=key.namespace)
+        quotas = self.context.resource("v1", "resourcequotas", namespace=key.namespace)
         try:
             await quotas.update(quota, subresource="status")
         except StatusError as error:
             if error.reason == "Conflict":  # charged meanwhile
                 self._dirty.add(key)
-                self._queue.add(key)
+                self.queue.add(key)
             elif error.reason != "NotFound":
                 raise
 
     async def _calculate_usage(self, namespace: str, quota: Tree) -> Amounts:
         hard = value_at(quota, "spec", "hard") or {}
         total: Amounts = {}
-        for resource in self._server.scheme.stored_resources():
+        for resource in self.server.scheme.stored_resources():
             if resource.namespaced:
                 names = matching_names(resource, hard)
                 if names:
@@ -154,11 +140,11 @@ class ResourceQuotaController:
     async def _usage_of_resource(
         self, resource: Resource, namespace: str, names: frozenset[str], quota: Tree
     ) -> Amounts:
-        store = self._server.stores.get(resource)
+        store = self.server.stores.get(resource)
         entries = (await store.list(ListQuery(namespace=namespace))).entries
         if is_object_count_only(resource, names) and not scope_requirements(quota):
             return dict.fromkeys(names, Amount(len(entries), 0, "DecimalSI"))
-        now = self._server.clock.now()
+        now = self.clock.now()
         total: Amounts = dict.fromkeys(names, ZERO)
         for entry in entries:
             obj = entry.tree()

@@ -26,7 +26,7 @@ from kapiserver.storage.cache.entry import ObjectKey
 CONCURRENT_WRITES = 16
 
 
-_AGGREGATION: Mapping[str, Tree] = {role_aggregation.NAME: {"f:rules": {}}}
+_AGGREGATION: Mapping[str, Tree] = {role_aggregation.MANAGER: {"f:rules": {}}}
 
 
 async def reconcile_policy(context: ControllerContext, *, aggregate: bool = True) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kapiserver.api.accessors import is_terminating, labels_of, name_of
 from kapiserver.api.errors import BadObject
@@ -17,48 +17,38 @@ from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.authorization.rbac_index import RBAC
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import suppress_reason
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.objects.partial_decode import partial_type
 
-NAME = "clusterrole-aggregation-controller"
-WORKERS = 4
+MANAGER = "clusterrole-aggregation-controller"
+"""The field manager of the rules that this controller applies."""
 
 
-class ClusterRoleAggregationController:
+class ClusterRoleAggregationController(Controller[ObjectKey]):
     """The control loop; its queue holds keys of aggregated cluster roles."""
 
+    workers = 4
+
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        server = context.server
-        self._codec = server.stores.by_name(RBAC, "clusterroles").codec
+        super().__init__(context)
+        self._codec = context.server.stores.by_name(RBAC, "clusterroles").codec
         self._aggregated: set[ObjectKey] = set()
-        self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[ObjectKey] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
 
-    async def start(self) -> None:
-        """Subscribe to cluster roles."""
-        self._roles = self._subscriptions.add(RBAC, "clusterroles", self._on_role)
+    def set_up(self) -> None:
+        """Watch cluster roles."""
+        self._roles = self.watch(RBAC, "clusterroles", self._aggregated_roles)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_role(self, change: ObjectChange) -> None:
-        """Queue all aggregated roles: a change of labels or rules may concern any of them."""
+    def _aggregated_roles(self, change: ObjectChange) -> Iterable[ObjectKey]:
+        """Return all aggregated roles: a change of labels or rules may concern any of them."""
         key = change.last.key
         if change.new is not None and self._is_aggregated(change.new):
             self._aggregated.add(key)
         else:
             self._aggregated.discard(key)
-        for aggregated in sorted(self._aggregated):
-            self._queue.add(aggregated)
+        return sorted(self._aggregated)
 
     def _is_aggregated(self, entry: Entry) -> bool:
         """Report whether a role has selectors, without decoding its rules."""
@@ -73,8 +63,8 @@ class ClusterRoleAggregationController:
 
         return message_decoder(partial_type(self._codec.type, ("aggregationRule",)))
 
-    async def _reconcile(self, key: ObjectKey) -> None:
-        await self._subscriptions.wait_synced()
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Apply the rules of an aggregated role."""
         entry = self._roles.lister.get(key)
         if entry is None or is_terminating(entry.tree()):
             return
@@ -94,9 +84,9 @@ class ClusterRoleAggregationController:
             "metadata": {"name": key.name},
             "rules": rules,
         }
-        roles = self._context.resource(str(RBAC), "clusterroles")
+        roles = self.context.resource(str(RBAC), "clusterroles")
         with suppress_reason("NotFound"):
-            await roles.apply(configuration, manager=self._context.manager, force=1)
+            await roles.apply(configuration, manager=self.context.manager, force=1)
 
 
 def _selectors(role: Tree) -> Sequence[Tree]:

@@ -9,26 +9,24 @@ k8s.io/kube-aggregator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from kapiserver.api.accessors import value_at
 from kapiserver.api.apiextensions.conditions import set_condition
 from kapiserver.api.go_format import quote
-from kapiserver.api.group import GroupVersion
+from kapiserver.api.group import CORE, GroupVersion
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.event_handlers import for_object, label_value
 from kapiserver.controllers.loop.writing import update_object
-from kapiserver.storage.cache.entry import Entry, ObjectKey
-from kapiserver.storage.objects.informer import Index, Informer, ObjectChange
+from kapiserver.storage.cache.entry import ObjectKey
+from kapiserver.storage.objects.informer import Index, ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 
-NAME = "apiservice-status-remote-available-controller"
 _REGISTRATION = GroupVersion("apiregistration.k8s.io", "v1")
-_CORE = GroupVersion("", "v1")
 _DISCOVERY = GroupVersion("discovery.k8s.io", "v1")
 _SERVICE_NAME = "kubernetes.io/service-name"
 _DEFAULT_PORT = 443
@@ -45,112 +43,70 @@ class Availability(Struct, frozen=True):
 _LOCAL = Availability("True", "Local", "Local APIServices are always available")
 
 
-class _Endpoints(Struct, frozen=True):
-    """The informers for services, and the slices by the key of their service."""
-
-    services: Informer
-    slices: Index
-
-
-class APIServiceAvailability:
-    """The control loop; its queue holds names of APIServices."""
+class APIServiceAvailability(Controller[ObjectKey]):
+    """The control loop; its queue holds keys of APIServices."""
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = server = context.server
-        self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
-        self._endpoints: _Endpoints | None = None
-        """None until an APIService names a service."""
-        self._services: dict[str, ObjectKey] = {}
+        super().__init__(context)
+        self._slices_by_service = Index(label_value(_SERVICE_NAME))
+        self._services: dict[ObjectKey, ObjectKey] = {}
         """The service of each APIService that names one."""
 
-    async def start(self) -> None:
-        """Subscribe to APIServices, if they are served."""
-        if self._server.scheme.is_served(_REGISTRATION):
-            add = self._subscriptions.add
-            self._api_services = add(_REGISTRATION, "apiservices", self._on_api_service)
+    def set_up(self) -> None:
+        """Watch APIServices, if they are served."""
+        if self.server.scheme.is_served(_REGISTRATION):
+            self._api_services = self.watch(_REGISTRATION, "apiservices", for_object)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._subscriptions.cancel()
-        if self._endpoints is not None:
-            self._endpoints.slices.cancel()
-        await self._queue.stop()
+    def _users_of_service(self, change: ObjectChange) -> Iterator[ObjectKey]:
+        return self._users_of(change.last.key)
 
-    # Changes.
-
-    def _on_api_service(self, change: ObjectChange) -> None:
-        self._queue.add(change.last.key.name)
-
-    def _on_service(self, change: ObjectChange) -> None:
-        self._add_users(change.last.key)
-
-    def _on_slice(self, change: ObjectChange) -> None:
+    def _users_of_slice(self, change: ObjectChange) -> Iterator[ObjectKey]:
         for entry in (change.old, change.new):
             if entry is not None and (name := entry.labels.get(_SERVICE_NAME)):
-                self._add_users(ObjectKey(entry.key.namespace, name))
+                yield from self._users_of(ObjectKey(entry.key.namespace, name))
 
-    def _add_users(self, service: ObjectKey) -> None:
-        for name, key in self._services.items():
-            if key == service:
-                self._queue.add(name)
+    def _users_of(self, service: ObjectKey) -> Iterator[ObjectKey]:
+        return (user for user, key in self._services.items() if key == service)
 
-    # Reconciling.
-
-    async def _reconcile(self, name: str) -> None:
-        await self._subscriptions.wait_synced()
-        entry = self._api_services.lister.get(ObjectKey("", name))
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Write the condition of an APIService, unless it is true already."""
+        entry = self._api_services.lister.get(key)
         reference = None if entry is None else value_at(entry.tree(), "spec", "service")
         if entry is None or reference is None:
-            self._services.pop(name, None)
+            self._services.pop(key, None)
         else:
-            key = ObjectKey(reference.get("namespace") or "", reference.get("name") or "")
-            self._services[name] = key
+            self._services[key] = _service_key(reference)
         if entry is None:
             return
         spec = entry.tree()["spec"]
         availability = _LOCAL if reference is None else await self._of_service(spec)
-        now = timestamp(self._server.clock.now())
+        now = timestamp(self.clock.now())
         if _with_condition(entry.tree(), availability, now) == entry.tree():
             return
-        objects = self._context.resource(str(_REGISTRATION), "apiservices")
+        objects = self.context.resource(str(_REGISTRATION), "apiservices")
         await update_object(
             objects,
-            name,
+            key.name,
             lambda current: _with_condition(current, availability, now),
             subresource="status",
         )
 
     async def _of_service(self, spec: Tree) -> Availability:
         """Return the availability of an APIService by its spec, which names a service."""
-        endpoints = await self._watched_endpoints()
-        reference = spec["service"]
-        key = ObjectKey(reference.get("namespace") or "", reference.get("name") or "")
-        entry = endpoints.services.lister.get(key)
-        offloader = self._server.offloader
+        services = self.watch(CORE, "services", self._users_of_service)
+        index = self._slices_by_service
+        self.watch(_DISCOVERY, "endpointslices", self._users_of_slice, index)
+        await self.wait_synced()
+        key = _service_key(spec["service"])
+        entry = services.lister.get(key)
+        offloader = self.server.offloader
         service = None if entry is None else await offloader.tree(entry)
-        slices = [
-            await offloader.tree(each)
-            for each in endpoints.slices.get(f"{key.namespace}/{key.name}")
-        ]
+        slices = [await offloader.tree(each) for each in index.get(str(key))]
         return availability_of(spec, service, slices)
 
-    async def _watched_endpoints(self) -> _Endpoints:
-        """Return the informers of services and slices; the first call subscribes to them."""
-        if self._endpoints is None:
-            add = self._subscriptions.add
-            services = add(_CORE, "services", self._on_service)
-            slices = add(_DISCOVERY, "endpointslices", self._on_slice)
-            self._endpoints = _Endpoints(services, Index(slices, _service_of))
-        await self._subscriptions.wait_synced()
-        await self._endpoints.slices.wait_synced()
-        return self._endpoints
 
-
-def _service_of(entry: Entry) -> Iterable[str]:
-    name = entry.labels.get(_SERVICE_NAME)
-    return [f"{entry.key.namespace}/{name}"] if name else []
+def _service_key(reference: Tree) -> ObjectKey:
+    return ObjectKey(reference.get("namespace") or "", reference.get("name") or "")
 
 
 def _with_condition(api_service: Tree, availability: Availability, now: str) -> Tree:

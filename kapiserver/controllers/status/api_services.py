@@ -8,11 +8,9 @@ crdregistration controller of Kubernetes, with the priorities of its aggregator.
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kapiserver.api.accessors import labels_of, uid_of
 from kapiserver.api.group import GroupVersion
@@ -20,24 +18,20 @@ from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
 from kapiserver.controllers.defaults.bootstrap import canonical_tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import create_missing, delete_object, update_object
 from kapiserver.storage.cache.entry import ObjectKey
-from kapiserver.storage.concurrency.subscriptions import Subscription
-from kapiserver.storage.errors import NotFound, StorageError
-from kapiserver.storage.objects.informer import InformerSubscription, ObjectChange
+from kapiserver.storage.errors import NotFound
+from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.objects.object_store import ResourceStore
 
 START_DELAY_SECONDS = 5.0
 """The delay after the start; a short-lived server does not need the APIServices."""
-RETRY_SECONDS = 30.0
-NAME = "apiservices"
+_ALL = "*"
 REGISTRATION = GroupVersion("apiregistration.k8s.io", "v1")
 MANAGED = "kube-aggregator.kubernetes.io/automanaged"
 ONSTART, AUTOMANAGED = "onstart", "true"
 _CUSTOM_PRIORITY = (1000, 100)
-
-_log = logging.getLogger(__name__)
 
 PRIORITIES: Mapping[str, tuple[int, Mapping[str, int]]] = {
     "": (18000, {"v1": 1}),
@@ -67,78 +61,49 @@ PRIORITIES: Mapping[str, tuple[int, Mapping[str, int]]] = {
 """The priority of each group, and of its versions; other groups are not registered."""
 
 
-class APIServiceRegistration:
-    """The control loop; its queue holds names of APIServices."""
+class APIServiceRegistration(Controller[str]):
+    """The control loop; its queue holds names of APIServices, and `_ALL` once after the start."""
 
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = server = context.server
-        self._custom = server.custom_resources
-        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
+        super().__init__(context)
+        self._custom = context.server.custom_resources
         self._served_versions: dict[str, frozenset[GroupVersion]] = {}
         """The group-versions of each definition."""
         self._definition_counts: Counter[GroupVersion] = Counter()
         """How many definitions serve a group-version."""
         self._present_at_start: frozenset[str] | None = None
         """The names of APIServices; None until all are queued for the first time."""
-        self._definitions: Subscription | None = None
-        self._subscription: InformerSubscription | None = None
         self._reconciled: set[str] = set()
-        self._starting: asyncio.Task[None] | None = None
-        self._stopping = False
 
     @property
     def _objects(self) -> ResourceClient:
-        return self._context.resource(str(REGISTRATION), "apiservices")
+        return self.context.resource(str(REGISTRATION), "apiservices")
 
     @property
     def _store(self) -> ResourceStore:
-        return self._server.stores.by_name(REGISTRATION, "apiservices")
+        return self.server.stores.by_name(REGISTRATION, "apiservices")
 
-    async def start(self) -> None:
+    def set_up(self) -> None:
         """React to definitions that change from now on; queue all APIServices after a delay."""
-        if self._server.scheme.is_served(REGISTRATION):
+        if self.server.scheme.is_served(REGISTRATION):
             self._update_served(list(self._custom.summaries))
-            self._definitions = self._custom.subscribe(self._on_definitions_changed)
-            self._server.clock.call_later(START_DELAY_SECONDS, self._start_all)
-
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._stopping = True
-        if self._definitions is not None:
-            self._definitions.cancel()
-        if self._subscription is not None:
-            self._subscription.cancel()
-        if self._starting is not None:
-            self._starting.cancel()
-        await self._queue.stop()
-
-    def _start_all(self) -> None:
-        if not self._stopping:
-            self._starting = asyncio.get_running_loop().create_task(self._add_all(), name=NAME)
+            self.add_subscription(self._custom.subscribe(self._on_definitions_changed))
+            self.queue.add_after(_ALL, START_DELAY_SECONDS)
 
     async def _add_all(self) -> None:
-        informer = self._store.informer
-        self._subscription = informer.subscribe(self._on_change)
-        try:
-            await self._custom.store.cache.wait_ready()
-            await self._subscription.wait_synced()
-        except StorageError as error:
-            _log.info("APIServices: %s; retrying", error)
-            self._subscription.cancel()
-            if not self._stopping:
-                self._server.clock.call_later(RETRY_SECONDS, self._start_all)
-            return
+        informer = self.watch(REGISTRATION, "apiservices", self._for_api_service)
+        await self._custom.store.cache.wait_ready()
+        await self.wait_synced()
         self._present_at_start = frozenset(entry.key.name for entry in informer.lister.list())
         names = map(name_of, (*self._built_in, *self._definition_counts))
         for name in sorted({*names, *self._present_at_start}):
-            self._queue.add(name)
+            self.queue.add(name)
 
     # Changes.
 
     def _on_definitions_changed(self, names: Sequence[str]) -> None:
         for version in sorted(self._update_served(names)):
-            self._queue.add(name_of(version))
+            self.queue.add(name_of(version))
 
     def _update_served(self, names: Sequence[str]) -> frozenset[GroupVersion]:
         """Update the versions that definitions serve. Return the group-versions that changed."""
@@ -155,15 +120,14 @@ class APIServiceRegistration:
                 about |= before ^ now
         return about
 
-    def _on_change(self, change: ObjectChange) -> None:
-        if self._present_at_start is not None:
-            self._queue.add(change.last.key.name)
+    def _for_api_service(self, change: ObjectChange) -> Iterable[str]:
+        return () if self._present_at_start is None else (change.last.key.name,)
 
     # Reconciling.
 
     @functools.cached_property
     def _built_in(self) -> frozenset[GroupVersion]:
-        groups = (group for group in self._server.scheme.groups if group.name in PRIORITIES)
+        groups = (group for group in self.server.scheme.groups if group.name in PRIORITIES)
         return frozenset(
             GroupVersion(group.name, version)
             for group in groups
@@ -181,7 +145,11 @@ class APIServiceRegistration:
             return api_service(desired, _CUSTOM_PRIORITY, AUTOMANAGED)
         return None
 
-    async def _reconcile(self, name: str) -> None:
+    async def reconcile(self, name: str) -> None:
+        """Create, restore or delete an APIService; or begin with all of them."""
+        if name == _ALL:
+            await self._add_all()
+            return
         desired, first = self._desired(name), name not in self._reconciled
         try:
             current = (await self._store.get(ObjectKey("", name))).tree()
@@ -205,7 +173,7 @@ class APIServiceRegistration:
             return
         if desired is None:
             await delete_object(self._objects, name, uid=uid_of(current))
-        elif current["spec"] != (spec := canonical_tree(self._server.codecs, desired)["spec"]):
+        elif current["spec"] != (spec := canonical_tree(self.server.codecs, desired)["spec"]):
             await update_object(self._objects, name, lambda current: current | {"spec": spec})
 
 

@@ -1,18 +1,14 @@
-"""Write the status of CustomResourceDefinitions, and finalize those that are deleted.
-
-The status holds accepted names and conditions. The objects of a deleted definition are deleted
-before its finalizer is removed.
+"""Write the status of CustomResourceDefinitions: accepted names and conditions.
 
 It runs on every server: the first one writes, the others find the status up to date. Mirrors the
-naming, establishing, approval, structure and finalizing controllers of
-k8s.io/apiextensions-apiserver.
+naming, establishing, approval and structure controllers of k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kapiserver.api.accessors import finalizers_of, is_terminating
+from kapiserver.api.accessors import is_terminating
 from kapiserver.api.apiextensions.conditions import (
     condition,
     is_true,
@@ -22,67 +18,40 @@ from kapiserver.api.apiextensions.conditions import (
 from kapiserver.api.apiextensions.validation.approval import approval_of
 from kapiserver.api.errors import Path
 from kapiserver.api.go_format import join_errors
-from kapiserver.api.resource_client import ResourceClient
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.customresources.custom_resources import APIEXTENSIONS
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import replace_fields
-from kapiserver.storage.cache.query import DeleteQuery, ListQuery
-from kapiserver.storage.objects.informer import InformerSubscription, ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
-from kapiserver.storage.objects.object_store import ResourceStore
 
-NAME = "customresourcedefinitions"
-FINALIZER_WORKERS = 5
+DEFINITIONS = "customresourcedefinitions"
 
 
-class CRDStatusController:
-    """The control loop. Names are accepted one definition at a time, so that two definitions
-    cannot be given the same name."""
+class CRDStatusController(Controller[str]):
+    """The control loop; its queue holds names of definitions. Names are accepted one definition at
+    a time, so that two definitions cannot be given the same name."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = server = context.server
-        self._custom = server.custom_resources
-        self._naming_queue: WorkQueue[str] = context.work_queue(
-            self._reconcile_names, workers=1, name=NAME
-        )
-        self._finalizing_queue: WorkQueue[str] = context.work_queue(
-            self._finalize, workers=FINALIZER_WORKERS, name=NAME
-        )
-
-        self._deletion_watches: dict[str, InformerSubscription] = {}
-        """The subscriptions to the objects of definitions, by definition."""
-
-    async def start(self) -> None:
+    def set_up(self) -> None:
         """Queue the present definitions, and definitions that change later."""
-        self._definitions_subscription = self._custom.subscribe(self._on_definitions_changed)
+        self._custom = self.server.custom_resources
+        self.add_subscription(self._custom.subscribe(self._on_definitions_changed))
         self._on_definitions_changed(list(self._custom.summaries))
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._definitions_subscription.cancel()
-        for name in list(self._deletion_watches):
-            self._stop_watching_deletions(name)
-        await self._naming_queue.stop()
-        await self._finalizing_queue.stop()
-
     def _on_definitions_changed(self, names: Sequence[str]) -> None:
-        heads = self._custom.summaries
+        """Queue definitions, and the others of their groups, whose names may be free now."""
         groups = {name.partition(".")[2] for name in names}
-        for name, head in heads.items():
-            if is_terminating(head):
-                if name in names and _has_finalizer(head):
-                    self._finalizing_queue.add(name)
-            elif (name in names or name.partition(".")[2] in groups) and not _is_up_to_date(head):
-                self._naming_queue.add(name)
+        for name, head in self._custom.summaries.items():
+            is_affected = name.partition(".")[2] in groups and not is_terminating(head)
+            if is_affected and not _is_up_to_date(head):
+                self.queue.add(name)
 
-    async def _reconcile_names(self, name: str) -> None:
+    async def reconcile(self, name: str) -> None:
+        """Write the status of a definition, unless it is up to date."""
         head = self._custom.summaries.get(name)
         if head is None or is_terminating(head) or _is_up_to_date(head):
             return
-        await self._write_status(name, self._status_of_names)
+        await write_status(self.context, name, self._status_of_names)
 
     def _status_of_names(self, current: Tree) -> Tree:
         other_names = [
@@ -91,97 +60,21 @@ class CRDStatusController:
             if name != current["metadata"]["name"]
             and head["spec"]["group"] == current["spec"]["group"]
         ]
-        now = timestamp(self._server.clock.now())
-        return status_of(current, other_names, now)
-
-    async def _write_status(self, name: str, new_status: Callable[[Tree], Tree]) -> None:
-        def fields(current: Tree) -> Tree:
-            status = new_status(current)
-            return {} if status == current["status"] else {"/status": status}
-
-        await replace_fields(self._definitions(), name, fields, subresource="status")
-
-    def _definitions(self) -> ResourceClient:
-        return self._context.resource(str(APIEXTENSIONS), NAME)
-
-    # Deletion.
-
-    async def _finalize(self, name: str) -> None:
-        head = self._custom.summaries.get(name)
-        if head is None or not is_terminating(head) or not _has_finalizer(head):
-            self._stop_watching_deletions(name)
-            return
-        definition = self._server.scheme.custom.by_name(name)
-        if definition is None:
-            await self._set_terminating(
-                name, "False", "NeverEstablished", "resource was never established"
-            )
-        else:
-            if (condition(head, "Terminating") or {}).get("reason") == "InstanceDeletionPending":
-                await self._set_terminating(
-                    name,
-                    "True",
-                    "InstanceDeletionInProgress",
-                    "CustomResource deletion is in progress",
-                )
-            objects = self._server.stores.get(definition.stored_version.resource)
-            if not await self._delete_objects(objects, name):
-                return
-            await self._set_terminating(
-                name, "False", "InstanceDeletionCompleted", "removed all instances"
-            )
-        self._stop_watching_deletions(name)
-        await self._remove_finalizer(name, head["metadata"]["uid"])
-
-    async def _set_terminating(self, name: str, value: str, reason: str, message: str) -> None:
-        now = timestamp(self._server.clock.now())
-
-        def new_status(current: Tree) -> Tree:
-            return set_condition(current["status"], "Terminating", value, reason, message, now=now)
-
-        await self._write_status(name, new_status)
-
-    async def _delete_objects(self, objects: ResourceStore, name: str) -> bool:
-        """Delete all objects of the definition. Return whether none is left; if some are, the next
-        deletion queues the definition again. As in kube-apiserver, this skips admission."""
-        self._watch_deletions(objects, name)
-        query = ListQuery()
-        if (await objects.list(ListQuery(limit=1))).entries:
-            await objects.delete_collection(query, DeleteQuery())
-        return not (await objects.list(ListQuery(limit=1))).entries
-
-    def _watch_deletions(self, objects: ResourceStore, name: str) -> None:
-        """Queue the definition again whenever one of its objects is deleted."""
-
-        def on_change(change: ObjectChange) -> None:
-            if change.new is None:
-                self._finalizing_queue.add(name)
-
-        watched = self._deletion_watches.get(name)
-        if watched is None or watched.informer is not objects.informer:
-            self._stop_watching_deletions(name)
-            subscription = objects.informer.subscribe(on_change)
-            self._deletion_watches[name] = subscription
-
-    def _stop_watching_deletions(self, name: str) -> None:
-        subscription = self._deletion_watches.pop(name, None)
-        if subscription is not None:
-            subscription.cancel()
-
-    async def _remove_finalizer(self, name: str, uid: str) -> None:
-        def fields(current: Tree) -> Tree:
-            finalizers = finalizers_of(current)
-            remaining = [item for item in finalizers if item != FINALIZER]
-            return {} if remaining == finalizers else {"/metadata/finalizers": remaining}
-
-        await replace_fields(self._definitions(), name, fields, uid=uid)
+        return status_of(current, other_names, timestamp(self.clock.now()))
 
 
-FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+async def write_status(
+    context: ControllerContext, name: str, new_status: Callable[[Tree], Tree]
+) -> None:
+    """Write the status of a definition that a function makes of the current definition. Raises
+    StatusError."""
 
+    def fields(current: Tree) -> Tree:
+        status = new_status(current)
+        return {} if status == current["status"] else {"/status": status}
 
-def _has_finalizer(head: Tree) -> bool:
-    return FINALIZER in finalizers_of(head)
+    definitions = context.resource(str(APIEXTENSIONS), DEFINITIONS)
+    await replace_fields(definitions, name, fields, subresource="status")
 
 
 # The status: pure.

@@ -5,63 +5,47 @@ Mirrors the status updates of apf_controller.go in k8s.io/apiserver/pkg/util/flo
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kapiserver.api.accessors import value_at
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
-from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
+from kapiserver.controllers.loop.event_handlers import for_object
 from kapiserver.controllers.loop.writing import suppress_reason
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 from kapiserver.storage.objects.lifecycle import timestamp
 
-NAME = "flow-schema-status-controller"
 _FLOWCONTROL = GroupVersion("flowcontrol.apiserver.k8s.io", "v1")
 
 
-class FlowSchemaStatusController:
-    """The control loop; its queue holds names of FlowSchemas."""
+class FlowSchemaStatusController(Controller[ObjectKey]):
+    """The control loop; its queue holds keys of FlowSchemas."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._server = server = context.server
-        self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[str] = context.work_queue(self._reconcile, workers=1, name=NAME)
+    def set_up(self) -> None:
+        """Watch flow schemas and priority levels, if their version is served."""
+        if self.server.scheme.is_served(_FLOWCONTROL):
+            self._levels = self.watch(_FLOWCONTROL, "prioritylevelconfigurations", self._schemas_of)
+            self._schemas = self.watch(_FLOWCONTROL, "flowschemas", for_object)
 
-    async def start(self) -> None:
-        """Subscribe to flow schemas and priority levels, if their version is served."""
-        if self._server.scheme.is_served(_FLOWCONTROL):
-            add = self._subscriptions.add
-            self._levels = add(_FLOWCONTROL, "prioritylevelconfigurations", self._on_level)
-            self._schemas = add(_FLOWCONTROL, "flowschemas", self._on_schema)
+    def _schemas_of(self, change: ObjectChange) -> Iterator[ObjectKey]:
+        """Yield the schemas of a level that was created or deleted."""
+        if change.new is None or change.old is None:
+            for entry in self._schemas.lister.list():
+                if _level_of(entry.tree()) == change.last.key.name:
+                    yield entry.key
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconcile in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_schema(self, change: ObjectChange) -> None:
-        if change.new is not None:
-            self._queue.add(change.new.key.name)
-
-    def _on_level(self, change: ObjectChange) -> None:
-        if change.new is not None and change.old is not None:
-            return
-        for entry in self._schemas.lister.list():
-            if _level_of(entry.tree()) == change.last.key.name:
-                self._queue.add(entry.key.name)
-
-    async def _reconcile(self, name: str) -> None:
-        await self._subscriptions.wait_synced()
-        entry = self._schemas.lister.get(ObjectKey("", name))
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Write the condition of a schema, unless it is true already."""
+        entry = self._schemas.lister.get(key)
         if entry is None:
             return
         level = _level_of(entry.tree())
         condition = self._condition(level)
         current = value_at(entry.tree(), "status", "conditions") or ()
         if all(condition != each | _time_of(condition) for each in current):
-            await self._write(name, condition)
+            await self._write(key.name, condition)
 
     def _condition(self, level: str) -> Tree:
         exists = self._levels.lister.get(ObjectKey("", level)) is not None
@@ -69,7 +53,7 @@ class FlowSchemaStatusController:
         return {
             "type": "Dangling",
             "status": str(not exists),
-            "lastTransitionTime": timestamp(self._server.clock.now()),
+            "lastTransitionTime": timestamp(self.clock.now()),
             "reason": "Found" if exists else "NotFound",
             "message": "This FlowSchema references the PriorityLevelConfiguration object named "
             f'"{level}" {suffix}',
@@ -82,8 +66,8 @@ class FlowSchemaStatusController:
             "metadata": {"name": name},
             "status": {"conditions": [condition]},
         }
-        schemas = self._context.resource(str(_FLOWCONTROL), "flowschemas")
-        manager = self._context.manager
+        schemas = self.context.resource(str(_FLOWCONTROL), "flowschemas")
+        manager = self.context.manager
         with suppress_reason("NotFound"):
             await schemas.apply(schema, manager=manager, subresource="status", force=1)
 

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import hmac
 import json
+from collections.abc import Iterable
 
 from kapiserver.api.accessors import is_terminating
 from kapiserver.api.group import CORE
@@ -23,56 +24,32 @@ from kapiserver.apiserver.authentication.bootstrap_token import (
     expiry_of,
     secret_text,
 )
-from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import suppress_reason
 from kapiserver.storage.cache.entry import ObjectKey
 from kapiserver.storage.objects.informer import ObjectChange
 
-NAME = "bootstrap-signer-controller"
 CLUSTER_INFO = ObjectKey("kube-public", "cluster-info")
 _CONTENT = "kubeconfig"
 _SIGNATURE = "jws-kubeconfig-"
 _BOOTSTRAP_TOKENS = Selection(fields=(FieldTerm(name="type", value=SECRET_TYPE, equal=True),))
 
 
-class BootstrapSigner:
+class BootstrapSigner(Controller[ObjectKey]):
     """The control loop; its queue holds the key of the ConfigMap."""
 
-    def __init__(self, context: ControllerContext) -> None:
-        self._context = context
-        self._clock = context.server.clock
-        self._subscriptions = Subscriptions(context.server)
-        self._queue: WorkQueue[ObjectKey] = context.work_queue(
-            self._reconcile, workers=1, name=NAME
-        )
+    def set_up(self) -> None:
+        """Watch ConfigMaps and Secrets."""
+        self._config_maps = self.watch(CORE, "configmaps", _for_config_map)
+        self._secrets = self.watch(CORE, "secrets", _for_token)
 
-    async def start(self) -> None:
-        """Subscribe to ConfigMaps and Secrets."""
-        self._config_maps = self._subscriptions.add(CORE, "configmaps", self._on_config_map)
-        self._secrets = self._subscriptions.add(CORE, "secrets", self._on_secret)
-
-    async def stop(self) -> None:
-        """Stop, and cancel the reconcile in progress."""
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_config_map(self, change: ObjectChange) -> None:
-        if change.last.key == CLUSTER_INFO:
-            self._queue.add(CLUSTER_INFO)
-
-    def _on_secret(self, change: ObjectChange) -> None:
-        if change.last.key.namespace == NAMESPACE and change.last.is_selected(_BOOTSTRAP_TOKENS):
-            self._queue.add(CLUSTER_INFO)
-
-    async def _reconcile(self, key: ObjectKey) -> None:
-        await self._subscriptions.wait_synced()
+    async def reconcile(self, key: ObjectKey) -> None:
+        """Write the signatures of all tokens."""
         entry = self._config_maps.lister.get(key)
         data = (entry.tree().get("data") or {}) if entry is not None else {}
         if _CONTENT not in data or self._with_signatures(data) == data:
             return
-        config_maps = self._context.resource("v1", "configmaps", namespace=key.namespace)
+        config_maps = self.context.resource("v1", "configmaps", namespace=key.namespace)
         with suppress_reason("NotFound"):
             await config_maps.update_with_retry(
                 key.name,
@@ -94,9 +71,7 @@ class BootstrapSigner:
     def _tokens(self) -> dict[str, str]:
         """Return the secrets of the tokens that may sign, by id."""
         tokens: dict[str, str] = {}
-        for entry in self._secrets.lister.list(NAMESPACE):
-            if not entry.is_selected(_BOOTSTRAP_TOKENS):
-                continue
+        for entry in self._secrets.lister.select(_BOOTSTRAP_TOKENS, NAMESPACE):
             tree = entry.tree()
             token_id, secret = secret_text(tree, "token-id"), secret_text(tree, "token-secret")
             expiry = expiry_of(tree)
@@ -105,11 +80,20 @@ class BootstrapSigner:
                 and secret
                 and entry.key.name == f"{SECRET_PREFIX}{token_id}"
                 and secret_text(tree, "usage-bootstrap-signing") == "true"
-                and (expiry is None or expiry > self._clock.now())
+                and (expiry is None or expiry > self.clock.now())
                 and not is_terminating(tree)
             ):
                 tokens[token_id] = secret
         return tokens
+
+
+def _for_config_map(change: ObjectChange) -> Iterable[ObjectKey]:
+    return (CLUSTER_INFO,) if change.last.key == CLUSTER_INFO else ()
+
+
+def _for_token(change: ObjectChange) -> Iterable[ObjectKey]:
+    is_token = change.last.key.namespace == NAMESPACE and change.last.is_selected(_BOOTSTRAP_TOKENS)
+    return (CLUSTER_INFO,) if is_token else ()
 
 
 def detached_signature(content: str, token_id: str, secret: str) -> str:

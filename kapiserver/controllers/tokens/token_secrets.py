@@ -16,17 +16,14 @@ from kapiserver.api.group import CORE
 from kapiserver.api.selectors import FieldTerm, Selection
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
-from kapiserver.controllers.loop.subscriptions import Subscriptions
-from kapiserver.controllers.loop.workqueue import WorkQueue
+from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.writing import delete_object, update_object
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.objects.informer import Index, Informer, ObjectChange
 
-NAME = "serviceaccount-token-controller"
 SECRET_TYPE = "kubernetes.io/service-account-token"
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
-WORKERS = 5
 _TOKEN_SECRETS = Selection(fields=(FieldTerm(name="type", value=SECRET_TYPE, equal=True),))
 
 
@@ -46,45 +43,23 @@ class TokenSecret(NamedTuple):
     account: Account
 
 
-class TokenSecretsController:
+class TokenSecretsController(Controller[Account | TokenSecret]):
     """The control loop. Its queue holds Secrets, and accounts that were deleted."""
 
+    workers = 5
+
     def __init__(self, context: ControllerContext) -> None:
-        self._context = context
+        super().__init__(context)
         self._ca = base64.b64encode(context.ca_text.encode()).decode()
-        self._server = server = context.server
-        self._subscriptions = Subscriptions(server)
-        self._queue: WorkQueue[Account | TokenSecret] = context.work_queue(
-            self._reconcile, workers=WORKERS, name=NAME
-        )
-        self._by_account: Index
+        self._by_account = Index(_account_keys)
 
-    async def start(self) -> None:
-        """Subscribe to accounts and Secrets."""
-        self._accounts = self._subscriptions.add(CORE, "serviceaccounts", self._on_account)
-        self._secrets = self._subscriptions.add(CORE, "secrets", self._on_secret)
-        self._by_account = self._secrets.index(_account_keys)
+    def set_up(self) -> None:
+        """Watch accounts and Secrets."""
+        self._accounts = self.watch(CORE, "serviceaccounts", _deleted_accounts)
+        self._secrets = self.watch(CORE, "secrets", _token_secrets, self._by_account)
 
-    async def stop(self) -> None:
-        """Stop, and cancel the reconciles in progress."""
-        self._by_account.cancel()
-        self._subscriptions.cancel()
-        await self._queue.stop()
-
-    def _on_account(self, change: ObjectChange) -> None:
-        if change.old is None:
-            return
-        old = change.old.tree()
-        if change.new is None or uid_of(change.new.tree()) != uid_of(old):
-            self._queue.add(Account(*change.old.key, uid_of(old)))
-
-    def _on_secret(self, change: ObjectChange) -> None:
-        for entry in (change.old, change.new):
-            if entry is not None and entry.is_selected(_TOKEN_SECRETS):
-                self._queue.add(_token_secret(entry))
-
-    async def _reconcile(self, item: Account | TokenSecret) -> None:
-        await self._subscriptions.wait_synced()
+    async def reconcile(self, item: Account | TokenSecret) -> None:
+        """Fill a Secret, delete it without its account, or remove references to a deleted one."""
         if isinstance(item, Account):
             await self._delete_secrets(item)
             return
@@ -108,14 +83,13 @@ class TokenSecretsController:
 
     async def _delete_secrets(self, account: Account) -> None:
         """Delete the Secrets of an account that was deleted."""
-        await self._by_account.wait_synced()
         for entry in self._by_account.get(f"{account.namespace}/{account.name}"):
             secret = _token_secret(entry)
             if secret.account.uid in ("", account.uid):
                 await self._delete(secret)
 
     async def _delete(self, secret: TokenSecret) -> None:
-        secrets = self._context.resource("v1", "secrets", namespace=secret.account.namespace)
+        secrets = self.context.resource("v1", "secrets", namespace=secret.account.namespace)
         await delete_object(secrets, secret.name, uid=secret.uid)
 
     async def _remove_reference(self, secret: TokenSecret) -> None:
@@ -128,14 +102,14 @@ class TokenSecretsController:
             remaining = [each for each in current["secrets"] if each.get("name") != secret.name]
             return current | {"secrets": remaining}
 
-        accounts = self._context.resource(
+        accounts = self.context.resource(
             "v1", "serviceaccounts", namespace=secret.account.namespace
         )
         await update_object(accounts, secret.account.name, change, uid=uid_of(account))
 
     async def _fill(self, secret: TokenSecret, account: Tree) -> None:
         """Set the token unless there is one, the CA of this server and the namespace."""
-        tokens = self._server.service_account_tokens
+        tokens = self.server.service_account_tokens
 
         def change(current: Tree) -> Tree:
             data: Tree = dict(current.get("data") or {})
@@ -153,8 +127,21 @@ class TokenSecretsController:
             }
             return current | {"data": data}
 
-        secrets = self._context.resource("v1", "secrets", namespace=secret.account.namespace)
+        secrets = self.context.resource("v1", "secrets", namespace=secret.account.namespace)
         await update_object(secrets, secret.name, change, uid=secret.uid)
+
+
+def _deleted_accounts(change: ObjectChange) -> Iterator[Account]:
+    if change.old is not None:
+        old = change.old.tree()
+        if change.new is None or uid_of(change.new.tree()) != uid_of(old):
+            yield Account(*change.old.key, uid_of(old))
+
+
+def _token_secrets(change: ObjectChange) -> Iterator[TokenSecret]:
+    for entry in (change.old, change.new):
+        if entry is not None and entry.is_selected(_TOKEN_SECRETS):
+            yield _token_secret(entry)
 
 
 def _lookup(accounts: Informer, account: Account) -> Tree | None:

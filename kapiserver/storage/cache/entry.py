@@ -23,6 +23,9 @@ class ObjectKey(NamedTuple):
     namespace: str
     name: str
 
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
 
 class Encoding(NamedTuple):
     """How objects are encoded: in which version and media type (json, yaml, protobuf, cbor)."""

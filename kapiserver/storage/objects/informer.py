@@ -4,7 +4,7 @@ An informer stands on the watch cache of its resource and holds no objects of it
 subscription delivers every present object once, then every change in order. When the cache loses
 its watch, the informer fills it again and delivers the differences between the objects that a
 handler has seen and the present ones. Without subscriptions an informer costs nothing. Knows no
-kind, no selector and no HTTP. Mirrors SharedInformer, Lister and Indexer of client-go's
+kind and no HTTP. Mirrors SharedInformer, Lister and Indexer of client-go's
 tools/cache.
 """
 
@@ -18,6 +18,7 @@ from contextlib import suppress
 from contextvars import Context
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import cost_of
 from kapiserver.storage.cache.entry import Entry, ObjectKey
@@ -112,10 +113,6 @@ class Informer:
                     self._offloader.free_later(cost_of(entry.value), tree)
                     trees.append((entry, tree))
         return trees
-
-    def index(self, values: Callable[[Entry], Iterable[str]]) -> Index:
-        """Start an index of the objects by the values that a function takes from each."""
-        return Index(self, values)
 
     async def wait_for(self, revision: Revision) -> bool:
         """Wait until the lister shows all writes up to a revision, and the handlers have them.
@@ -272,6 +269,17 @@ class InformerSubscription(Subscription):
             await self.informer.wait_filled()
             await self._synced.wait()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the handler has received every change that the informer has: it is synced, and no
+        large object is being decoded."""
+        return self.synced and self._decoding is None
+
+    async def wait_current(self) -> None:
+        """Wait until `is_current`. Raises StorageError as `wait_synced` does."""
+        await self.wait_synced()
+        await self.wait_decoded()
+
     def cancel(self) -> None:
         """Stop the deliveries. Idempotent."""
         self.informer.unsubscribe(self)
@@ -422,31 +430,27 @@ class Lister:
         """Return the objects of a namespace, or all, sorted by path."""
         return self._informer.in_scope(self._codec.scope(namespace))
 
+    def select(self, selection: Selection, namespace: str = "") -> Sequence[Entry]:
+        """Return the objects of a namespace, or of all, that a selection matches."""
+        return [entry for entry in self.list(namespace) if entry.is_selected(selection)]
+
 
 class Index:
-    """The objects of an informer by values that each of them has, such as the names that it refers
-    to."""
+    """Objects by values that each of them has, such as the names that it refers to. Whoever
+    subscribes to an informer keeps its indexes up to date."""
 
-    def __init__(self, informer: Informer, values: Callable[[Entry], Iterable[str]]) -> None:
+    def __init__(self, values: Callable[[Entry], Iterable[str]]) -> None:
         self._values = values
         self._entries: dict[str, dict[str, Entry]] = {}
         """The objects, by value and path."""
         self._values_by_path: dict[str, tuple[str, ...]] = {}
-        self._subscription = informer.subscribe(self._on_change)
-
-    async def wait_synced(self) -> None:
-        """Wait until the index holds all objects. Raises StorageError."""
-        await self._subscription.wait_synced()
 
     def get(self, value: str) -> Sequence[Entry]:
         """Return the objects that have a value."""
         return list(self._entries.get(value, {}).values())
 
-    def cancel(self) -> None:
-        """Stop updating the index. Idempotent."""
-        self._subscription.cancel()
-
-    def _on_change(self, change: ObjectChange) -> None:
+    def update(self, change: ObjectChange) -> None:
+        """Index an object that was created or changed, or forget one that was deleted."""
         path = change.last.path
         for value in self._values_by_path.pop(path, ()):
             entries = self._entries[value]

@@ -150,6 +150,16 @@ class MetadataInformer:
         if there is none."""
         return self._uids.get(path, "")
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the handler has received all changes that the informer has received."""
+        return self._pump is None
+
+    async def wait_current(self) -> None:
+        """Wait until the handler has received these changes."""
+        while self._pump is not None:
+            await asyncio.wait([self._pump])
+
     def stop(self) -> None:
         """Stop listing and watching. Idempotent."""
         self._on_break = lambda: None

@@ -1,0 +1,192 @@
+"""The base class of controllers: how to write a control loop here.
+
+A controller watches objects, and changes the cluster until it is as these objects ask. The words
+are those of kube-controller-manager and controller-runtime:
+
+    informer        the objects of a resource in memory, and their changes; `watch` returns it
+    index           the objects of an informer by a value, such as the uid of their owner
+    event handler   maps a change of an object to the keys of the objects to reconcile
+    work queue      holds these keys, each once, until a worker takes it
+    reconcile       compares the objects of a key with what they ask for, and writes the difference
+
+A subclass has two methods. `set_up` watches resources. `reconcile` handles one key: it reads its
+state from informers, lets a pure function decide (`state in, actions out`, which a test calls
+without a server), and carries out the actions with the client of its own user, `context.resource`.
+
+    class ReplicaSetController(Controller[ObjectKey]):
+        workers = 5
+
+        def set_up(self) -> None:
+            self.pods_by_owner = Index(owner_uids)
+            self.sets = self.watch(APPS, "replicasets", for_object)
+            self.pods = self.watch(CORE, "pods", for_owner("ReplicaSet"), self.pods_by_owner)
+
+        async def reconcile(self, key: ObjectKey) -> None: ...
+
+What can go wrong: others write at the same time (`loop/writing.py` begins again after a Conflict),
+the informers are behind a write of this controller (`Informer.wait_for` waits for it), or the store
+does not answer. So `reconcile` may be called at any time and more often than needed, and relies on
+nothing that happened before. When it raises, the key is retried with exponential backoff.
+
+`docs/how-to/controllers.md` has a whole example, and `registry.py` the list of controllers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeAlias
+
+from kapiserver.api.group import GroupVersion
+from kapiserver.controllers.loop.context import ControllerContext
+from kapiserver.controllers.loop.workqueue import Item, WorkQueue
+from kapiserver.storage.concurrency.clock import Timer
+from kapiserver.storage.concurrency.subscriptions import Subscription
+from kapiserver.storage.objects.informer import (
+    Index,
+    Informer,
+    InformerSubscription,
+    ObjectChange,
+)
+
+EventHandler: TypeAlias = Callable[[ObjectChange], Iterable[Item]]
+"""Maps a change of an object to the items to queue. `event_handlers.py` has the usual ones."""
+
+
+def _no_items(_change: ObjectChange) -> Iterable[Item]:
+    return ()
+
+
+class Controller(Generic[Item]):
+    """A control loop whose queue holds items of one type, mostly `ObjectKey`.
+
+    It is started once and stopped once; a new one is made to run it again. The name for logs and
+    metrics is that of the registry.
+
+    workers             how many items are reconciled concurrently
+    min_retry_seconds   how long an item waits after its first failure; each further failure doubles
+                        the time
+    max_retry_seconds   how long an item waits at most
+    """
+
+    workers = 1
+    min_retry_seconds = 1.0
+    max_retry_seconds = 60.0
+
+    def __init__(self, context: ControllerContext) -> None:
+        self.context = context
+        self.server = context.server
+        self.clock = context.server.clock
+        self.queue: WorkQueue[Item] = WorkQueue(
+            self._reconcile_synced,
+            self.clock,
+            workers=self.workers,
+            name=context.name,
+            metrics=self.server.metrics.workqueues,
+            min_retry_seconds=self.min_retry_seconds,
+            max_retry_seconds=self.max_retry_seconds,
+        )
+        self._informers: dict[Informer, InformerSubscription] = {}
+        self._subscriptions: list[Subscription] = []
+        self._resyncs: dict[Callable[[], None], Timer] = {}
+
+    # What a subclass implements.
+
+    def set_up(self) -> None:
+        """Watch resources, and queue what needs no change of an object. Called by `start`."""
+        raise NotImplementedError
+
+    async def reconcile(self, item: Item) -> None:
+        """Bring the cluster to the state that the objects of an item ask for. Called when all
+        informers are synced, and for each item by one worker at a time. When it raises, the item is
+        retried with exponential backoff."""
+        raise NotImplementedError
+
+    # What a subclass uses.
+
+    def watch(
+        self,
+        version: GroupVersion,
+        resource: str,
+        handler: EventHandler[Item] = _no_items,
+        *indexes: Index,
+        delay: float = 0.0,
+    ) -> Informer:
+        """Watch a resource and return its informer. A second call for the same resource changes
+        nothing, so that `reconcile` may watch what is not always needed. Raises NotRegistered.
+
+        handler  maps each present object, and each change, to items, which are queued
+        indexes  are updated before the handler is called
+        delay    the seconds that an item waits, so that one reconcile covers a burst of changes
+        """
+        informer = self.server.stores.by_name(version, resource).informer
+        if informer not in self._informers:
+
+            def on_change(change: ObjectChange) -> None:
+                for index in indexes:
+                    index.update(change)
+                for item in handler(change):
+                    self.queue.add_after(item, delay)
+
+            self._informers[informer] = informer.subscribe(on_change)
+        return informer
+
+    def resync(
+        self, seconds: float, items: Callable[[], Iterable[Item]], *, delay: float = 0.0
+    ) -> None:
+        """Queue items every `seconds` of the server's clock, for the first time now or after a
+        delay. `items` returns them."""
+
+        def queue_items() -> None:
+            for item in items():
+                self.queue.add(item)
+            self._resyncs[queue_items] = self.clock.call_later(seconds, queue_items)
+
+        if delay:
+            self._resyncs[queue_items] = self.clock.call_later(delay, queue_items)
+        else:
+            queue_items()
+
+    def add_subscription(self, subscription: Subscription) -> None:
+        """Cancel a subscription when the controller stops."""
+        self._subscriptions.append(subscription)
+
+    async def wait_synced(self) -> None:
+        """Wait until all informers are synced, also those that are watched during the wait;
+        `reconcile` calls it after it has watched another resource. Raises StorageError."""
+        while unsynced := [each for each in self._informers.values() if not each.synced]:
+            await unsynced[0].wait_synced()
+
+    # What the manager and tests use.
+
+    def start(self) -> None:
+        """Begin to watch; does not wait for the work itself."""
+        self.set_up()
+
+    async def stop(self) -> None:
+        """Stop, and cancel the reconciles in progress."""
+        for timer in self._resyncs.values():
+            timer.cancel()
+        for subscription in (*self._informers.values(), *self._subscriptions):
+            subscription.cancel()
+        await self.queue.stop()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is left to do at this time of the clock: the informers have delivered all
+        changes that they received, and no item is queued or being reconciled. Items that wait for a
+        delay or a retry do not count."""
+        return self.queue.is_idle and all(each.is_current for each in self._informers.values())
+
+    async def wait_settled(self) -> None:
+        """Wait until the controller is settled. Raises StorageError."""
+        while not self.settled:
+            for subscription in tuple(self._informers.values()):
+                await subscription.wait_current()
+            await self.queue.wait_idle()
+
+    async def _reconcile_synced(self, item: Item) -> None:
+        await self.wait_synced()
+        await self.reconcile(item)
+
+
+AnyController: TypeAlias = Controller[Any]

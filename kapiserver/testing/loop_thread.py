@@ -76,6 +76,16 @@ class LoopThread:
             raise RuntimeError("the thread is not running, or it called this itself: use `await`")
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
+    async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run the coroutine on the thread's loop and return its result, without blocking the
+        caller's asyncio loop. Raises its errors, and RuntimeError when the thread does not run."""
+        if threading.current_thread() is self._thread:
+            return await coroutine
+        if self.loop is None:
+            coroutine.close()
+            raise RuntimeError("the thread is not running")
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, self.loop))
+
     def _run_loop(self) -> None:
         try:
             # As fast as uvloop for clients of the same process, loaded faster, and on every system.

@@ -27,7 +27,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class ServerLoop(Protocol):
+class CoroutineRunner(Protocol):
+    """A server or a cluster with an event loop of its own."""
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on that loop, wait, and return its result. Raises its errors, and
+        RuntimeError on that loop."""
+
+    async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on that loop from any loop, and return its result. Raises its errors."""
+
+
+class ServerLoop(CoroutineRunner, Protocol):
     """A server and its event loop; TestServer implements it."""
 
     @property
@@ -37,14 +48,6 @@ class ServerLoop(Protocol):
     @property
     def running(self) -> RunningServer:
         """The running server. Raises RuntimeError when there is none."""
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the server's loop, wait, and return its result. Raises its errors, and
-        RuntimeError on the server's own loop."""
-
-    async def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the server's loop from any loop, and return its result. Raises its
-        errors."""
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a function that does not wait on the server's loop, and return its result; from any
@@ -68,7 +71,14 @@ class Subject:
         return self._server_loop.running.cluster.server
 
 
-S = TypeVar("S", bound=Subject)
+class HasLoop(Protocol):
+    """An object whose methods run on the loop of a server or of a cluster, such as a Subject."""
+
+    @property
+    def _server_loop(self) -> CoroutineRunner: ...
+
+
+S = TypeVar("S", bound=HasLoop)
 
 
 def on_server_loop(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from kapiserver.testing import KubeClients, TestServer, Users
 from kapiserver.testing.fixtures.definitions import install_definitions
 from kapiserver.testing.fixtures.existing_cluster import ExistingCluster
 from kapiserver.testing.fixtures.namespace import fresh_namespace
+from kapiserver.testing.loop_thread import LoopThread
 
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -74,6 +76,19 @@ def test_service_account(cluster: ExistingCluster) -> None:
         "rbac.authorization.k8s.io/v1", "roles", namespace=namespace.name
     )
     assert cluster.run(roles.list_page())["items"] == []
+
+
+def test_service_account_from_another_loop(cluster: ExistingCluster) -> None:
+    """The asynchronous form runs on the loop of the cluster, not on the caller's."""
+    with fresh_namespace(cluster) as namespace, Users(namespace) as users:
+        robot = asyncio.run(users.add_service_account_async("robot"))
+        assert robot.name == f"system:serviceaccount:{namespace.name}:robot"
+    with pytest.raises(RuntimeError, match="not running"):
+        asyncio.run(LoopThread(cluster._connect(), name="never-started").run_async(_nothing()))
+
+
+async def _nothing() -> None:
+    """Return."""
 
 
 def test_relative_paths(kube_apiserver: TestServer, cluster: ExistingCluster) -> None:

@@ -7,7 +7,7 @@ import inspect
 
 import pytest
 
-from kapiserver.testing import TestServer
+from kapiserver.testing import TestServer, Users
 from kapiserver.testing.determinism.clock import TestClock
 from kapiserver.testing.faults.faults import Faults
 from kapiserver.testing.history.objects import Objects
@@ -18,8 +18,8 @@ from kapiserver.testing.subject import Subject
 SUBJECTS = [type(value) for value in vars(TestServer()).values() if isinstance(value, Subject)]
 
 
-@pytest.mark.parametrize("subject", SUBJECTS)
-def test_forms(subject: type[Subject]) -> None:
+@pytest.mark.parametrize("subject", [*SUBJECTS, Users])
+def test_forms(subject: type) -> None:
     """The two forms have the same parameters and the same text, and a name of their own."""
     names = [name for name in dir(subject) if name.endswith("_async") and name != "run_async"]
     for name in names:

@@ -130,14 +130,14 @@ def test_libraries(kube_session: TestNamespace, kube_user: Add) -> None:
 def test_users_are_removed() -> None:
     """Nothing of the users is left at the end: no role, no binding, no account, no token."""
     with TestServer() as running:
-        running.snapshot()  # with the objects that controllers create at the start
-        before = running.dump(everything=True)
+        running.state.snapshot()  # with the objects that controllers create at the start
+        before = running.state.dump(everything=True)
         with Users(TestNamespace(running, "default", running.kubeconfig)) as users:
             alice = users.add("alice", rules=[READ_MAPS], roles=["view"])
             users.add_service_account("robot", rules=[READ_MAPS], role_namespace="default")
             assert HttpClient(running, token=alice.token)("GET", "/api/v1/secrets")[0] == 403
-            assert running.dump(everything=True) != before
-        assert running.dump(everything=True) == before
+            assert running.state.dump(everything=True) != before
+        assert running.state.dump(everything=True) == before
         assert HttpClient(running, token=alice.token)("GET", "/api")[0] == 401
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kapiserver.testing.control_api.schemas import USER, arguments_of
 from kapiserver.testing.control_api.session import Operation, Session, Tree
-from kapiserver.testing.fixtures.users import Rights, TestUser, Users
+from kapiserver.testing.fixtures.users import TestUser, Users
 
 _RIGHTS: Mapping[str, str] = {
     "rules": 'The rules of a role, as in a manifest: `[{apiGroups: [""], resources: [pods], verbs: '
@@ -18,14 +18,11 @@ _RIGHTS: Mapping[str, str] = {
 
 
 async def _add_user(session: Session, arguments: Tree) -> Tree:
-    name, groups = arguments.pop("name", ""), arguments.pop("groups", ())
-    return _described(await session.users.add_async(name, groups, Rights(**arguments)))
+    return _described(await session.users.add_async(**arguments))
 
 
 async def _add_service_account(session: Session, arguments: Tree) -> Tree:
-    name, namespace = arguments.pop("name"), arguments.pop("namespace", "")
-    rights = Rights(**arguments)
-    return _described(await session.users.add_service_account_async(name, namespace, rights))
+    return _described(await session.users.add_service_account_async(**arguments))
 
 
 def _described(user: TestUser) -> Tree:

@@ -152,7 +152,9 @@ def _connect(config: Config, parts: Parts, host: Host, basis: _Basis, kv: KV) ->
         config, stores, clock, basis.account_tokens, metrics.authentication
     )
     file_watch = _file_watch(authentication, authorizer, encryption)
-    plugins = AdmissionPlugins(parts.admission_plugins, config, clock, metrics, file_watch)
+    plugins = AdmissionPlugins(
+        parts.admission_plugins, config, clock, metrics, file_watch, basis.offloader
+    )
     server = Server(
         config=config,
         scheme=basis.scheme,

@@ -94,9 +94,8 @@ class BuiltinObjects:
 class BuiltinKind(BuiltinObjects):
     """One built-in resource in one version."""
 
-    __slots__ = ("group_version", "resource")
+    __slots__ = ("group_version", "is_loaded", "loaded_uses", "resource")
 
-    is_compiled = True
     is_terminating = False
     scale = None
 
@@ -106,9 +105,13 @@ class BuiltinKind(BuiltinObjects):
         super().__init__(group_version.with_kind(resource.kind), kinds)
         self.resource = resource
         self.group_version = group_version
+        self.is_loaded, self.loaded_uses = False, set[tuple[str, str, str]]()
 
-    def compile(self) -> None:
-        """Do nothing: the parts of built-in kinds are compiled on first use."""
+    def load(self) -> None:
+        """Import the types. The first request of each use loads the rest."""
+        for version in (self.group_version, self.hub):
+            self._kinds.type_of(version.with_kind(self.resource.kind))
+        self.is_loaded = True
 
     def default_cost(self, _data: bytes, /) -> int:
         """Return 0: the estimated cost of a value covers its defaults."""
@@ -225,6 +228,11 @@ class BuiltinKinds:
     def kind_info(self, version: GroupVersion, name: str) -> BuiltinKind | None:
         """Return the KindInfo of a resource in a version; None if it is not served."""
         return self._plurals(version.group).get((version.version, name))
+
+    @_cached_method(256)
+    def declared_kind_info(self, version: GroupVersion, name: str) -> BuiltinKind:
+        """Return the KindInfo of a resource in a version, served or not. Raises NotRegistered."""
+        return BuiltinKind(self.declared_resource(version, name), version, self)
 
     @_cached_method(256)
     def _plurals(self, group: str) -> dict[tuple[str, str], BuiltinKind]:

@@ -118,7 +118,8 @@ class CustomVersion:
         self.summary = summary
         self.name: str = summary["name"]
         self.served: bool = summary["served"]
-        self.is_compiled = False
+        self.is_loaded = False
+        self.loaded_uses: set[tuple[str, str, str]] = set()
         self._same_schemas: dict[str, bool] = {}
 
     @property
@@ -225,14 +226,14 @@ class CustomVersion:
 
     # Compiled on first use.
 
-    def compile(self) -> None:
+    def load(self) -> None:
         """Compile the parts that every request needs; slow for a large schema."""
         from kapiserver.api.apiextensions import structural
 
         structural.has_rules(self.structural)
         structural.has_embedded_resources(self.structural)
         self.default_cost(b"")
-        self.is_compiled = True
+        self.is_loaded = True
 
     @functools.cached_property
     def default_cost(self) -> Callable[[bytes], int]:

@@ -59,11 +59,16 @@ class KindInfo(ObjectInfo, Protocol):
         """The version of the objects."""
 
     @property
-    def is_compiled(self) -> bool:
-        """Whether `compile` has been called or is not needed."""
+    def is_loaded(self) -> bool:
+        """Whether `load` has been called."""
 
-    def compile(self) -> None:
-        """Compile the parts that every request needs. May take long; can run in a thread."""
+    def load(self) -> None:
+        """Import and compile the parts that every request needs. Takes long; runs in a thread."""
+
+    @property
+    def loaded_uses(self) -> set[tuple[str, str, str]]:
+        """The verb, subresource and media type of the body of requests that have succeeded: the
+        first one of each has loaded what others need."""
 
     def default_cost(self, data: bytes, /) -> int:
         """Return the number of values that defaults may add to an encoded object or patch."""
@@ -98,4 +103,5 @@ class KindInfo(ObjectInfo, Protocol):
         """The JSON paths of the scale subresource; None for the standard paths."""
 
     def strategy(self, subresource: str = "") -> Strategy:
-        """Return the strategy of the objects or of one of their subresources."""
+        """Return the strategy of the objects or of one of their subresources. The first call
+        imports validation; a thread makes it."""

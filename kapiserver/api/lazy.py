@@ -8,18 +8,31 @@ does with imports.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+Loaded = TypeVar("Loaded")
 
 
-def lazy(reference: str) -> Callable[[], Any]:
-    """Return a function that imports `module:name` when it is first called, and returns it."""
-    module, _, name = reference.partition(":")
+class Lazy(Generic[Loaded]):
+    """A reference to `module:name`. A call imports the module if necessary and returns the value,
+    which an event loop awaits in a thread (`Offloader.load`)."""
 
-    @functools.cache
-    def load() -> Any:
-        return getattr(import_module(module), name)
+    __slots__ = ("_reference", "value")
 
-    return load
+    def __init__(self, reference: str) -> None:
+        self._reference = reference
+        self.value: Loaded | None = None
+        """The value; None before the first call."""
+
+    def __call__(self) -> Loaded:
+        value = self.value
+        if value is None:
+            module, _, name = self._reference.partition(":")
+            value = self.value = getattr(import_module(module), name)
+        return value
+
+
+def lazy(reference: str) -> Lazy[Any]:
+    """Return a reference to `module:name`."""
+    return Lazy(reference)

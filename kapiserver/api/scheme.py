@@ -157,8 +157,7 @@ class Scheme:
     def declared_kind_info(self, version: GroupVersion, name: str) -> KindInfo:
         """Return the KindInfo of a built-in resource in a version, served or not, for the server's
         own use. Raises NotRegistered."""
-        resource = self._builtin.declared_resource(version, name)
-        return BuiltinKind(resource, version, self._builtin)
+        return self._builtin.declared_kind_info(version, name)
 
     def strategy(self, resource: Resource, subresource: str = "") -> Strategy:
         """Return the strategy of a resource or subresource: that of the group's table, or the

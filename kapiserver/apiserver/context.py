@@ -70,8 +70,9 @@ class Server(Struct, frozen=True, kw_only=True):
     """Faults that a test injects into requests."""
     calls: Mapping[str, CallHandler] = field(default_factory=dict)
     """The handlers of the groups of calls, by group."""
-    plugin_chain: Callable[[str, str], PluginChain] = lambda _resource, _operation: PluginChain()
-    """The admission plugins for a qualified resource (with its subresource) and an operation."""
+    plugin_chain: Callable[[str, str], Awaitable[PluginChain]]
+    """Returns the admission plugins for a qualified resource (with its subresource) and an
+    operation."""
 
     def client(
         self, user: User, *, user_agent: str = "kapiserver", authorize: bool = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from kapiserver.api.accessors import copy_tree
@@ -21,6 +21,7 @@ from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.endpoints.decode import field_validation
+from kapiserver.apiserver.endpoints.handlers import HANDLERS
 from kapiserver.apiserver.endpoints.object_responses import list_head
 from kapiserver.apiserver.endpoints.operations.unstored import unstored_create
 from kapiserver.apiserver.endpoints.options import (
@@ -34,6 +35,7 @@ from kapiserver.apiserver.endpoints.subresources import SUBRESOURCES
 from kapiserver.apiserver.endpoints.tables import in_version
 from kapiserver.apiserver.endpoints.watch_frames import bookmark_metadata
 from kapiserver.apiserver.errors import BadRequest, MethodNotAllowed, status_of
+from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request_info import RequestInfo, name_selected, selectors_of
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.target_resolver import resolve_target
@@ -178,12 +180,13 @@ class InternalResource(ResourceClient):
     ) -> Tree:
         """Create an object; with a subresource, post to that of `name`."""
         info = self._info("create", name, subresource)
-        with _as_status_error(info):
-            target, caller = await self._target(info), self._caller()
+        async with self._write(info) as target:
+            caller = self._caller()
             options = parse_options(self._server, _query(parameters), "CreateOptions")
             body = TreeBody(self._versioned(obj))
-            create_unstored = unstored_create(self._server, target)
-            if create_unstored is not None:
+            unstored = unstored_create(self._server, target)
+            if unstored is not None:
+                create_unstored = await self._server.offloader.load(unstored)
                 tree = await create_unstored(self._server, target, caller, options, body)
                 return _success(tree)
             _check_is_object(target)
@@ -196,14 +199,13 @@ class InternalResource(ResourceClient):
 
     async def update(self, obj: Tree, *, subresource: str = "", **parameters: str | int) -> Tree:
         """Replace an object."""
-        from kapiserver.apiserver.endpoints.operations.update import update_object
-
         info = self._info("update", obj["metadata"]["name"], subresource)
-        with _as_status_error(info):
-            target = await self._target(info)
+        async with self._write(info) as target:
             _check_is_object(target)
             options = parse_options(self._server, _query(parameters), "UpdateOptions")
             body = TreeBody(self._versioned(obj))
+            from kapiserver.apiserver.endpoints.operations.update import update_object
+
             written = await update_object(self._server, target, self._caller(), options, body)
             return await self._tree(target, written.entry)
 
@@ -217,12 +219,11 @@ class InternalResource(ResourceClient):
         **parameters: str | int,
     ) -> Tree:
         """Patch an object. `patch` is a JSON value of the patch `type`."""
-        from kapiserver.apiserver.endpoints.operations import patch as operations
-
         info = self._info("patch", name, subresource)
-        with _as_status_error(info):
-            target = await self._target(info)
+        async with self._write(info) as target:
             _check_is_object(target)
+            from kapiserver.apiserver.endpoints.operations import patch as operations
+
             type_ = operations.patch_type(self._server, target, type)
             options = parse_options(self._server, _query(parameters), "PatchOptions")
             document = operations.Document(copy_tree(patch))
@@ -242,11 +243,10 @@ class InternalResource(ResourceClient):
     ) -> Tree:
         """Update an object to `change(current)` as one guaranteed update of its store. `change`
         may be called more than once; its errors that have a Status are raised as StatusError."""
-        from kapiserver.apiserver.endpoints.operations import patch as operations
-
         info = self._info("update", name, subresource)
-        with _as_status_error(info):
-            target = await self._target(info)
+        async with self._write(info, operations="patch") as target:
+            from kapiserver.apiserver.endpoints.operations import patch as operations
+
             _check_is_object(target)
             options = parse_options(self._server, _query(parameters), "UpdateOptions")
             written = await operations.patch_object(
@@ -262,15 +262,14 @@ class InternalResource(ResourceClient):
         self, obj: Tree, *, manager: str, subresource: str = "", **parameters: str | int
     ) -> Tree:
         """Apply a configuration."""
-        from kapiserver.apiserver.endpoints.operations.apply import apply_configuration
-
         info = self._info("patch", obj["metadata"]["name"], subresource)
-        with _as_status_error(info):
-            target = await self._target(info)
+        async with self._write(info) as target:
             _check_is_object(target)
             query = _query({"fieldManager": manager, **parameters})
             options = parse_options(self._server, query, "PatchOptions", rules=apply_rules)
             config = copy_tree(self._versioned(obj))
+            from kapiserver.apiserver.endpoints.operations.apply import apply_configuration
+
             written = await apply_configuration(
                 self._server, target, self._caller(), options, config
             )
@@ -278,27 +277,28 @@ class InternalResource(ResourceClient):
 
     async def delete(self, name: str, options: Tree | None = None, **parameters: str | int) -> Tree:
         """Delete an object."""
-        from kapiserver.apiserver.endpoints.operations.delete import delete_object, deleted_status
-
         info = self._info("delete", name)
-        with _as_status_error(info):
-            target = await self._target(info)
+        async with self._write(info) as target:
             delete_options = self._delete_options(options, parameters)
+            from kapiserver.apiserver.endpoints.operations.delete import (
+                delete_object,
+                deleted_status,
+            )
+
             written = await delete_object(self._server, target, self._caller(), delete_options)
             status = await deleted_status(self._server, target, written)
             return await self._tree(target, written.entry) if status is None else status
 
     async def delete_collection(self, options: Tree | None = None, **parameters: str | int) -> Tree:
         """Delete the selected objects and return the list of them."""
-        from kapiserver.apiserver.endpoints.operations.delete import delete_objects
-
         query = _query(parameters)
         info = self._info("deletecollection", query=query)
-        with _as_status_error(info):
-            target = await self._target(info)
+        async with self._write(info) as target:
             list_options = parse_options(self._server, query, "ListOptions")
             delete_options = self._delete_options(options, parameters)
             selection_query = list_query(info, target, list_options)
+            from kapiserver.apiserver.endpoints.operations.delete import delete_objects
+
             listing = await delete_objects(
                 self._server, target, self._caller(), delete_options, selection_query
             )
@@ -341,6 +341,21 @@ class InternalResource(ResourceClient):
         target = await resolve_target(self._server, info, served_only=client.authorize)
         target.check_verb(info.verb)
         return target
+
+    @contextlib.asynccontextmanager
+    async def _write(self, info: RequestInfo, operations: str = "") -> AsyncIterator[Target]:
+        """Authorize a write and give its target. Errors that have a Status are raised as
+        StatusError. The first write of its use loads the operations of the verb, or of another one,
+        and works in threads."""
+        with _as_status_error(info):
+            target = await self._target(info)
+            verb = operations or info.verb
+            use = (verb, info.subresource, "")
+            if use in target.kind_info.loaded_uses:
+                yield target
+                return
+            async with first_request(self._server.offloader, target, use, HANDLERS[verb]):
+                yield target
 
     def _caller(self) -> Caller:
         return Caller(user=self._client.user, user_agent=self._client.user_agent)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from kapiserver.api.lazy import lazy
+from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.discovery import discovery
 from kapiserver.apiserver.discovery.server_info import serve_health, serve_paths, serve_version
-from kapiserver.apiserver.endpoints.handlers import VerbHandler, handler_of_verb
-from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, load_bind
+from kapiserver.apiserver.endpoints.handlers import HANDLERS, VerbHandler
+from kapiserver.apiserver.endpoints.subresources import handler_of_subresource, lazy_bind
 from kapiserver.apiserver.errors import MethodNotAllowed, UnknownGroup
+from kapiserver.apiserver.first_request import first_request
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, page_not_found
 from kapiserver.apiserver.target_resolver import resolve_target
@@ -49,64 +50,72 @@ def route(server: Server) -> Handler:
             target.check_verb(info.verb)
         request.target = target
         request.warnings.add(target.deprecation)
-        load = unstored.get((info.version.group, info.resource))
-        if load is not None:
-            unstored_handler = await server.offloader.run(0, load)
-            return await unstored_handler(server, request, target)
-        handler = handler_of_subresource(target) if target.subresource else None
-        return await (handler or handler_of_verb(info.verb))(server, request, target)
+        media_type = ""
+        lazy_handler = unstored.get((info.version.group, info.resource))
+        if lazy_handler is None and target.subresource:
+            lazy_handler = handler_of_subresource(target)
+        if lazy_handler is None:
+            lazy_handler = HANDLERS[info.verb]
+            if info.verb in _VERBS_WITH_BODY:
+                media_type = request.header("Content-Type").partition(";")[0].strip()
+        use = (info.verb, target.subresource, media_type)
+        if use in target.kind_info.loaded_uses:
+            return await lazy_handler()(server, request, target)
+        async with first_request(server.offloader, target, use, lazy_handler):
+            return await lazy_handler()(server, request, target)
 
     return handle
 
 
-_load_review: Callable[[], VerbHandler] = lazy(
-    "kapiserver.apiserver.endpoints.reviews:serve_review"
-)
+_VERBS_WITH_BODY = ("create", "patch", "update")
+"""The verbs whose handlers refuse a media type that they do not know."""
 
-UNSTORED: dict[tuple[str, str], Callable[[], VerbHandler]] = {
-    ("", "bindings"): load_bind,
+_lazy_review: Lazy[VerbHandler] = lazy("kapiserver.apiserver.endpoints.reviews:serve_review")
+
+UNSTORED: dict[tuple[str, str], Lazy[VerbHandler]] = {
+    ("", "bindings"): lazy_bind,
     ("", "componentstatuses"): lazy(
         "kapiserver.apiserver.endpoints.component_statuses:get_or_list"
     ),
-    ("authentication.k8s.io", "selfsubjectreviews"): _load_review,
-    ("authentication.k8s.io", "tokenreviews"): _load_review,
-    ("authorization.k8s.io", "localsubjectaccessreviews"): _load_review,
-    ("authorization.k8s.io", "selfsubjectaccessreviews"): _load_review,
-    ("authorization.k8s.io", "selfsubjectrulesreviews"): _load_review,
-    ("authorization.k8s.io", "subjectaccessreviews"): _load_review,
+    ("authentication.k8s.io", "selfsubjectreviews"): _lazy_review,
+    ("authentication.k8s.io", "tokenreviews"): _lazy_review,
+    ("authorization.k8s.io", "localsubjectaccessreviews"): _lazy_review,
+    ("authorization.k8s.io", "selfsubjectaccessreviews"): _lazy_review,
+    ("authorization.k8s.io", "selfsubjectrulesreviews"): _lazy_review,
+    ("authorization.k8s.io", "subjectaccessreviews"): _lazy_review,
 }
 """Handlers of resources that are never stored, by group and name (see `media_types.py` on late
 loading)."""
 
 
-def _calls(server: Server) -> dict[tuple[str, str], Callable[[], VerbHandler]]:
+def _calls(server: Server) -> dict[tuple[str, str], Lazy[VerbHandler]]:
     """Return the rows of the calls of added groups."""
     resources = (resource for group in server.calls for resource in server.scheme.resources(group))
-    return {(resource.group, resource.name): _load_review for resource in resources}
+    return {(resource.group, resource.name): _lazy_review for resource in resources}
 
 
-def _loaded_by(load: Callable[[], PathHandler]) -> PathHandler:
+def _loaded(lazy_handler: Lazy[PathHandler]) -> PathHandler:
     async def handle(server: Server, request: Request) -> AnyResponse:
-        loaded = await server.offloader.run(0, load)
-        return await loaded(server, request)
+        handler = await server.offloader.load(lazy_handler)
+        return await handler(server, request)
 
     return handle
 
 
-_load_oidc: Callable[[], PathHandler] = lazy("kapiserver.apiserver.discovery.oidc:serve_oidc")
+_lazy_oidc: Lazy[PathHandler] = lazy("kapiserver.apiserver.discovery.oidc:serve_oidc")
 
 PATHS: dict[str, PathHandler] = {
     "": serve_paths,
     "api": discovery.serve_discovery,
     "apis": discovery.serve_discovery,
-    "openapi": _loaded_by(lazy("kapiserver.apiserver.discovery.openapi:serve_openapi")),
+    "openapi": _loaded(lazy("kapiserver.apiserver.discovery.openapi:serve_openapi")),
     "version": serve_version,
     "healthz": serve_health,
     "livez": serve_health,
     "readyz": serve_health,
-    "metrics": _loaded_by(lazy("kapiserver.apiserver.serving.exposition:serve_metrics")),
-    "openid": _loaded_by(_load_oidc),
-    ".well-known": _loaded_by(_load_oidc),
+    "metrics": _loaded(lazy("kapiserver.apiserver.serving.exposition:serve_metrics")),
+    "openid": _loaded(_lazy_oidc),
+    ".well-known": _loaded(_lazy_oidc),
 }
 """Handlers of non-resource paths, by the first segment."""
 

@@ -23,8 +23,8 @@ async def resolve_target(server: Server, info: RequestInfo, *, served_only: bool
         kind_info = server.scheme.kind_info(info.version, info.resource)
     except NotRegistered:
         kind_info = await _look_up(server, info) if served_only else _declared(server, info)
-    if not kind_info.is_compiled:
-        await server.offloader.run_in_thread(kind_info.compile)
+    if not kind_info.is_loaded:
+        await server.offloader.run_in_thread(kind_info.load, limited=False)
     return target_of(kind_info, server.stores, info)
 
 

@@ -19,8 +19,17 @@ from kapiserver.api.meta.v1 import Table
 from kapiserver.api.runtime import Unknown
 from kapiserver.api.scalar_types import FieldsV1, RawExtension
 from kapiserver.api.scheme import Scheme
-from kapiserver.api.types import ListOf, MapOf, Message, Scalar, ScalarType, Shape, Tree, Type
-from kapiserver.codecs.codegen import cached_per_type
+from kapiserver.api.types import (
+    ListOf,
+    MapOf,
+    Message,
+    Scalar,
+    ScalarType,
+    Shape,
+    Tree,
+    Type,
+    cached_in_type,
+)
 
 _BYTES: Final = "bytes"
 _UNTYPED: Final = "free"
@@ -89,12 +98,12 @@ def _decode_base64(value: Any) -> Any:
         return value  # not valid base64: written unchanged
 
 
-@cached_per_type
+@cached_in_type
 def _byte_paths(type_: type[Type]) -> Mapping[str, FieldPaths]:
     return _find_paths(type_, _byte_marker, frozenset())
 
 
-@cached_per_type
+@cached_in_type
 def _untyped_paths(type_: type[Type]) -> Mapping[str, FieldPaths]:
     return _find_paths(type_, _untyped_marker, frozenset())
 

@@ -8,23 +8,9 @@ no format. Plays the role of generated.pb.go in Go.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
-from kapiserver.api.lazy_loading import before_loading
-from kapiserver.api.types import Type, cached_in_type
-
-_Result = TypeVar("_Result")
-
-
-def cached_per_type(create: Callable[[type[Type]], _Result]) -> Callable[[type[Type]], _Result]:
-    """Cache the result of a function for each type, in the type. The first call for a type raises
-    NotLoaded in work that must not compile (`api/lazy_loading.py`)."""
-
-    def load(type_: type[Type]) -> _Result:
-        before_loading()
-        return create(type_)
-
-    return cached_in_type(load)
+from kapiserver.api.types import Type
 
 
 class FunctionSource:

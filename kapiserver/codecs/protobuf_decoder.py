@@ -32,8 +32,9 @@ from kapiserver.api.types import (
     Tree,
     Type,
     Value,
+    cached_in_type,
 )
-from kapiserver.codecs.codegen import FunctionSource, cached_per_type
+from kapiserver.codecs.codegen import FunctionSource
 from kapiserver.codecs.errors import Malformed, TooLarge
 from kapiserver.codecs.limits import TOO_MANY_VALUES
 from kapiserver.codecs.protobuf_encoder import WIRE_TYPES
@@ -112,7 +113,7 @@ class ValueBudget:
             raise TooLarge(f"proto: {TOO_MANY_VALUES.format(self._max_count)}")
 
 
-@cached_per_type
+@cached_in_type
 def compiled_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Tree]:
     """Return the compiled function that decodes a message of a type. For a scalar type it returns a
     message tree.
@@ -329,7 +330,7 @@ def is_string_list(shape: Message) -> bool:
     return issubclass(shape.type, StringList)
 
 
-@cached_per_type
+@cached_in_type
 def leaf_decoder(type_: type[Type]) -> Callable[[bytes, ValueBudget], Value]:
     """Return the function that decodes the message of a scalar type into its value."""
     assert issubclass(type_, ScalarType)

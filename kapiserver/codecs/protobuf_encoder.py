@@ -32,8 +32,9 @@ from kapiserver.api.types import (
     Tree,
     Type,
     Value,
+    cached_in_type,
 )
-from kapiserver.codecs.codegen import FunctionSource, cached_per_type
+from kapiserver.codecs.codegen import FunctionSource
 from kapiserver.codecs.protobuf_wire import (
     BYTES,
     FIXED64,
@@ -63,7 +64,7 @@ _SCALAR_EXPRESSIONS = {
 _LENGTH_EXPRESSION = "SMALL[n] if (n := len(v)) < 2048 else varint(n)"
 
 
-@cached_per_type
+@cached_in_type
 def compiled_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     """Return the compiled function that encodes a message of a type. For a scalar type it takes a
     message tree.
@@ -191,7 +192,7 @@ def _omits_nil(shape: Shape) -> bool:
     return shape == Scalar("bytes")
 
 
-@cached_per_type
+@cached_in_type
 def _leaf_encoder(type_: type[Type]) -> Callable[[Value], bytes]:
     assert issubclass(type_, ScalarType)
     if issubclass(type_, FieldsV1 | RawExtension):

@@ -11,9 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Protocol
 
-from kapiserver.api.types import Tree, Type
+from kapiserver.api.types import Tree, Type, cached_in_type
 from kapiserver.codecs import protobuf_decoder, protobuf_encoder
-from kapiserver.codecs.codegen import cached_per_type
 from kapiserver.codecs.errors import Malformed, NotEncodable
 from kapiserver.codecs.limits import MAX_DEPTH, UNLIMITED
 from kapiserver.codecs.protobuf_decoder import ValueBudget
@@ -30,7 +29,7 @@ class MessageDecoder(Protocol):
     def __call__(self, data: bytes, max_values: int = UNLIMITED) -> Tree: ...
 
 
-@cached_per_type
+@cached_in_type
 def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     """Return the function that encodes canonical trees of a type as messages.
 
@@ -57,7 +56,7 @@ def message_encoder(type_: type[Type]) -> Callable[[Tree], bytes]:
     return encode
 
 
-@cached_per_type
+@cached_in_type
 def message_decoder(type_: type[Type]) -> MessageDecoder:
     """Return the function that decodes messages of a type into canonical trees.
 

@@ -29,8 +29,9 @@ from kapiserver.api.types import (
     ScalarType,
     Shape,
     Type,
+    cached_in_type,
 )
-from kapiserver.codecs.codegen import FunctionSource, cached_per_type
+from kapiserver.codecs.codegen import FunctionSource
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import encode_value, escape_html, trimmed_copy
 from kapiserver.codecs.limits import UNLIMITED
@@ -136,7 +137,7 @@ def _cached(transcode: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     return cached
 
 
-@cached_per_type
+@cached_in_type
 def _members_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
     """Return the compiled function for the members of the object, each with a comma before it."""
     source = FunctionSource("b")
@@ -160,18 +161,18 @@ def _members_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
     return source.compile(f"JSON of {type_.__name__} from protobuf", **names)
 
 
-@cached_per_type
+@cached_in_type
 def _part_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
     members = _members_transcoder(type_)
     return lambda message: b"{%b}" % members(message)[1:]
 
 
-@cached_per_type
+@cached_in_type
 def _item_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
     return _cached(_part_transcoder(type_))
 
 
-@cached_per_type
+@cached_in_type
 def _leaf_transcoder(type_: type[Type]) -> Callable[[bytes], bytes]:
     decode, budget = leaf_decoder(type_), ValueBudget(UNLIMITED)
     return _cached(lambda message: trimmed_copy(encode_value(decode(message, budget))))

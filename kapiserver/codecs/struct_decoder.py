@@ -30,8 +30,9 @@ from kapiserver.api.types import (
     Type,
     Value,
     Variant,
+    cached_in_type,
 )
-from kapiserver.codecs.codegen import FunctionSource, cached_per_type
+from kapiserver.codecs.codegen import FunctionSource
 from kapiserver.codecs.errors import WrongValue
 from kapiserver.codecs.limits import MAX_STRICT_ERRORS
 
@@ -57,7 +58,7 @@ _TYPE_CHECKS = {
 _ZERO_LITERALS = {"string": '""', "bool": "False", "int32": "0", "int64": "0", "double": "0.0"}
 
 
-@cached_per_type
+@cached_in_type
 def struct_decoder(type_: type[Type]) -> Callable[[Value, ValuePath, list[str]], Any]:
     """Return the compiled function that decodes one struct; see `decode_tree`."""
     source = FunctionSource("value, at, unknown")
@@ -147,7 +148,7 @@ def _decode_expression(
     return f"{{k: {expression} for k, v in sorted(v.items(), key=key_of)}}"
 
 
-@cached_per_type
+@cached_in_type
 def zero_value(type_: type[Type]) -> Value:
     """Return the zero value of a struct or scalar type. It is shared: do not change it."""
     return (

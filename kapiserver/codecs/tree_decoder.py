@@ -33,8 +33,8 @@ from kapiserver.api.types import (
     Tree,
     Type,
     Value,
+    cached_in_type,
 )
-from kapiserver.codecs.codegen import cached_per_type
 from kapiserver.codecs.errors import Malformed
 from kapiserver.codecs.limits import MAX_DEPTH
 from kapiserver.codecs.struct_decoder import message_type, struct_decoder
@@ -91,7 +91,7 @@ def check_depth(tree: Tree) -> None:
     raise Malformed("exceeded max depth")
 
 
-@cached_per_type
+@cached_in_type
 def is_strictly_typed(type_: type[Type]) -> bool:
     """Whether trees of a type have no free JSON and no floating-point numbers. Decoding such a tree
     copies it, except the sets of managed fields, which nobody changes."""
@@ -119,7 +119,7 @@ def _value_shape(shape: Shape) -> Shape:
     return shape
 
 
-@cached_per_type
+@cached_in_type
 def is_recursive(type_: type[Type]) -> bool:
     """Whether a type contains itself, so that its trees can have any depth."""
     stack: list[Any] = [(type_, frozenset())]

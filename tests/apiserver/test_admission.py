@@ -12,6 +12,7 @@ from kapiserver.apiserver.admission.plugins import PLUGINS, AdmissionPlugins, en
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import Metrics
+from kapiserver.storage.cache.offload import Offloader
 from tests.clock import ManualClock
 
 _names = (f"only-{number}" for number in itertools.count(1))
@@ -360,7 +361,7 @@ def test_load_while_closing():
     closed = []
 
     async def close():
-        plugins.chain("secrets", "CREATE")
+        plugins.load_chain("secrets", "CREATE")
         closed.append("first")
 
     records = (
@@ -368,8 +369,8 @@ def test_load_while_closing():
         Plugin(name="Second", load=lambda _: Hooks(), resources=("secrets",)),
     )
     plugins = AdmissionPlugins(
-        records, Config(), ManualClock(), Metrics(), FileWatch(ManualClock())
+        records, Config(), ManualClock(), Metrics(), FileWatch(ManualClock()), Offloader()
     )
-    plugins.chain("configmaps", "CREATE")
+    plugins.load_chain("configmaps", "CREATE")
     asyncio.run(plugins.close())
     assert closed == ["first"]

@@ -232,7 +232,7 @@ def test_audit_annotations():
         attributes = attributes_of_create(server, "configmaps")
         (validate,) = (
             step.hook
-            for step in server.plugin_chain("configmaps", "CREATE").validate
+            for step in (await server.plugin_chain("configmaps", "CREATE")).validate
             if step.labels.name == "ValidatingAdmissionPolicy"
         )
         new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}

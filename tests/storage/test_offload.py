@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from kapiserver.api.errors import InvalidObject
-from kapiserver.api.lazy_loading import before_loading
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE
@@ -30,7 +29,13 @@ from kapiserver.storage.cache.query import DeleteQuery, Write
 from kapiserver.storage.concurrency import deferred_free
 from kapiserver.storage.errors import TooMuchWork
 from kapiserver.storage.objects.object_store import ResourceStore
-from tests.storage.objectkit import FreedNames, config_map, key, open_harness, put
+from tests.storage.objectkit import (
+    FreedNames,
+    config_map,
+    key,
+    open_harness,
+    put,
+)
 
 TURNS = 100
 """Of the event loop, while a value is in use."""
@@ -110,24 +115,6 @@ def test_costly_work_is_offloaded() -> None:
         for cost in (0, LARGE):
             with pytest.raises(KeyError):
                 await offloader.run(cost, fail)
-
-    asyncio.run(run())
-
-
-def test_work_that_loads_is_offloaded() -> None:
-    """Work of a small cost starts again in a thread before it would import or compile anything."""
-    started: list[int] = []
-
-    def work(value: str) -> tuple[str, int]:
-        started.append(threading.get_ident())
-        before_loading()
-        return value, threading.get_ident()
-
-    async def run() -> None:
-        value, thread = await Offloader().run(0, work, "a")
-        assert value == "a"
-        assert started == [threading.get_ident(), thread]
-        assert thread != threading.get_ident()
 
     asyncio.run(run())
 

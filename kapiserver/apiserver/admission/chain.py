@@ -62,7 +62,7 @@ def admission(
         owners = metadata_of(new or {}).get("ownerReferences")
         if new is not None and owners and not connect:
             await run(len(owners), _drop_duplicate_owners, attributes, new, "")
-        plugins = await run(0, server.plugin_chain, resource, attributes.operation)
+        plugins = await server.plugin_chain(resource, attributes.operation)
         await _mutate(server, plugins, attributes, new, old)
         if new is not None:
             await _apply_rules(server, plugins.rules, attributes, new, old)

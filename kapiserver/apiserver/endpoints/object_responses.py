@@ -174,18 +174,21 @@ def _check_size(response_format: ResponseFormat, listing: ListResult) -> None:
 
 
 async def prepare_listing(
-    response_format: ResponseFormat, target: Target, listing: ListResult
+    offloader: Offloader, response_format: ResponseFormat, target: Target, listing: ListResult
 ) -> None:
-    """Compile the codecs of a kind in a thread before its first long list is encoded."""
+    """Do in a thread what an encoder of the list needs first: the decoder of the kind, or the
+    length of a protobuf list."""
     if (
         response_format.convert is None
         and not response_format.pretty
         and response_format.media in STORED_MEDIA_TYPES
     ):
         encoding = encoding_of(target.version, response_format.media.extension)
-        await target.store.encoder.prepare(listing, encoding)
-    elif len(listing.entries) > OFFLOAD_COUNT:
-        await asyncio.to_thread(target.store.codec.tree, listing.entries[0])
+        await target.store.encoder.prepare(listing.entries, encoding)
+    elif not target.store.codec.is_tree_loaded:
+        undecoded = (entry for entry in listing.entries if entry.is_slow_to_decode)
+        if (entry := next(undecoded, None)) is not None:
+            await offloader.tree(entry)
 
 
 def list_head(target: Target, listing: ListResult) -> Tree:

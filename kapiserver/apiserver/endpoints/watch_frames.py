@@ -50,8 +50,12 @@ class MetadataFramer:
         """The version of the resource that the client watches."""
         return self._plain.version
 
+    def is_slow(self, entry: Entry) -> bool:
+        """Whether a thread is to decode the object."""
+        return entry.is_slow_to_decode
+
     async def prepare(self, entry: Entry) -> None:
-        """Decode a large object in a thread."""
+        """Decode an object in a thread."""
         await self._offloader.tree(entry, limited=False)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
@@ -105,8 +109,12 @@ class TableFramer:
         """The version of the resource that the client watches."""
         return self._plain.version
 
+    def is_slow(self, entry: Entry) -> bool:
+        """Whether a thread is to decode the object."""
+        return entry.is_slow_to_decode
+
     async def prepare(self, entry: Entry) -> None:
-        """Decode a large object in a thread."""
+        """Decode an object in a thread."""
         await self._offloader.tree(entry, limited=False)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:

@@ -9,12 +9,17 @@ import functools
 import ssl
 from typing import TYPE_CHECKING
 
+from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.apiserver.config import KubeletSettings
 from kapiserver.apiserver.http_client.addresses import is_global_unicast
 from kapiserver.storage.cache.offload import Offloader
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.http_client.session import StreamingClient
+
+_STREAMING_CLIENT: Lazy[type[StreamingClient]] = lazy(
+    "kapiserver.apiserver.http_client.session:StreamingClient"  # imports aiohttp
+)
 
 
 class Upstreams:
@@ -59,7 +64,7 @@ class Upstreams:
     async def client(self) -> StreamingClient:
         """Return the client."""
         if self._client is None:
-            make_client = await self._offloader.run(0, _load_client)
+            make_client = await self._offloader.load(_STREAMING_CLIENT)
             # Another request may have made it meanwhile.
             self._client = self._client or make_client(guard=is_global_unicast, keep_alive=False)
         return self._client
@@ -69,12 +74,6 @@ class Upstreams:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
-
-
-def _load_client() -> type[StreamingClient]:
-    from kapiserver.apiserver.http_client.session import StreamingClient  # loads aiohttp
-
-    return StreamingClient
 
 
 def _insecure_context() -> ssl.SSLContext:

@@ -48,7 +48,15 @@ class Selectable(NamedTuple):
 
 
 class EntryCodec(Protocol):
-    """Derives the values of entries, and accounts for their memory."""
+    """Derives the values of entries, and accounts for their memory.
+
+    is_tree_loaded      whether a thread has decoded an object: the first one compiles the decoder
+    loaded_encodings    the encodings in which a thread has encoded an object without its tree: the
+                        first one of each compiles the encoder
+    """
+
+    is_tree_loaded: bool
+    loaded_encodings: set[Encoding]
 
     @property
     def large_bytes(self) -> int:
@@ -158,6 +166,19 @@ class Entry:
     def is_large(self) -> bool:
         """Whether the object is decoded and encoded in a thread (`storage/cache/offload.py`)."""
         return len(self.value) >= self.codec.large_bytes
+
+    @property
+    def is_slow_to_decode(self) -> bool:
+        """Whether a thread is to make the tree: the object is large, or the first of its
+        resource."""
+        return self._tree is None and (not self.codec.is_tree_loaded or self.is_large)
+
+    def is_slow_to_encode(self, encoding: Encoding) -> bool:
+        """Whether a thread is to encode the object: it is large, or the first of its resource in
+        this encoding."""
+        if self._tree is None and encoding not in self.codec.loaded_encodings:
+            return True
+        return self.is_large
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -1,8 +1,9 @@
 """Runs long CPU-bound work in threads, so that the event loop stays free.
 
-`codecs/cost.py` estimates what work costs. Work of LARGE cost, and work that needs modules or
-compiled functions that are not loaded yet, waits in a queue that takes turns between users, and
-runs in one of WORKERS threads. While a thread works, the interpreter switches between these
+`codecs/cost.py` estimates what work costs. Work of LARGE cost waits in a queue that takes turns
+between users, and runs in one of WORKERS threads. So does work of its first kind, which imports
+modules and compiles codecs: all work in a `first_use`, and the first object of a resource that is
+decoded, or encoded in one encoding. While a thread works, the interpreter switches between these
 threads and the event loop every SWITCH_SECONDS. The work must only use data that no other code
 changes at that time. Work whose request has ended is not started. Knows no request.
 """
@@ -10,16 +11,17 @@ changes at that time. Work whose request has ended is not started. Knows no requ
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from kapiserver.api.accessors import copy_tree
-from kapiserver.api.lazy_loading import NotLoaded, run_if_loaded
+from kapiserver.api.lazy import Lazy, Loaded
 from kapiserver.api.selectors import Selection
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
 from kapiserver.api.types import Tree
@@ -42,16 +44,40 @@ SWITCH_SECONDS = 0.001
 of its turns; with 1 ms by 26 ms."""
 
 
-class Requester(NamedTuple):
-    """The requester of work: the user's name, and whether their client has gone."""
+def _never() -> bool:
+    return False
 
-    user: str
-    has_gone: Callable[[], bool] = lambda: False
+
+class Requester:
+    """The requester of work: the user's name, whether their client has gone, and whether all of the
+    work runs in threads."""
+
+    __slots__ = ("has_gone", "is_first", "user")
+
+    def __init__(self, user: str, has_gone: Callable[[], bool] = _never) -> None:
+        self.user = user
+        self.has_gone = has_gone
+        self.is_first = False
 
 
 _SERVER = Requester(SYSTEM)
 REQUESTER: ContextVar[Requester] = ContextVar("REQUESTER", default=_SERVER)
 """The requester that the running task works for; the user SYSTEM for the server's own work."""
+
+
+@contextlib.contextmanager
+def first_use() -> Iterator[None]:
+    """Run all work of the running task in threads until the block ends, because it imports modules
+    and compiles codecs: the first Pod needs 200 ms of that."""
+    usual = REQUESTER.get()
+    requester = Requester(usual.user, usual.has_gone)
+    requester.is_first = True
+    token = REQUESTER.set(requester)
+    try:
+        yield
+    finally:
+        requester.is_first = False  # tasks that the block has started have this requester, too
+        REQUESTER.reset(token)
 
 
 class _SwitchInterval:
@@ -128,14 +154,18 @@ class Offloader:
         return self._running > 0
 
     async def run(self, cost: int, work: Callable[..., Result], *args: Any) -> Result:
-        """Return `work(*args)`, run in a thread if the cost is LARGE. Work of less cost that must
-        import or compile something starts again in a thread. Raises TooMuchWork."""
-        if cost < LARGE:
-            try:
-                return run_if_loaded(work, *args)
-            except NotLoaded:
-                pass
-        return await self.run_in_thread(work, *args)
+        """Return `work(*args)`, run in a thread if the cost is LARGE or it is a first use. Raises
+        TooMuchWork."""
+        if cost >= LARGE:
+            return await self.run_in_thread(work, *args)
+        if REQUESTER.get().is_first:
+            return await self.run_in_thread(work, *args, limited=False)
+        return work(*args)
+
+    async def load(self, reference: Lazy[Loaded]) -> Loaded:
+        """Return what a reference refers to, imported in a thread."""
+        value = reference.value
+        return await self.run_in_thread(reference, limited=False) if value is None else value
 
     async def run_with_strategy(
         self, cost: int, strategy: Strategy, work: Callable[..., Result], *args: Any
@@ -165,14 +195,12 @@ class Offloader:
                 await error.fetch()
 
     async def tree(self, entry: Entry, *, limited: bool = True) -> Tree:
-        """Return `Entry.tree`. A large object, or one whose decoder is not compiled yet, is decoded
-        in a thread. Raises TooMuchWork if the work is `limited`."""
-        if entry.cached_tree is not None:
+        """Return `Entry.tree`, which a thread decodes if that takes long. Raises TooMuchWork if the
+        object is large and the work is `limited`."""
+        if not entry.is_slow_to_decode:
             return entry.tree()
-        if limited:
-            tree = await self.run(LARGE if entry.is_large else 0, _tree, entry)
-        else:
-            tree = await self.run_for_entry(entry, _tree, entry, limited=False)
+        tree = await self.run_in_thread(_tree, entry, limited=limited and entry.is_large)
+        entry.codec.is_tree_loaded = True
         if entry.is_large:
             self.free_later(cost_of(entry.value), tree)
         if entry.cached_tree is None:
@@ -191,29 +219,20 @@ class Offloader:
     async def encode(
         self, entry: Entry, encoding: Encoding, encode: Callable[[Entry, Encoding], Result]
     ) -> Result:
-        """Return `encode(entry, encoding)`, which uses `Entry.encode`. The object is encoded in a
-        thread first if it is large, or if its encoder is not compiled yet. Raises TooMuchWork."""
-        if not entry.is_large:
-            try:
-                return run_if_loaded(encode, entry, encoding)
-            except NotLoaded:
-                pass
-        await self._encode_in_thread(entry, encoding)
+        """Return `encode(entry, encoding)`, which uses `Entry.encode`. A thread encodes the object
+        first if that takes long. Raises TooMuchWork if the object is large."""
+        await self.prepare_encoding(entry, encoding)
         return encode(entry, encoding)
 
     async def prepare_encoding(
         self, entry: Entry, encoding: Encoding, *, limited: bool = True
     ) -> None:
-        """Encode a large object in a thread, so that `Entry.encode` has its encoding. Raises
-        TooMuchWork if the work is `limited`."""
-        if entry.is_large:
-            await self._encode_in_thread(entry, encoding, limited=limited)
-
-    async def _encode_in_thread(
-        self, entry: Entry, encoding: Encoding, *, limited: bool = True
-    ) -> None:
-        if not entry.is_encoded(encoding):
+        """Encode an object in a thread if that takes long, so that `Entry.encode` has its encoding.
+        Raises TooMuchWork if the object is large and the work is `limited`."""
+        if entry.is_slow_to_encode(encoding) and not entry.is_encoded(encoding):
+            limited = limited and entry.is_large
             data = await self.run_in_thread(_encode, entry, encoding, limited=limited)
+            entry.codec.loaded_encodings.add(encoding)
             if not entry.is_encoded(encoding):
                 entry.cache_encoding(encoding, data)
 

@@ -57,8 +57,11 @@ class Framer(Protocol):
     def version(self) -> GroupVersion:
         """The version of the resource that the client watches."""
 
+    def is_slow(self, entry: Entry) -> bool:
+        """Whether `prepare` is to run before `event`."""
+
     async def prepare(self, entry: Entry) -> None:
-        """Do the long work for the frames of a large object in a thread."""
+        """Do the long work for the frames of an object in a thread."""
 
     def event(self, kind: EventType, entry: Entry) -> bytes:
         """Return the frame of one event."""

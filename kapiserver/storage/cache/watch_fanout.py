@@ -182,7 +182,7 @@ class WatcherGroup:
             if visible is None:
                 yield b""
                 continue
-            if visible.entry.is_large:
+            if framer.is_slow(visible.entry):
                 shared = await self.large_frames.frame(framer, visible.kind, visible.entry)
                 yield shared.data
             else:
@@ -490,7 +490,7 @@ async def _initial_frames(watcher: Watcher, initial: Sequence[Entry]) -> AsyncIt
         if not entry.is_selected(selection):
             yield b""
             continue
-        if entry.is_large:
+        if framer.is_slow(entry):
             shared = await watcher.group.large_frames.frame(framer, "ADDED", entry)
             yield shared.data
         else:

@@ -7,9 +7,7 @@ encoders and watch encoders of k8s.io/apiserver.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
-from contextlib import suppress
 
 from kapiserver.api.group import GroupVersion
 from kapiserver.api.types import Tree
@@ -23,7 +21,6 @@ from kapiserver.storage.cache.entry import Encoding, Entry
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.query import EventType, ListResult
 from kapiserver.storage.concurrency.time_slice import TimeSlice
-from kapiserver.storage.errors import StorageError
 from kapiserver.storage.kv.contract import Revision
 from kapiserver.storage.objects.object_codec import CBOR_ITEM, ObjectCodec
 
@@ -31,8 +28,7 @@ CHUNK_BYTES = 256 << 10
 """Approximate size of one chunk of a list; chunks are smaller if encoding takes long."""
 
 LONG_LIST = 50
-"""Lists of at least this many objects are prepared. That takes two milliseconds, which do not
-matter in a long list."""
+"""A protobuf list of at least this many objects is measured in time slices."""
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -51,31 +47,14 @@ class ListEncoder:
             if media_type.extension in ("json", "protobuf", "cbor")
         }
         self._scheme = codecs.scheme
-        self._compiled: set[Encoding] = set()
         self._is_typed = codec.is_typed
         self._list_kind = codec.resource.list_kind_name
 
-    async def prepare(self, listing: ListResult, encoding: Encoding) -> None:
-        """Prepare a long list without blocking the event loop: compile the encoder, and measure
-        the items of a protobuf list, which begins with its length."""
-        if len(listing.entries) >= LONG_LIST:
-            if encoding.media == "protobuf":
-                await self._measure(listing.entries, encoding)
-            elif encoding not in self._compiled:
-                await self.compile(listing.entries, encoding)
-
-    def is_compiled(self, encoding: Encoding) -> bool:
-        """Whether the encoder is compiled: the first encoding of an object compiles it."""
-        return encoding in self._compiled
-
-    async def compile(self, entries: Sequence[Entry], encoding: Encoding) -> None:
-        """Encode the first of many objects in a thread, to compile the encoder."""
-        if len(entries) >= LONG_LIST:
-            with suppress(StorageError):  # encoding the list reports it
-                await asyncio.to_thread(self._codec.encode, entries[0], encoding)
-            self._compiled.add(encoding)
-
-    async def _measure(self, entries: Sequence[Entry], encoding: Encoding) -> None:
+    async def prepare(self, entries: Sequence[Entry], encoding: Encoding) -> None:
+        """Measure the items of a long protobuf list, which begins with its length, without blocking
+        the event loop."""
+        if encoding.media != "protobuf" or len(entries) < LONG_LIST:
+            return
         splices = encoding.version == self._codec.stored_version
         unmeasured = (
             [entry for entry in entries if entry.list_splice is None] if splices else entries
@@ -83,16 +62,13 @@ class ListEncoder:
         time_slice = TimeSlice()
         for entry in unmeasured:
             if not splices or self._codec.list_splice(entry) is None:
-                # Only these items need the encoder: the others are spliced from stored bytes.
-                if encoding not in self._compiled:
-                    await self.compile(entries, encoding)
                 await self._offloader.prepare_encoding(entry, encoding)
                 entry.encode(encoding)
             await time_slice.yield_if_expired()
 
     async def prepare_object(self, entry: Entry, encoding: Encoding) -> None:
-        """Encode a large object of a stream in a thread, so that `encode_object` has its
-        encoding."""
+        """Encode an object of a stream in a thread if that takes long, so that `encode_object` has
+        its encoding."""
         await self._offloader.prepare_encoding(entry, encoding, limited=False)
 
     def encode_object(self, entry: Entry, encoding: Encoding) -> bytes:
@@ -108,8 +84,8 @@ class ListEncoder:
         return body
 
     def encode_list(self, listing: ListResult, encoding: Encoding) -> AsyncIterator[bytes]:
-        """Yield the response body of a list in chunks, encoded on demand; large objects are encoded
-        in a thread."""
+        """Yield the response body of a list in chunks, encoded on demand; large objects and the
+        first one are encoded in a thread."""
         if encoding.media == "json":
             return self._json_list(listing, encoding)
         if encoding.media == "protobuf":
@@ -117,8 +93,10 @@ class ListEncoder:
         return self._cbor_list(listing, encoding)
 
     async def _encode_item(self, entry: Entry, encoding: Encoding) -> bytes:
-        if not entry.is_large:
+        if not entry.is_slow_to_encode(encoding):
             return entry.encode_for_list(encoding)
+        if not entry.is_large:
+            await self._offloader.prepare_encoding(entry, encoding, limited=False)
         if entry.is_encoded(encoding):
             return entry.encode(encoding)
         # Not cached: a few large objects would evict all others.
@@ -253,8 +231,12 @@ class ObjectFramer:
         self._status = status
         self._frame = _FRAMES[encoding.media]
 
+    def is_slow(self, entry: Entry) -> bool:
+        """Whether a thread is to encode the object."""
+        return entry.is_slow_to_encode(self._encoding)
+
     async def prepare(self, entry: Entry) -> None:
-        """Encode a large object in a thread, so that `event` has its encoding."""
+        """Encode an object in a thread, so that `event` has its encoding."""
         await self._encoder.prepare_object(entry, self._encoding)
 
     def event(self, kind: EventType, entry: Entry) -> bytes:

@@ -53,6 +53,7 @@ from kapiserver.storage.cache.entry import (
     ListItemSplice,
     ObjectKey,
     Selectable,
+    encoding_of,
     stamp_resource_version,
 )
 from kapiserver.storage.encryption.transformers import (
@@ -104,6 +105,10 @@ class ObjectCodec:
         self.is_typed = kind_info.is_typed
         self._as_stored = self.hub == self.stored_version and self.is_typed
         self._prefixes: dict[GroupVersion, bytes] = {}
+        self.is_tree_loaded = False
+        # Protobuf of the stored version is spliced.
+        spliced = encoding_of(self.stored_version, "protobuf")
+        self.loaded_encodings = {spliced} if self.is_typed else set()
         # Stored values begin with these bytes, up to the length of the message.
         self._head = envelope_head(self._stored_kind, 0)[:-1]
 

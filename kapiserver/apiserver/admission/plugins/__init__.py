@@ -6,11 +6,9 @@ that of kube-apiserver's AllOrderedPlugins.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Mapping, Sequence
 
-from kapiserver.api.lazy_loading import before_loading
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.admission.plugin import (
     ANY_OR_CONNECT,
@@ -27,7 +25,11 @@ from kapiserver.apiserver.config import AdmissionSettings, Config
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules
 from kapiserver.apiserver.file_watch import FileWatch
 from kapiserver.apiserver.metrics import AdmissionLabels, Metrics
+from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.concurrency.clock import Clock
+
+_MAX_CHAINS = 1024
+"""The chains that are kept; custom resources have chains of their own."""
 
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 
@@ -344,6 +346,7 @@ class AdmissionPlugins:
     """The hooks of the enabled plugins of one server.
 
     plugins     all plugins, in order
+    offloader   loads the plugins
 
     Raises ValueError for the name of an unknown plugin, BadAdmissionConfiguration.
     """
@@ -355,15 +358,18 @@ class AdmissionPlugins:
         clock: Clock,
         metrics: Metrics,
         file_watch: FileWatch,
+        offloader: Offloader,
     ) -> None:
         self._config = config
         self._file_watch = file_watch
         self._clock = clock
         self._metrics = metrics
         self._configurations = configurations = _read_configurations(config.admission)
+        self._offloader = offloader
         self._hooks: dict[str, Hooks] = {}
+        self._chains: dict[tuple[str, str], PluginChain] = {}
         self._lock = threading.Lock()
-        """Held while a plugin is loaded: first requests load plugins in threads."""
+        """Held while a plugin is loaded, which threads do."""
         names = config.admission.enable_admission_plugins
         self._enabled = enabled_plugins(
             plugins, enable=names, disable=config.admission.disable_admission_plugins
@@ -371,9 +377,6 @@ class AdmissionPlugins:
         for plugin in self._enabled:
             if plugin.name in configurations or plugin.name in names:
                 self._load(plugin)
-        self.chain = functools.lru_cache(maxsize=1024)(self._chain)
-        """Returns the plugins and rules for a qualified resource (with its subresource) and an
-        operation."""
 
     async def close(self) -> None:
         """Free what the plugins hold. Meanwhile a thread may still load a plugin for a cancelled
@@ -382,7 +385,20 @@ class AdmissionPlugins:
             if hooks.close is not None:
                 await hooks.close()
 
-    def _chain(self, resource: str, operation: str) -> PluginChain:
+    async def chain(self, resource: str, operation: str) -> PluginChain:
+        """Return the plugins and rules for a qualified resource (with its subresource) and an
+        operation; a thread loads them for the first write."""
+        chain = self._chains.get((resource, operation))
+        if chain is None:
+            if len(self._chains) >= _MAX_CHAINS:
+                self._chains.clear()
+            load = self._offloader.run_in_thread
+            chain = await load(self.load_chain, resource, operation, limited=False)
+            self._chains[resource, operation] = chain
+        return chain
+
+    def load_chain(self, resource: str, operation: str) -> PluginChain:
+        """Import and return the plugins and rules for a qualified resource and an operation."""
         hooks = [
             (plugin.name, self._load(plugin))
             for plugin in self._enabled
@@ -406,7 +422,6 @@ class AdmissionPlugins:
         name = plugin.name
         if name in self._hooks:
             return self._hooks[name]
-        before_loading()  # the event loop must not wait for the lock
         with self._lock:
             if name not in self._hooks:
                 configuration = self._configurations.get(name) or PluginConfiguration(name=name)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from kapiserver.api.lazy import lazy
+from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
@@ -15,7 +14,7 @@ from kapiserver.apiserver.target import Target
 VerbHandler: TypeAlias = Callable[[Server, Request, Target], Awaitable[AnyResponse]]
 
 
-HANDLERS: dict[str, Callable[[], VerbHandler]] = {
+HANDLERS: dict[str, Lazy[VerbHandler]] = {
     "create": lazy("kapiserver.apiserver.endpoints.handlers.create:create"),
     "delete": lazy("kapiserver.apiserver.endpoints.handlers.delete:delete"),
     "deletecollection": lazy(
@@ -28,10 +27,3 @@ HANDLERS: dict[str, Callable[[], VerbHandler]] = {
     "watch": lazy("kapiserver.apiserver.endpoints.handlers.watch:watch"),
 }
 """The verbs of resource requests (see `media_types.py` on late loading)."""
-
-
-@functools.cache
-def handler_of_verb(verb: str) -> VerbHandler:
-    """Return the handler of a verb. Its first call imports decoding, admission and field managers,
-    so that starting a server does not wait for them."""
-    return HANDLERS[verb]()

@@ -15,8 +15,8 @@ async def list_(server: Server, request: Request, target: Target) -> AnyResponse
     """Return the list, or a page of it."""
     response_format = negotiate_response(server, request, target)
     options = read_options(server, request, "ListOptions")
-    run = server.offloader.run
-    query = await run(selector_cost(options), list_query, request.info, target, options)
+    offloader = server.offloader
+    query = await offloader.run(selector_cost(options), list_query, request.info, target, options)
     listing = await target.store.list(query)
-    await prepare_listing(response_format, target, listing)
+    await prepare_listing(offloader, response_format, target, listing)
     return await list_response(server, request, response_format, target, listing)

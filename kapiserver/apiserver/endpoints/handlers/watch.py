@@ -15,7 +15,7 @@ from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, StreamResponse
 from kapiserver.apiserver.status import status
 from kapiserver.apiserver.target import Target
-from kapiserver.storage.cache.entry import Encoding, encoding_of
+from kapiserver.storage.cache.entry import encoding_of
 from kapiserver.storage.cache.query import Framer
 
 _random = random.SystemRandom()
@@ -30,8 +30,6 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
     run = server.offloader.run
     query = await run(selector_cost(options), watch_query, request.info, target, options)
     sink = request.open_sink()
-    if response_format.convert is None:
-        await _compile_encoder(target, encoding_of(target.version, response_format.media.extension))
     subscription = await target.store.watch(query, framer, sink)
     request.on_complete(lambda _: subscription.cancel())
     return StreamResponse(
@@ -40,14 +38,6 @@ async def watch(server: Server, request: Request, target: Target) -> AnyResponse
         timeout=_stream_timeout(server, options),
         on_timeout=lambda: target.store.write_last_bookmark(subscription),
     )
-
-
-async def _compile_encoder(target: Target, encoding: Encoding) -> None:
-    """Compile the encoder, if that was not done yet."""
-    store = target.store
-    if not store.encoder.is_compiled(encoding):
-        await store.cache.wait_ready()
-        await store.encoder.compile(store.cache.range(store.codec.prefix), encoding)
 
 
 def _stream_timeout(server: Server, options: Tree) -> float:

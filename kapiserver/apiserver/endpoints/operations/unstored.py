@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from kapiserver.api.lazy import lazy
+from kapiserver.api.lazy import Lazy, lazy
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import Server
@@ -15,36 +15,33 @@ from kapiserver.apiserver.target import Target
 CreateOperation: TypeAlias = Callable[[Server, Target, Caller, Tree, Body], Awaitable[Tree]]
 
 
-_load_bind: Callable[[], CreateOperation] = lazy(
+_lazy_bind: Lazy[CreateOperation] = lazy(
     "kapiserver.apiserver.endpoints.subresources.binding:bind_pod"
 )
-_load_review: Callable[[], CreateOperation] = lazy(
-    "kapiserver.apiserver.endpoints.reviews:create_review"
-)
+_lazy_review: Lazy[CreateOperation] = lazy("kapiserver.apiserver.endpoints.reviews:create_review")
 
-UNSTORED_CREATES: dict[tuple[str, str, str], Callable[[], CreateOperation]] = {
-    ("", "bindings", ""): _load_bind,
-    ("", "pods", "binding"): _load_bind,
+UNSTORED_CREATES: dict[tuple[str, str, str], Lazy[CreateOperation]] = {
+    ("", "bindings", ""): _lazy_bind,
+    ("", "pods", "binding"): _lazy_bind,
     ("", "pods", "eviction"): lazy(
         "kapiserver.apiserver.endpoints.subresources.eviction:evict_pod"
     ),
     ("", "serviceaccounts", "token"): lazy(
         "kapiserver.apiserver.endpoints.subresources.token:create_token"
     ),
-    ("authentication.k8s.io", "selfsubjectreviews", ""): _load_review,
-    ("authentication.k8s.io", "tokenreviews", ""): _load_review,
-    ("authorization.k8s.io", "localsubjectaccessreviews", ""): _load_review,
-    ("authorization.k8s.io", "selfsubjectaccessreviews", ""): _load_review,
-    ("authorization.k8s.io", "selfsubjectrulesreviews", ""): _load_review,
-    ("authorization.k8s.io", "subjectaccessreviews", ""): _load_review,
+    ("authentication.k8s.io", "selfsubjectreviews", ""): _lazy_review,
+    ("authentication.k8s.io", "tokenreviews", ""): _lazy_review,
+    ("authorization.k8s.io", "localsubjectaccessreviews", ""): _lazy_review,
+    ("authorization.k8s.io", "selfsubjectaccessreviews", ""): _lazy_review,
+    ("authorization.k8s.io", "selfsubjectrulesreviews", ""): _lazy_review,
+    ("authorization.k8s.io", "subjectaccessreviews", ""): _lazy_review,
 }
-"""Loaders, keyed by group, resource and subresource (see `media_types.py` on late loading)."""
+"""Operations, keyed by group, resource and subresource (see `media_types.py` on late loading)."""
 
 
-def unstored_create(server: Server, target: Target) -> CreateOperation | None:
+def unstored_create(server: Server, target: Target) -> Lazy[CreateOperation] | None:
     """Return the operation of a create that stores no object; None if it stores one."""
     resource = target.resource
     if resource.group in server.calls:
-        return _load_review()
-    load = UNSTORED_CREATES.get((resource.group, resource.name, target.subresource))
-    return None if load is None else load()
+        return _lazy_review
+    return UNSTORED_CREATES.get((resource.group, resource.name, target.subresource))

@@ -73,3 +73,57 @@ def test_workers_have_contexts_of_their_own() -> None:
 
     asyncio.run(run())
     assert latencies == [None]
+
+
+def live_timers(clock: ManualClock) -> list[float]:
+    """The seconds until each timer is due."""
+    return [timer.at - clock.now() for timer in clock.timers if not timer.cancelled]
+
+
+def test_one_delay_for_each_item() -> None:
+    """Of several delays of an item the one that ends first counts, and an item without a delay is
+    queued at once. A delay ends when the item is taken for another reason."""
+
+    async def run() -> list[str]:
+        reconciled: list[str] = []
+
+        async def reconcile(item: str) -> None:
+            reconciled.append(item)
+
+        clock = ManualClock()
+        queue = WorkQueue(reconcile, clock, workers=1, name="test")
+        for seconds in (30.0, 10.0, 20.0):
+            queue.add_after("a", seconds)
+        assert live_timers(clock) == [10]
+        assert queue.is_idle
+        clock.advance(10)
+        await queue.wait_idle()
+        queue.add_after("b", 60)
+        queue.add_after("b", 0)
+        await queue.wait_idle()
+        assert live_timers(clock) == []
+        queue.add_after("c", 60)
+        await queue.stop()
+        queue.add_after("d", 60)
+        assert live_timers(clock) == []
+        return reconciled
+
+    assert asyncio.run(run()) == ["a", "b"]
+
+
+def test_many_failures() -> None:
+    """An item that has failed thousands of times waits for the longest time."""
+
+    async def run() -> None:
+        async def reconcile(_item: str) -> None:
+            raise ValueError("the test wants it so")
+
+        clock = ManualClock()
+        queue = WorkQueue(reconcile, clock, workers=1, name="test", max_retry_seconds=60.0)
+        for _ in range(2000):
+            queue.add("item")
+            await queue.wait_idle()
+        assert live_timers(clock) == [60]
+        await queue.stop()
+
+    asyncio.run(run())

@@ -24,7 +24,7 @@ STORAGE_LIMITS = Limits(calls=10, seconds=3600)
 class ServedGroups:
     """The groups that one API server serves.
 
-    call_groups  their resources, for `kapiserver.app.serve`
+    call_groups  the API groups of their calls over HTTP, one of the server's `Parts`
     """
 
     def __init__(

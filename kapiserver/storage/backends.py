@@ -1,9 +1,9 @@
 """The storage backends that `--storage` selects.
 
 To add a backend: write a room in this package that implements `storage/kv/contract.py`, and add an
-entry to `BACKENDS`. If the backend has settings, its room has a record of them and of their flags;
-add the record to `BackendSections`, and a Config and `kapiserver serve` have them too. The store of
-a backend is imported when it is opened.
+entry to `BACKENDS`. If the backend has settings, write a record of them and of their flags in its
+room, and add the record to `BackendSections`: then Config and `kapiserver serve` have them too. The
+module of a store is imported when the store is opened.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Location(Struct, frozen=True, kw_only=True):
     """Where and how a backend opens a store.
 
     address     the part of `--storage` after the colon
-    root        the first segments of all keys; keys of others beside it are not watched
+    root        the first segments of all keys; other keys are not watched
     clock       the source of time
     """
 

@@ -21,13 +21,13 @@ class EtcdConfig(Struct, frozen=True, kw_only=True):
     """The configuration of one store in etcd.
 
     endpoints       URLs of one cluster: http://host:2379 or https://host:2379
-    cafile          CA bundle for the servers' certificates; None for the system's CAs
-    certfile        client certificate
-    keyfile         private key of the client certificate
-    username        "" for no authentication
-    password_file   holds the user's password; read at each login
-    prefix          prepended to every key in etcd, invisible to users of the store
-    root            the first segments of all keys; keys of others beside it are not watched
+    cafile          the file of the CAs that sign the servers' certificates; None for the system's
+    certfile        the file of the client certificate
+    keyfile         the file of its private key
+    username        the name of the user; "" for no authentication
+    password_file   the file with the user's password, which is read at each login
+    prefix          the text before every key in etcd, which users of the store do not see
+    root            the first segments of all keys; other keys below the prefix are not watched
     transport       "grpc", or "gateway" for etcd's JSON gateway
     """
 

@@ -252,3 +252,17 @@ class PatchTestFailed(PatchFailed):
 
 class PatchTooLong(APIError):
     """A patch has too many operations; the message is for the client."""
+
+
+def drop_tracebacks(error: Exception) -> None:
+    """Drop the tracebacks of an error and of those that led to it.
+
+    The traceback of an error has the frames that it passed and their callers, and they refer to the
+    objects of the request. A frame that has the error in a variable is in a cycle with it, which
+    only the garbage collector would free.
+    """
+    unseen: list[BaseException] = [error]
+    while unseen:
+        each = unseen.pop()
+        unseen += filter(None, (each.__cause__, each.__context__))
+        each.__traceback__ = each.__cause__ = each.__context__ = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 
+from kapiserver.api.errors import drop_tracebacks
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.endpoints.responses import status_response
 from kapiserver.apiserver.errors import status_of
@@ -30,23 +31,9 @@ def respond_to_errors(server: Server, next_handler: Handler) -> Handler:
             try:
                 return error_response(server, request, error)
             finally:
-                _release(error)
+                drop_tracebacks(error)
 
     return handle
-
-
-def _release(error: Exception) -> None:
-    """Drop the tracebacks of an error and of those that led to it.
-
-    The traceback of an error has the frames that it passed, and they refer to the request's body.
-    A frame that has the error in a variable is in a cycle with it, which only the garbage collector
-    would free.
-    """
-    unseen: list[BaseException] = [error]
-    while unseen:
-        each = unseen.pop()
-        unseen += filter(None, (each.__cause__, each.__context__))
-        each.__traceback__ = each.__cause__ = each.__context__ = None
 
 
 def error_response(server: Server, request: Request, error: Exception) -> Response:

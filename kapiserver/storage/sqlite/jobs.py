@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kapiserver.api.errors import drop_tracebacks
 from kapiserver.storage.errors import Corrupt, StorageError, Unavailable
 from kapiserver.storage.sqlite.database import Database, Write
 
@@ -66,11 +67,13 @@ class _Failed(Unavailable):
 
 
 def _outcome(work: Callable[..., Any], *args: Any) -> Any:
-    """Return the result of the work, or the StorageError to raise. The error refers to the frame of
-    this function; to avoid a reference cycle, no variable of the frame keeps the error."""
+    """Return the result of the work, or the StorageError to raise. The error comes without a
+    traceback: its frames lead to that of the caller, which keeps the error among the results, and
+    that would be a reference cycle."""
     try:
         return work(*args)
     except StorageError as error:
+        drop_tracebacks(error)
         return error
     except Exception as error:
         _log.exception("the store failed")

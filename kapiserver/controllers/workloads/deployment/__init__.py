@@ -1,0 +1,1 @@
+"""The Deployment controller: `plan` and `status` are its pure core, `controller` is its shell."""

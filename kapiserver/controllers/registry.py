@@ -293,6 +293,33 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
         user=User(name="system:kube-controller-manager", groups=(AUTHENTICATED,)),
     ),
     ControllerDescriptor(
+        name="replicationcontroller-controller",
+        aliases=("replicationcontroller",),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.workloads.replica_set:ReplicationControllerController")
+        ),
+        user=_account("replication-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
+        name="replicaset-controller",
+        aliases=("replicaset",),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.workloads.replica_set:ReplicaSetController")
+        ),
+        user=_account("replicaset-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
+        name="deployment-controller",
+        aliases=("deployment",),
+        factory=_loaded_by(
+            lazy("kapiserver.controllers.workloads.deployment.controller:DeploymentController")
+        ),
+        user=_account("deployment-controller"),
+        enabled_by_default=False,
+    ),
+    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
         factory=_loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),

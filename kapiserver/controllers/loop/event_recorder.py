@@ -30,10 +30,17 @@ class EventRecorder:
     async def warn(self, obj: Tree, reason: str, message: str) -> None:
         """Write a warning about an object, or increase the count of an earlier one. Errors are
         ignored: an event is not a reason to stop."""
-        with contextlib.suppress(StatusError, StorageError):
-            await self._record(obj, reason, message)
+        await self._try_to_record(obj, "Warning", reason, message)
 
-    async def _record(self, obj: Tree, reason: str, message: str) -> None:
+    async def note(self, obj: Tree, reason: str, message: str) -> None:
+        """Write an event of the type Normal, as `warn` does."""
+        await self._try_to_record(obj, "Normal", reason, message)
+
+    async def _try_to_record(self, obj: Tree, type_: str, reason: str, message: str) -> None:
+        with contextlib.suppress(StatusError, StorageError):
+            await self._record(obj, type_, reason, message)
+
+    async def _record(self, obj: Tree, type_: str, reason: str, message: str) -> None:
         digest = hashlib.sha256(f"{uid_of(obj)}/{reason}/{message}".encode()).hexdigest()[:16]
         namespace = namespace_of(obj) or _CLUSTER_SCOPED_NAMESPACE
         name = f"{name_of(obj)[:200]}.{digest}"
@@ -50,7 +57,7 @@ class EventRecorder:
                 "uid": uid_of(obj),
                 "resourceVersion": metadata_of(obj).get("resourceVersion"),
             },
-            "type": "Warning",
+            "type": type_,
             "reason": reason,
             "message": message,
             "source": {"component": self._component},

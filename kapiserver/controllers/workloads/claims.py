@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kapiserver.api.accessors import (
+    controller_of,
     is_terminating,
     labels_of,
-    metadata_of,
     name_of,
     uid_of,
     value_at,
@@ -31,12 +31,6 @@ class Claims(Struct, frozen=True):
     owned: list[Tree]
     adopt: list[Tree]
     release: list[Tree]
-
-
-def controller_of(obj: Tree) -> Tree | None:
-    """Return the owner reference with `controller: true`, or None."""
-    owners = metadata_of(obj).get("ownerReferences") or ()
-    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def controller_uid(obj: Tree) -> str:
@@ -57,8 +51,11 @@ def controller_reference(owner: Tree, api_version: str, kind: str) -> Tree:
 
 
 def selector_of(owner: Tree) -> Selection | None:
-    """Return `spec.selector`; None if it is missing, invalid, or selects everything."""
+    """Return `spec.selector`, of a ReplicationController a plain map of labels; None if it is
+    missing, invalid, or selects everything."""
     selector = value_at(owner, "spec", "selector")
+    if selector and owner.get("kind") == "ReplicationController":
+        selector = {"matchLabels": selector}
     try:
         return selection_of(selector) if selector else None
     except BadObject:

@@ -273,14 +273,21 @@ def test_off(make_server):
     assert api.get("/api/v1/namespaces/default/configmaps/c").status == 200
 
 
-DEFAULT_NAMES = set(CONTROLLER_NAMES) - {"bootstrap-signer-controller", "token-cleaner-controller"}
+OFF_IN_KUBERNETES = {"bootstrap-signer-controller", "token-cleaner-controller"}
+WORKLOADS = {
+    "deployment-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+}
+DEFAULT_NAMES = set(CONTROLLER_NAMES) - OFF_IN_KUBERNETES - WORKLOADS
 
 
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
         (["*"], DEFAULT_NAMES),
-        (["*", "bootstrapsigner", "tokencleaner"], set(CONTROLLER_NAMES)),
+        (["*", "bootstrapsigner", "tokencleaner"], DEFAULT_NAMES | OFF_IN_KUBERNETES),
+        (["*", "deployment", "replicaset", "replicationcontroller"], DEFAULT_NAMES | WORKLOADS),
         (["*", "-garbagecollector"], DEFAULT_NAMES - {"garbage-collector-controller"}),
         (["namespace"], {"namespace-controller"}),
         (["namespace-controller", "-namespace"], {"namespace-controller"}),

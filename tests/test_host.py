@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 import threading
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from kapiserver.cluster import open_cluster
 from kapiserver.host import Host
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.cache.offload import REQUESTER, WORKERS, Requester
+from tests.storage.etcd_server import shared_etcd
 
 BODY = {"metadata": {"name": "x"}, "data": {"a": "1"}}
 
@@ -174,30 +176,34 @@ def test_shared_memory_limit(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_shared_file(tmp_path: Path) -> None:
-    """Clusters with the same SQLite file keep their objects under prefixes of their own; the file
-    is closed with the last of them."""
-    storage = f"sqlite:{tmp_path / 'store.db'}"
-    ann = _config(tmp_path / "ann", "ann", storage=storage, etcd_prefix="/ann")
-    bob = _config(tmp_path / "bob", "bob", storage=storage, etcd_prefix="/bob")
+@pytest.fixture(params=["sqlite", "etcd"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The settings of a store in which two clusters have different prefixes."""
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'store.db'}"
+    return f"etcd:{shared_etcd().url}"
+
+
+def test_prefixes_of_one_store(tmp_path: Path, storage: str) -> None:
+    """Clusters with the same store keep their objects under prefixes of their own. A file is closed
+    with the last of them."""
+    prefixes = [f"/{uuid.uuid4().hex}" for _ in "ab"]
+    ann = _config(tmp_path / "ann", "ann", storage=storage, etcd_prefix=prefixes[0])
+    bob = _config(tmp_path / "bob", "bob", storage=storage, etcd_prefix=prefixes[1])
 
     async def run() -> None:
         host = Host(ann)
-        async with AsyncExitStack() as stack:
-            first = await stack.enter_async_context(serve(ann, host=host))
+        async with serve(ann, host=host) as first, _client(first, "ann") as client:
             async with serve(bob, host=host) as second, _client(second, "bob") as other:
                 await _maps(other).create(BODY)
-                async with _client(first, "ann") as client:
-                    assert await _status(_maps(client).get("x")) == 404
-            async with _client(first, "ann") as client:
-                assert await _status(_maps(client).create(BODY)) == 200
-        kv = await open_store(storage)  # raises StoreLocked while a server has it
-        try:
-            for prefix in ("/ann", "/bob"):
-                found = await kv.get(f"{prefix}/configmaps/default/x")
-                assert found.item is not None
-        finally:
-            await kv.close()
+                assert await _status(_maps(client).get("x")) == 404
+            assert await _status(_maps(client).create(BODY)) == 200
+        for prefix in prefixes:
+            kv = await open_store(storage, root=prefix)  # raises StoreLocked if a host has the file
+            try:
+                assert (await kv.get(f"{prefix}/configmaps/default/x")).item is not None
+            finally:
+                await kv.close()
 
     asyncio.run(run())
 

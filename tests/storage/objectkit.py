@@ -14,7 +14,6 @@ from kapiserver.api.group import GroupVersion
 from kapiserver.api.scheme import Scheme
 from kapiserver.api.types import Tree
 from kapiserver.codecs.codec_factory import CodecFactory
-from kapiserver.codecs.cost import LARGE
 from kapiserver.storage.backends import open_store
 from kapiserver.storage.cache.entry import Encoding, ObjectKey
 from kapiserver.storage.cache.offload import Offloader
@@ -47,20 +46,6 @@ class CountedNames:
 
     def suffix(self) -> str:
         return next(self.suffixes)
-
-
-class FreedNames(Offloader):
-    """An offloader that records the names of the large objects that it frees."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def free_later(self, cost: int, value: Any) -> None:
-        """Free an object."""
-        super().free_later(cost, value)
-        if cost >= LARGE:
-            self.names.append(value["metadata"]["name"])
 
 
 class StorageHarness:

@@ -1,8 +1,6 @@
 """Long work runs in threads, with the same result, in turns between users."""
 
 import asyncio
-import contextlib
-import queue
 import sys
 import threading
 from collections.abc import Callable
@@ -10,12 +8,8 @@ from typing import Any
 
 import pytest
 
-from kapiserver.api.errors import InvalidObject
 from kapiserver.api.strategy import Strategy, ValidationTakesLong
-from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE
-from kapiserver.storage.cache.encoding_cache import TREE_SHARE
-from kapiserver.storage.cache.entry import Entry
 from kapiserver.storage.cache.offload import (
     QUEUED,
     QUEUED_PER_USER,
@@ -25,20 +19,8 @@ from kapiserver.storage.cache.offload import (
     Offloader,
     Requester,
 )
-from kapiserver.storage.cache.query import DeleteQuery, Write
-from kapiserver.storage.concurrency import deferred_free
 from kapiserver.storage.errors import TooMuchWork
-from kapiserver.storage.objects.object_store import ResourceStore
-from tests.storage.objectkit import (
-    FreedNames,
-    config_map,
-    key,
-    open_harness,
-    put,
-)
 
-TURNS = 100
-"""Of the event loop, while a value is in use."""
 SECONDS = 30
 """The limit of what a test waits for."""
 
@@ -291,144 +273,3 @@ def test_switch_interval() -> None:
 
     asyncio.run(check())
     assert sys.getswitchinterval() == usual
-
-
-class Watched(str):
-    """A value of an object; tells in which thread it is freed."""
-
-    threads: queue.SimpleQueue[int]
-
-    def __del__(self) -> None:
-        self.threads.put(threading.get_ident())
-
-
-@pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> type[Watched]:
-    """The class of values whose end is awaited with `was_freed_in_thread`."""
-    monkeypatch.setattr(deferred_free, "CHECK_SECONDS", 0.002)
-    Watched.threads = queue.SimpleQueue()
-    return Watched
-
-
-async def was_freed_in_thread() -> bool:
-    """Wait until a value is freed, and report whether that was not on the event loop."""
-    thread = await asyncio.to_thread(Watched.threads.get, timeout=SECONDS)
-    return thread != threading.get_ident()
-
-
-async def test_large_values_are_freed_in_a_thread(watched: type[Watched]) -> None:
-    """A value of LARGE cost is freed in a thread when nothing else refers to it; a small one where
-    it is dropped."""
-    offloader = Offloader()
-    for cost, is_in_thread in ((LARGE - 1, False), (LARGE, True)):
-        value = watched()
-        offloader.free_later(cost, value)
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        assert watched.threads.empty()
-        del value
-        assert await was_freed_in_thread() is is_in_thread
-
-
-DATA = {f"k{number}": "v" * 20 for number in range(4 * LARGE)}
-ROOM_FOR_ONE, ROOM_FOR_ALL = TREE_SHARE << 21, 1 << 30
-
-
-async def free_earlier_values() -> None:
-    """Free a value, and before it those that nothing else than `free_later` holds."""
-    Offloader().free_later(LARGE, Watched())
-    assert await was_freed_in_thread()
-
-
-async def test_values_that_stay_in_use_are_not_held(
-    watched: type[Watched], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After HOLD_SECONDS, the code that uses a value frees it."""
-    monkeypatch.setattr(deferred_free, "HOLD_SECONDS", 0.0)
-    value = watched()
-    Offloader().free_later(LARGE, value)
-    await free_earlier_values()
-    del value
-    assert not await was_freed_in_thread()
-
-
-async def test_values_are_held_once(
-    watched: type[Watched], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A value that is to be freed for two reasons is freed as soon as nothing else refers to it."""
-    monkeypatch.setattr(deferred_free, "HOLD_SECONDS", float("inf"))
-    offloader, value = Offloader(), watched()
-    offloader.free_later(LARGE, value)
-    offloader.free_later(LARGE, value)
-    del value
-    assert await was_freed_in_thread()
-
-
-async def _supersede(store: ResourceStore) -> None:
-    """Write the large object and another one: the cache drops superseded objects at the next
-    event."""
-    await put(store, "a", "data", "more", to="x")
-    await store.create(config_map("other"))
-
-
-async def _dry_run(store: ResourceStore) -> None:
-    """Drop the large object, which was not written."""
-
-
-async def _delete(store: ResourceStore) -> None:
-    result = await store.delete(key("a"), DeleteQuery())
-    await store.create(config_map("other"))
-    await free_earlier_values()
-    del result
-
-
-async def _evict(store: ResourceStore) -> None:
-    """Put another large object in the cache, which has room for one."""
-    await store.create(config_map("other", data=DATA))
-
-
-@pytest.mark.parametrize(
-    ("end", "dry_run", "cache_bytes", "is_valid"),
-    [
-        (_supersede, False, ROOM_FOR_ALL, True),
-        (_dry_run, True, ROOM_FOR_ALL, True),
-        (_dry_run, True, ROOM_FOR_ALL, False),
-        (_delete, False, ROOM_FOR_ALL, True),
-        (_evict, False, ROOM_FOR_ONE, True),
-    ],
-)
-async def test_large_objects_are_freed_in_a_thread(
-    end: Callable[[ResourceStore], Any],
-    dry_run: bool,
-    cache_bytes: int,
-    is_valid: bool,
-    watched: type[Watched],
-) -> None:
-    """The tree of a large object that is replaced, tried, refused, deleted or evicted is freed in a
-    thread: on the event loop, that of 80,000 containers takes up to 45 ms."""
-
-    def change(obj: Tree) -> Tree:
-        obj["data"] = DATA | {"watched" if is_valid else "/": watched("x")}
-        return obj
-
-    async with open_harness(encoding_cache_bytes=cache_bytes) as harness:
-        store = harness.of("configmaps")
-        await store.create(config_map("a"))
-        with contextlib.nullcontext() if is_valid else contextlib.suppress(InvalidObject):
-            await store.update(key("a"), change, Write(cost=LARGE, dry_run=dry_run))
-            assert is_valid
-        await free_earlier_values()
-        await end(store)
-        assert await was_freed_in_thread()
-
-
-async def test_decoded_trees_are_freed_in_a_thread() -> None:
-    """The decoded tree of a large object is freed in a thread, even if the cache has dropped
-    the object."""
-    freed = FreedNames()
-    async with open_harness(offloader=freed) as harness:
-        store = harness.of("configmaps")
-        written = (await store.create(config_map("a", data=DATA))).entry
-        entry = Entry(store.codec, written.path, written.value, written.revision)
-        assert (await freed.tree(entry))["data"] == DATA
-        assert freed.names == ["a"]

@@ -12,8 +12,6 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from kapiserver.api.types import Tree
-from kapiserver.codecs.cost import cost_of
 from kapiserver.storage.cache.entry import Entry
 
 DEFAULT_BYTES = 128 << 20
@@ -117,26 +115,11 @@ class LRUCache:
 
 
 class EncodingCache:
-    """The caches of all resources.
+    """The caches of all resources."""
 
-    free_later  frees a large tree that is evicted, from its cost and the tree
-    """
-
-    def __init__(
-        self,
-        limit: int = DEFAULT_BYTES,
-        *,
-        free_later: Callable[[int, Tree], None] = lambda _cost, _tree: None,
-    ) -> None:
-        self._free_later = free_later
-        self.trees = LRUCache(limit // TREE_SHARE, self._drop_tree)
+    def __init__(self, limit: int = DEFAULT_BYTES) -> None:
+        self.trees = LRUCache(limit // TREE_SHARE, Entry.drop_tree)
         self.encodings = LRUCache(limit - limit // TREE_SHARE, Entry.drop_encodings)
-
-    def _drop_tree(self, entry: Entry) -> None:
-        tree = entry.cached_tree
-        if entry.is_large and tree is not None:
-            self._free_later(cost_of(entry.value), tree)
-        entry.drop_tree()
 
     @property
     def size(self) -> int:

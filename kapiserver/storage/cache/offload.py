@@ -28,7 +28,6 @@ from kapiserver.api.types import Tree
 from kapiserver.codecs.cost import LARGE, cost_of
 from kapiserver.storage.cache.entry import Encoding, Entry
 from kapiserver.storage.cache.query import FetchRequired, UpdateFunc
-from kapiserver.storage.concurrency.deferred_free import DeferredFree
 from kapiserver.storage.concurrency.fair_queue import SYSTEM, FairQueue
 from kapiserver.storage.errors import TooMuchWork
 
@@ -146,7 +145,6 @@ class Offloader:
             limit=QUEUED, limit_per_user=QUEUED_PER_USER, running_per_user=RUNNING_PER_USER
         )
         self._running = 0
-        self._deferred_free = DeferredFree()
 
     @property
     def is_running(self) -> bool:
@@ -178,11 +176,6 @@ class Offloader:
             slow_strategy = error.slow_strategy
         return await self.run_in_thread(work, *args, slow_strategy)
 
-    def free_later(self, cost: int, value: Any) -> None:
-        """Free a value of LARGE cost in a thread, soon after all other code has dropped it."""
-        if cost >= LARGE:
-            self._deferred_free.add(value)
-
     async def apply_change(
         self, cost: int, old: Tree, change: UpdateFunc, *, reads_only: bool = False
     ) -> Tree:
@@ -201,8 +194,6 @@ class Offloader:
             return entry.tree()
         tree = await self.run_in_thread(_tree, entry, limited=limited and entry.is_large)
         entry.codec.is_tree_loaded = True
-        if entry.is_large:
-            self.free_later(cost_of(entry.value), tree)
         if entry.cached_tree is None:
             entry.cache_tree(tree)
         return tree

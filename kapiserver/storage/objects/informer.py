@@ -20,7 +20,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from kapiserver.api.selectors import Selection
 from kapiserver.api.types import Tree
-from kapiserver.codecs.cost import cost_of
 from kapiserver.storage.cache.entry import Entry, ObjectKey
 from kapiserver.storage.cache.offload import Offloader
 from kapiserver.storage.cache.watch_cache import CachedEvent, WatchCache, entries_in_scope
@@ -110,7 +109,6 @@ class Informer:
                 run = self._offloader.run_in_thread
                 with suppress(Corrupt):  # the handler gets the error
                     tree = await run(entry.codec.tree, entry)
-                    self._offloader.free_later(cost_of(entry.value), tree)
                     trees.append((entry, tree))
         return trees
 

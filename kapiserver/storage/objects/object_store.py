@@ -289,7 +289,6 @@ class ResourceStore(ResourceReader):
         old = await self._offloader.tree(entry)
         cost = change_cost(write.cost, entry)
         new = await self._offloader.apply_change(cost, old, change, reads_only=write.reads_only)
-        self._offloader.free_later(cost, new)
         lifecycle.check_resource_version(new, old, self.resource, strategy)
         validate = await write.admit(new, old) if write.admit is not None else None
         admitted = _Admitted(new, validate, max(cost, cost_of_tree(new)))
@@ -419,7 +418,6 @@ class ResourceStore(ResourceReader):
         async with self._reserve(None, last, False) if self._reserve else contextlib.nullcontext():
             revision = await self._kv.delete(entry.path, expected=entry.revision)
         tree = stamp_resource_version(last, revision)
-        self._offloader.free_later(change_cost(0, entry), tree)
         return self._codec.written_entry(entry.path, value, revision, tree)
 
     async def delete_collection(

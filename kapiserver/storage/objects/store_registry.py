@@ -116,7 +116,7 @@ class StoreRegistry:
         self._event_ttl = event_ttl
         self._encryption = encryption
         self._offloader = offloader
-        self.encoding_cache = EncodingCache(encoding_cache_bytes, free_later=offloader.free_later)
+        self.encoding_cache = EncodingCache(encoding_cache_bytes)
         """Limits the memory of decoded trees and encodings."""
         self.watch_backlogs = WatchBacklogs()
         """Limits what waits for slow watchers."""

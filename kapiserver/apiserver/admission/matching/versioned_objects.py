@@ -80,7 +80,6 @@ class VersionedObjects:
         offloader = self._server.offloader
         cost = cost_of_tree(changed)
         tree, is_different = await offloader.run(cost, self._decode, changed, kind, before)
-        offloader.free_later(cost, tree)
         if target.view is not None:
             hub = target.view.write(admitted, await self._convert(tree, target.version))
         elif self._keeps_fields:  # without unknown fields

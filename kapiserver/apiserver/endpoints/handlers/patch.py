@@ -39,7 +39,6 @@ async def patch(server: Server, request: Request, target: Target) -> AnyResponse
     cost = cost_of(data) + target.kind_info.default_cost(data)
     offloader, validation = server.offloader, field_validation(options)
     content = await offloader.run(cost, read_patch, PATCH_TYPES[name], data, validation)
-    offloader.free_later(cost, content)
     if cost < LARGE and content.type.copies(content.content):
         cost += LARGE
     result = await patch_object(server, target, request.caller(), options, content, cost=cost)
@@ -56,7 +55,6 @@ async def _apply(server: Server, request: Request, target: Target, media: str) -
     config = await offloader.run(
         cost, read_configuration, media, data, validation, request.warnings
     )
-    offloader.free_later(cost, config)
     result = await apply_configuration(server, target, request.caller(), options, config, cost=cost)
     status = 201 if result.outcome == "created" else 200
     return await entry_response(server, request, response_format, target, result.entry, status)

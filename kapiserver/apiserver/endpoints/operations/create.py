@@ -34,7 +34,6 @@ async def create_object(
     cost = body.cost + target.kind_info.default_cost(body.data)
     offloader = server.offloader
     obj = await offloader.run(cost, new_object)
-    offloader.free_later(cost, obj)
     dry_run = is_dry_run(options)
     write = Write(
         admit=admission(server, caller, target, options, dry_run=dry_run),

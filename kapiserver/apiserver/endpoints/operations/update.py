@@ -38,7 +38,6 @@ async def update_object(
     offloader = server.offloader
     first = await offloader.run(cost, new_object)
     caller.record_reference(first)
-    offloader.free_later(cost, first)
     decoded_objects = iter((first,))
 
     def change(current: Tree | None) -> Tree:

@@ -8,8 +8,11 @@ rarely uses `asyncio.timeout`.
 from __future__ import annotations
 
 import asyncio
+import math
 from contextvars import Context
 from types import TracebackType
+
+from msgspec import Struct
 
 
 class TimeLimit:
@@ -23,50 +26,53 @@ class TimeLimit:
         self.error = error
         self.blocks: set[_Block] = set()
         """The blocks that tasks are in."""
+        self.next_check = math.inf
+        """When the timer expires, on the loop's clock; it is not later than the end of any block.
+        It is not cancelled when a block ends, because the next block would set it again."""
         self._timer: asyncio.TimerHandle | None = None
 
     def within(self, seconds: float) -> _Block:
         """Return a context manager that limits the time of its block."""
         return _Block(self, seconds)
 
-    def set_timer(self, end: float) -> None:
-        """Let the timer expire at `end`, on the loop's clock, or before. It is not cancelled when
-        the block ends: the next one would have to set it again."""
+    def check_at(self, end: float) -> None:
+        """Set the timer."""
         if self._timer is not None:
-            if self._timer.when() <= end:
-                return
             self._timer.cancel()
+        self.next_check = end
         loop = asyncio.get_running_loop()
         # Outside the context of the request, which the timer would keep.
         self._timer = loop.call_at(end, self._cancel_expired, context=Context())
 
     def _cancel_expired(self) -> None:
-        self._timer = None
         now = asyncio.get_running_loop().time()
         for block in [block for block in self.blocks if block.end <= now]:
             block.cancel()
+        self._timer, self.next_check = None, math.inf
         if self.blocks:
-            self.set_timer(min(block.end for block in self.blocks))
+            self.check_at(min(block.end for block in self.blocks))
 
 
-class _Block:
+class _Block(Struct, eq=False):
     """One block of a task. `end` is on the loop's clock."""
 
-    __slots__ = ("_cancellations", "_has_expired", "_limit", "_seconds", "_task", "end")
-
-    def __init__(self, limit: TimeLimit, seconds: float) -> None:
-        self._limit = limit
-        self._seconds = seconds
-        self._has_expired = False
+    limit: TimeLimit
+    seconds: float
+    end: float = 0.0
+    task: asyncio.Task[object] | None = None
+    cancellations: int = 0
+    """The cancellations of the task before the block."""
+    has_expired: bool = False
 
     def __enter__(self) -> None:
-        task = asyncio.current_task()
+        task = self.task = asyncio.current_task()
         assert task is not None
-        self._task = task
-        self._cancellations = task.cancelling()
-        self.end = asyncio.get_running_loop().time() + self._seconds
-        self._limit.blocks.add(self)
-        self._limit.set_timer(self.end)
+        self.cancellations = task.cancelling()
+        end = self.end = asyncio.get_running_loop().time() + self.seconds
+        limit = self.limit
+        limit.blocks.add(self)
+        if end < limit.next_check:
+            limit.check_at(end)
 
     def __exit__(
         self,
@@ -74,15 +80,16 @@ class _Block:
         error: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        self._limit.blocks.discard(self)
-        if not self._has_expired:
-            return
-        is_own = self._task.uncancel() <= self._cancellations
-        if is_own and isinstance(error, asyncio.CancelledError):
-            raise self._limit.error from None
+        self.limit.blocks.discard(self)
+        if self.has_expired:
+            assert self.task is not None
+            is_own = self.task.uncancel() <= self.cancellations
+            if is_own and isinstance(error, asyncio.CancelledError):
+                raise self.limit.error from None
 
     def cancel(self) -> None:
         """Cancel the task, whose time is over."""
-        self._limit.blocks.discard(self)
-        self._has_expired = True
-        self._task.cancel()
+        assert self.task is not None
+        self.limit.blocks.discard(self)
+        self.has_expired = True
+        self.task.cancel()

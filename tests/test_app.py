@@ -23,6 +23,7 @@ from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import User
 from kapiserver.app import serve
 from kapiserver.parts import Parts
+from kapiserver.spans import Trace
 from kapiserver.storage.concurrency.clock import SystemClock
 from kapiserver.testing.state.memory_store import open_memory_store
 from tests.clock import ManualClock
@@ -96,6 +97,32 @@ def test_filters() -> None:
         assert users == ["system:unsecured"]
 
     asyncio.run(run())
+
+
+def test_spans() -> None:
+    """A request has a span for each part of the work, whatever layer does it, with its parent."""
+    traces: list[Trace] = []
+
+    def record(server: Server, next_handler: Handler) -> Handler:
+        async def handle(request: Request) -> AnyResponse:
+            if request.info.verb == "create":
+                traces.append(request.trace)
+            return await next_handler(request)
+
+        return handle
+
+    async def run() -> None:
+        async with _client(filters=(*FILTERS, record)) as client:
+            assert (await _create(*client))[0] == 201
+
+    asyncio.run(run())
+    (trace,) = traces
+    outermost = dict.fromkeys(each.name for each in trace.spans if each.parent is None)
+    assert list(outermost) == ["authentication", "authorization", "body", "admission", "etcd"]
+    # A first request fills the informers of admission plugins.
+    parents = {each.parent.name for each in trace.spans if each.parent is not None}
+    assert parents <= {"admission"}
+    assert all(trace.start <= each.start <= each.end for each in trace.spans)
 
 
 class _ReadOnly:

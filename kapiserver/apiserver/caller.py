@@ -5,20 +5,19 @@ Created from an HTTP request or by the internal client. Knows neither.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import Struct, field
 
 from kapiserver.api.types import Tree
 from kapiserver.apiserver.user import User
 
 
-class Warnings:
+class Warnings(Struct, eq=False):
     """Texts for the response's Warning headers, without duplicates, `LIMIT` characters in total."""
 
-    LIMIT = 4096
-    __slots__ = ("texts",)
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
+    LIMIT: ClassVar[int] = 4096
+    texts: list[str] = field(default_factory=list)
 
     def add(self, text: str) -> None:
         """Add a text; beyond the limit it is dropped, as in kube-apiserver."""

@@ -17,7 +17,6 @@ from kapiserver.apiserver.authentication.metrics import (
     AUTHENTICATION_SECONDS,
     AuthenticationMetrics,
 )
-from kapiserver.apiserver.request import LATENCY
 from kapiserver.metrics import MAX_USER_SERIES, Counter, Gauge, Histogram, Observations, Reloads
 from kapiserver.storage.wrappers.metered_store import OPERATIONS, Observe
 
@@ -279,24 +278,21 @@ class Metrics:
     def observe_webhook(
         self, labels: WebhookLabels, seconds: float, code: int, *, error_type: str
     ) -> None:
-        """Count one call of a webhook, and add it to the running request's latency. `error_type`
-        says why the webhook rejected the request, "" if it did not."""
+        """Count one call of a webhook. `error_type` says why the webhook rejected the request; it
+        is "" if the webhook did not."""
         self.webhooks.seconds.observe(labels, seconds)
         self.webhooks.requests.add((labels, code))
         if error_type:
             self.webhooks.rejections.add((labels, error_type, code))
-        add_latency("mutating-webhook" if labels.type == "admit" else "validating-webhook", seconds)
 
     def storage_observer(self, resource_at: Callable[[str], Resource | None]) -> Observe:
-        """Return a function that counts an operation of the store under the resource of its key,
-        and adds it to the running request's latency. Keys of the server's own, and those of
-        definitions that are gone, count together."""
+        """Return a function that counts an operation of the store under the resource of its key.
+        Keys of the server's own, and those of definitions that are gone, count together."""
 
         def observe(operation: str, path: str, seconds: float) -> None:
             resource = resource_at(path)
             group, name = (resource.group, resource.name) if resource is not None else ("", "")
             self.storage_seconds.observe(StorageLabels(operation, group, name), seconds)
-            add_latency("storage", seconds)
 
         return observe
 
@@ -319,10 +315,3 @@ def username_label(name: str) -> str:
 _WELL_KNOWN_USERS = frozenset(
     ("admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default")
 )
-
-
-def add_latency(part: str, seconds: float) -> None:
-    """Add seconds to a part of the running request's latency."""
-    latency = LATENCY.get()
-    if latency is not None:
-        latency[part] = latency.get(part, 0.0) + seconds

@@ -9,9 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import unquote, unquote_plus
 
@@ -21,12 +19,10 @@ from kapiserver.apiserver.authorizer import Decision
 from kapiserver.apiserver.caller import Caller, Warnings
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import ANONYMOUS, User
+from kapiserver.spans import Trace
 from kapiserver.storage.cache.query import WatchSink
 
 _log = logging.getLogger(__name__)
-
-LATENCY: ContextVar[dict[str, float] | None] = ContextVar("LATENCY", default=None)
-"""The latency of the request that the running task works on, for layers that see no request."""
 
 if TYPE_CHECKING:
     from kapiserver.apiserver.target import Target
@@ -86,7 +82,8 @@ async def _no_pieces() -> AsyncIterator[bytes]:
         yield piece
 
 
-def _no_stream() -> WatchSink:
+def no_stream() -> WatchSink:
+    """Raise RuntimeError, for requests that no client waits for."""
     raise RuntimeError("this request was not read from a connection: it takes no stream")
 
 
@@ -119,9 +116,7 @@ class Request(Struct, kw_only=True, eq=False):
     audits_bodies   whether the audit event will have the body of the request
     object_reference    what the body says about the object of the audit event
     warnings    warnings for the client
-    latency     seconds by part: authentication, authorization, queue, body, admission,
-                mutating-webhook, validating-webhook, storage
-    received    when it was received, in seconds of `time.perf_counter`
+    trace       when it was received, and what its time was spent on
     outcome     None until the response or the stream has ended
     """
 
@@ -134,7 +129,7 @@ class Request(Struct, kw_only=True, eq=False):
     remote: str = ""
     uri: str = ""
     certificate: Certificate | None = None
-    open_sink: Callable[[], WatchSink] = _no_stream
+    open_sink: Callable[[], WatchSink] = no_stream
     stream_body: Callable[[], AsyncIterator[bytes]] = _no_pieces
     has_gone: Callable[[], bool] = lambda: False
     on_gone: Callable[[Callable[[], object]], None] = _ignore_callback
@@ -150,8 +145,7 @@ class Request(Struct, kw_only=True, eq=False):
     audits_bodies: bool = False
     object_reference: dict[str, str] = field(default_factory=dict)
     warnings: Warnings = field(default_factory=Warnings)
-    latency: dict[str, float] = field(default_factory=dict)
-    received: float = field(default_factory=time.perf_counter)
+    trace: Trace = field(default_factory=Trace)
     outcome: Outcome | None = None
     _callbacks: list[CompletionCallback] = field(default_factory=list)
 
@@ -174,10 +168,6 @@ class Request(Struct, kw_only=True, eq=False):
             audits_bodies=self.audits_bodies,
             object_reference=self.object_reference,
         )
-
-    def add_latency(self, part: str, started: float) -> None:
-        """Add the time since `started` (of `time.perf_counter`) to a part of the latency."""
-        self.latency[part] = self.latency.get(part, 0.0) + time.perf_counter() - started
 
     def on_complete(self, callback: CompletionCallback) -> None:
         """Call `callback` once, when the response is written, the stream has ended or the

@@ -32,8 +32,11 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
 
     def within(self, seconds: float) -> _Block:
-        """Return a context manager that limits the time of its block."""
-        return _Block(self, seconds)
+        """Return a context manager that limits the time of its block, from now on."""
+        task = asyncio.current_task()
+        assert task is not None
+        end = asyncio.get_running_loop().time() + seconds
+        return _Block(self, end, task, task.cancelling())
 
     def check_at(self, end: float) -> None:
         """Set the timer."""
@@ -57,22 +60,17 @@ class _Block(Struct, eq=False):
     """One block of a task. `end` is on the loop's clock."""
 
     limit: TimeLimit
-    seconds: float
-    end: float = 0.0
-    task: asyncio.Task[object] | None = None
-    cancellations: int = 0
+    end: float
+    task: asyncio.Task[object]
+    cancellations: int
     """The cancellations of the task before the block."""
     has_expired: bool = False
 
     def __enter__(self) -> None:
-        task = self.task = asyncio.current_task()
-        assert task is not None
-        self.cancellations = task.cancelling()
-        end = self.end = asyncio.get_running_loop().time() + self.seconds
         limit = self.limit
         limit.blocks.add(self)
-        if end < limit.next_check:
-            limit.check_at(end)
+        if self.end < limit.next_check:
+            limit.check_at(self.end)
 
     def __exit__(
         self,
@@ -82,14 +80,12 @@ class _Block(Struct, eq=False):
     ) -> None:
         self.limit.blocks.discard(self)
         if self.has_expired:
-            assert self.task is not None
             is_own = self.task.uncancel() <= self.cancellations
             if is_own and isinstance(error, asyncio.CancelledError):
                 raise self.limit.error from None
 
     def cancel(self) -> None:
         """Cancel the task, whose time is over."""
-        assert self.task is not None
         self.limit.blocks.discard(self)
         self.has_expired = True
         self.task.cancel()

@@ -24,6 +24,7 @@ from kapiserver.apiserver.request_info import RequestInfo, parse_request_info
 from kapiserver.apiserver.response import AnyResponse, Response, text_response
 from kapiserver.apiserver.user import MASTERS, User
 from kapiserver.codecs.codec_factory import CodecFactory
+from kapiserver.spans import Span
 from kapiserver.storage.concurrency.clock import SystemClock
 
 Inner = Callable[[Request], Awaitable[AnyResponse]]
@@ -196,20 +197,21 @@ def test_authentication_metrics() -> None:
 
 
 def test_sli_duration() -> None:
-    """The SLI duration of a request excludes the time in queues and admission webhooks."""
+    """The SLI duration of a request excludes the time in admission webhooks; time in
+    which two webhooks are called counts once."""
 
     async def slow(request: Request) -> AnyResponse:
-        request.received -= 100
-        request.latency |= {
-            "queue": 60,
-            "mutating-webhook": 20,
-            "validating-webhook": 10,
-            "storage": 5,
-        }
+        request.trace.start -= 100
+        request.trace.spans += [
+            Span("mutating-webhook", 0, 80),
+            Span("validating-webhook", 80, 90),
+            Span("validating-webhook", 80, 85),
+            Span("etcd", 90, 95),
+        ]
         return text_response("")
 
     metrics = Metrics()
-    _ask(slow, metrics=metrics)
+    _ask(slow, _request("/x", "POST"), metrics=metrics)
     (series,) = metrics.requests.of("", "").series.values()
     assert series.seconds.total == pytest.approx(100, abs=5)
     assert series.shared.sli_seconds.total == pytest.approx(10, abs=5)
@@ -309,11 +311,11 @@ def test_completion_callbacks(caplog: pytest.LogCaptureFixture) -> None:
     assert "completion callback" in caplog.text
 
 
-def test_latency_parts() -> None:
-    """Filters add their time to the parts of the latency."""
+def test_spans() -> None:
+    """Filters and handlers open spans."""
     request = _request()
     _ask(_fine, request)
-    assert {"authentication", "authorization"} <= request.latency.keys()
+    assert {"authentication", "authorization"} <= request.trace.seconds_by_name().keys()
     assert request.decision is not None
 
 
@@ -341,7 +343,7 @@ def test_union_of_authorizers(verdicts: tuple[Verdict, ...], expected: Verdict) 
 
 
 def test_slow_requests(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow request is logged with the parts of its latency; others are not, nor are watches."""
+    """A slow request is logged with the time of its spans; others are not, nor are watches."""
 
     def entries() -> list[Any]:
         return [record for record in caplog.records if record.name == slow_requests.__name__]
@@ -353,11 +355,11 @@ def test_slow_requests(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.Mon
     assert not entries()
 
     async def store(request: Request) -> AnyResponse:
-        Metrics().storage_observer(lambda _: None)("create", "pods/a", 0.25)
+        request.trace.spans.append(Span("etcd", 0.0, 0.25))
         return text_response("stored")
 
     _ask(store, _request("/api/v1/namespaces/default/pods", "POST"))
     (record,) = entries()
     assert record.getMessage() == "slow request"
-    assert record.fields["storage-ms"] == "250.0"
+    assert record.fields["etcd-ms"] == "250.0"
     assert {"verb", "status", "user", "audit-id", "authorization-ms"} <= record.fields.keys()

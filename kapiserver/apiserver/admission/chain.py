@@ -20,8 +20,8 @@ from kapiserver.api.types import Tree
 from kapiserver.apiserver.attributes import Attributes, Operation
 from kapiserver.apiserver.caller import Caller
 from kapiserver.apiserver.context import AdmissionStep, PluginChain, ResourceRules, Server
-from kapiserver.apiserver.metrics import add_latency
 from kapiserver.apiserver.target import Target
+from kapiserver.spans import span
 from kapiserver.storage.cache.query import Admit, Validate
 from kapiserver.storage.objects.lifecycle import timestamp
 
@@ -127,19 +127,18 @@ async def _run(
     """Run hooks in order and record the duration of each. Skip the call of a hook that is idle, but
     record it too."""
     observe = server.metrics.admission_seconds.observe
-    begin = started = time.perf_counter()
-    try:
-        for step in steps:
-            if step.is_idle is None or not step.is_idle(server, attributes):
-                await step.hook(server, attributes, new, old)
-            ended = time.perf_counter()
-            observe(step.labels, ended - started)
-            started = ended
-    except BaseException:
-        observe(step.labels._replace(rejected="true"), time.perf_counter() - started)
-        raise
-    finally:
-        add_latency("admission", time.perf_counter() - begin)
+    with span("admission") as admission:
+        started = admission.start
+        try:
+            for step in steps:
+                if step.is_idle is None or not step.is_idle(server, attributes):
+                    await step.hook(server, attributes, new, old)
+                ended = time.perf_counter()
+                observe(step.labels, ended - started)
+                started = ended
+        except BaseException:
+            observe(step.labels._replace(rejected="true"), time.perf_counter() - started)
+            raise
 
 
 async def _apply_rules(

@@ -25,15 +25,14 @@ _DECISION, _REASON = "authorization.k8s.io/decision", "authorization.k8s.io/reas
 _LATENCY = "apiserver.latency.k8s.io"
 _SLOW_SECONDS = 0.5
 """The completion of a slower request has annotations with its latency."""
-_LATENCY_PARTS = {
-    "authentication": "authentication",
-    "authorization": "authorization",
-    "mutating-webhook": "mutating-webhook",
-    "queue": "apf-queue-wait",
-    "storage": "etcd",
-    "validating-webhook": "validating-webhook",
-}
-"""The names of annotations, by the part of the latency."""
+_RECORDED_SPANS = (
+    "authentication",
+    "authorization",
+    "etcd",
+    "mutating-webhook",
+    "validating-webhook",
+)
+"""The names of spans that have an annotation."""
 
 
 class RecordedBody(NamedTuple):
@@ -210,11 +209,8 @@ def _deprecation_annotations(target: Target) -> Mapping[str, str]:
 
 
 def _latency_annotations(request: Request, seconds: float) -> Mapping[str, str]:
-    parts = {
-        name: request.latency[part]
-        for part, name in _LATENCY_PARTS.items()
-        if part in request.latency
-    }
+    spans = request.trace.seconds_by_name()
+    parts = {name: spans[name] for name in _RECORDED_SPANS if name in spans}
     return {
         f"{_LATENCY}/{name}": format_duration(round(spent * 1e9))
         for name, spent in {**parts, "total": seconds}.items()

@@ -6,8 +6,8 @@ those of kube-apiserver.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Literal, Protocol, TypeAlias, cast
 
 from msgspec import Struct
@@ -27,6 +27,7 @@ from kapiserver.codecs.errors import CodecError, MissingKind, UnknownKind
 from kapiserver.codecs.media_types import PROTOBUF, MediaType
 from kapiserver.codecs.negotiation import negotiate_input
 from kapiserver.codecs.serializer import Decoded
+from kapiserver.spans import Span
 
 FieldValidation: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
@@ -80,9 +81,9 @@ def media_type_of(server: Server, request: Request, target: Target) -> MediaType
 async def read_body(server: Server, request: Request, target: Target) -> EncodedBody:
     """Read the body. Raises UnsupportedMediaType, BodyTooLarge."""
     media = media_type_of(server, request, target)
-    started = time.perf_counter()
+    started = perf_counter()
     data = await request.read_body(server.config.limits.body_limit)
-    request.add_latency("body", started)
+    request.trace.add(Span("body", started, perf_counter()))
     return EncodedBody(data=data, media=media)
 
 

@@ -32,7 +32,7 @@ from kapiserver.apiserver.filters.slow_requests import log_slow_requests
 FILTERS: tuple[Filter, ...] = (
     assign_audit_id,  # outermost: every response carries the id, and the log names it
     record_metrics,  # around every response, errors included
-    log_slow_requests,
+    log_slow_requests,  # begins the trace: before every filter that opens a span
     log_access,  # logs the status that the client gets
     add_headers,  # outside respond_to_errors: an error response has warnings too
     add_flow_headers,  # outside respond_to_errors: an error response has them too

@@ -5,7 +5,7 @@ Mirrors filters/authentication.go of k8s.io/apiserver.
 
 from __future__ import annotations
 
-import time
+from time import perf_counter
 
 from kapiserver.apiserver.authentication.authenticator import bearer_token
 from kapiserver.apiserver.authentication.websocket_token import offers_token
@@ -15,6 +15,7 @@ from kapiserver.apiserver.metrics import username_label
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.user import ANONYMOUS
+from kapiserver.spans import Span
 from kapiserver.storage.cache.offload import REQUESTER, Requester
 
 
@@ -24,7 +25,7 @@ def authenticate(server: Server, next_handler: Handler) -> Handler:
     seconds, user_requests = server.metrics.authentication_seconds, server.metrics.user_requests
 
     async def handle(request: Request) -> AnyResponse:
-        result, started = "error", time.perf_counter()
+        result, started = "error", perf_counter()
         try:
             request.user = await authenticate_request(request)
             result = "success"
@@ -33,8 +34,9 @@ def authenticate(server: Server, next_handler: Handler) -> Handler:
                 result = "failure"
             raise
         finally:
-            spent = request.latency["authentication"] = time.perf_counter() - started
-            seconds.observe(result, spent)
+            ended = perf_counter()
+            request.trace.add(Span("authentication", started, ended))
+            seconds.observe(result, ended - started)
         REQUESTER.set(Requester(request.user.name, request.has_gone))
         if request.user.name != ANONYMOUS.name:
             request.on_authenticated()

@@ -6,13 +6,14 @@ Mirrors filters/authorization.go of k8s.io/apiserver.
 from __future__ import annotations
 
 import html
-import time
+from time import perf_counter
 
 from kapiserver.api.go_format import quote
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse, Response, text_response
+from kapiserver.spans import Span
 
 
 def authorize(server: Server, next_handler: Handler) -> Handler:
@@ -20,9 +21,9 @@ def authorize(server: Server, next_handler: Handler) -> Handler:
     authorizer = server.authorizer
 
     async def handle(request: Request) -> AnyResponse:
-        started = time.perf_counter()
+        started = perf_counter()
         decision = request.decision = await authorizer.authorize(request.user, request.info)
-        request.add_latency("authorization", started)
+        request.trace.add(Span("authorization", started, perf_counter()))
         if not decision.allowed:
             if decision.error:
                 return _internal_server_error(request, decision.error)

@@ -27,6 +27,8 @@ _VERBS = {
     "post": "POST",
     "put": "PUT",
 }
+_NOT_IN_SLI = frozenset(("mutating-webhook", "validating-webhook"))
+"""Spans that the SLI duration leaves out."""
 _READ_VERBS = ("get", "list")
 _APPLY_TYPE = "application/apply-patch"
 _PATHS = frozenset(
@@ -86,12 +88,13 @@ def _record(requests: AllRequests, scheme: Scheme, request: Request) -> None:
     except KeyError:
         series.statuses[outcome.status] = 1
     if info.verb != "watch":
-        seconds, latency = time.perf_counter() - request.received, request.latency
+        seconds = time.perf_counter() - request.trace.start
         series.seconds.observe(seconds)
-        excluded = latency.get("queue", 0.0) + latency.get("mutating-webhook", 0.0)
-        excluded += latency.get("validating-webhook", 0.0)
-        series.shared.sli_seconds.observe(seconds - excluded)
-        if info.verb in _READ_VERBS:
+        is_read = info.verb in _READ_VERBS
+        if not is_read or info.subresource:  # other reads call no webhook
+            seconds -= request.trace.seconds(_NOT_IN_SLI)
+        series.shared.sli_seconds.observe(seconds)
+        if is_read:
             series.shared.body_bytes.observe(outcome.bytes_sent)
 
 

@@ -1,4 +1,4 @@
-"""Logs requests that take longer than half a second, with the parts of their latency.
+"""Logs requests that take longer than half a second, with the time of their spans.
 
 Mirrors the traces of k8s.io/utils/trace in k8s.io/apiserver. Watches are left out.
 """
@@ -9,7 +9,7 @@ import logging
 import time
 
 from kapiserver.apiserver.context import Handler, Server
-from kapiserver.apiserver.request import LATENCY, Request
+from kapiserver.apiserver.request import Request
 from kapiserver.apiserver.response import AnyResponse
 from kapiserver.apiserver.serving.logs import FIELDS
 
@@ -19,11 +19,12 @@ _log = logging.getLogger(__name__)
 
 
 def log_slow_requests(server: Server, next_handler: Handler) -> Handler:
-    """Log a request when its response is written, if it was slow."""
+    """Begin the trace of a request, and log the request when its response is written, if it was
+    slow."""
 
     async def handle(request: Request) -> AnyResponse:
+        request.trace.begin()
         if not request.info.is_long_running:
-            LATENCY.set(request.latency)
             request.on_complete(_log_if_slow)
         return await next_handler(request)
 
@@ -31,7 +32,7 @@ def log_slow_requests(server: Server, next_handler: Handler) -> Handler:
 
 
 def _log_if_slow(request: Request) -> None:
-    seconds = time.perf_counter() - request.received
+    seconds = time.perf_counter() - request.trace.start
     if seconds < THRESHOLD_SECONDS:
         return
     outcome = request.outcome
@@ -44,6 +45,6 @@ def _log_if_slow(request: Request) -> None:
         "user": request.user.name,
         "audit-id": request.audit_id,
     }
-    for part, spent in request.latency.items():
-        fields[f"{part}-ms"] = f"{spent * 1000:.1f}"
+    for name, spent in request.trace.seconds_by_name().items():
+        fields[f"{name}-ms"] = f"{spent * 1000:.1f}"
     _log.warning("slow request", extra={FIELDS: fields})

@@ -41,7 +41,7 @@ from enum import Enum
 from typing import Protocol, cast
 
 from kapiserver.apiserver.errors import ServerError
-from kapiserver.apiserver.request import Certificate, Request, parse_target
+from kapiserver.apiserver.request import Certificate, Request, no_stream, parse_target
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.response import Response
 from kapiserver.apiserver.serving.accepted_connection import AcceptedConnection
@@ -67,6 +67,7 @@ from kapiserver.apiserver.serving.response_head import (
 )
 from kapiserver.apiserver.serving.stream_sink import StreamSink
 from kapiserver.apiserver.user import ANONYMOUS, User
+from kapiserver.storage.cache.query import WatchSink
 
 HEADER_SECONDS = 32.0
 """Limit of reading the headers of a request; ReadHeaderTimeout of kube-apiserver."""
@@ -437,7 +438,12 @@ class Connection(AcceptedConnection):
         self.transport.write(head + body)
 
 
-def request_from(head: RequestHead, connection: Connection, user: User) -> Request:
+def request_from(
+    head: RequestHead,
+    connection: Connection,
+    user: User,
+    open_sink: Callable[[], WatchSink] = no_stream,
+) -> Request:
     """Return a request as filters and handlers see it."""
     target = parse_target(head.target)
     return Request(
@@ -451,7 +457,9 @@ def request_from(head: RequestHead, connection: Connection, user: User) -> Reque
         remote=connection.remote,
         uri=head.target,
         certificate=connection.certificate,
+        open_sink=open_sink,
         has_gone=connection.has_gone,
+        on_gone=connection.call_when_lost,
         on_authenticated=connection.on_authenticated,
         user=user,
     )

@@ -51,10 +51,9 @@ class HttpExchange:
 
     def make_request(self, user: User) -> Request:
         """Return the request as filters and handlers see it."""
-        request = request_from(self._head, self._connection, user)
-        request.open_sink = functools.partial(_open_sink, self._connection, self._head)
-        request.on_gone = self._connection.call_when_lost
-        return request
+        connection = self._connection
+        open_sink = functools.partial(_open_sink, connection, self._head)
+        return request_from(self._head, connection, user, open_sink)
 
     async def respond(self, response: AnyResponse, *, is_last: bool) -> Outcome:
         """Write a response, and return how it ended."""

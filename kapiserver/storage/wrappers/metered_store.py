@@ -1,14 +1,15 @@
-"""A store that measures the duration of its operations, for metrics.
+"""A store that measures the duration of its operations, for metrics and spans.
 
 Knows no metric's name. Mirrors storage/etcd3/metrics of k8s.io/apiserver.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import TypeAlias, TypeVar
 
+from kapiserver.spans import add_span
 from kapiserver.storage.kv.contract import KV, GetResult, RangeResult, Revision
 from kapiserver.storage.wrappers.wrapped_store import WrappedStore
 
@@ -19,7 +20,8 @@ Result = TypeVar("Result")
 
 
 class MeteredStore(WrappedStore):
-    """Passes every call on to another store and reports its duration. `close` closes that store.
+    """Passes every call on to another store, in a span, and reports its duration. `close` closes
+    the other store.
 
     root    prefix of the keys of objects
     """
@@ -52,8 +54,10 @@ class MeteredStore(WrappedStore):
         await self._kv.close()
 
     async def _timed(self, operation: str, key: str, call: Awaitable[Result]) -> Result:
-        started = time.perf_counter()
+        started = perf_counter()
         try:
             return await call
         finally:
-            self._observe(operation, key[self._start :], time.perf_counter() - started)
+            ended = perf_counter()
+            add_span("etcd", started, ended)
+            self._observe(operation, key[self._start :], ended - started)

@@ -175,7 +175,7 @@ class Requests(Subject, Sequence[RequestRecord]):
         _set_user(record, request)
         if not isinstance(response, StreamResponse):
             record.status = response.status
-            record.seconds = time.perf_counter() - request.received
+            record.seconds = time.perf_counter() - request.trace.start
             self._on_change()
 
     def _complete(self, request: Request) -> None:
@@ -183,7 +183,7 @@ class Requests(Subject, Sequence[RequestRecord]):
         _set_user(record, request)
         record.status = request.outcome.status if request.outcome is not None else 0
         if record.seconds is None:
-            record.seconds = time.perf_counter() - request.received
+            record.seconds = time.perf_counter() - request.trace.start
         self._on_change()
 
 

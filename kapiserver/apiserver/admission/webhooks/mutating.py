@@ -32,6 +32,7 @@ from kapiserver.apiserver.errors import InternalError
 from kapiserver.codecs.cost import LARGE, cost_of, cost_of_tree
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value, encode_value
+from kapiserver.spans import span
 
 PLUGIN = "MutatingAdmissionWebhook"
 _MUTATION = "mutation.webhook.admission.k8s.io"
@@ -91,7 +92,9 @@ class _Mutation:
     async def run(self) -> bool:
         """Call the webhook and return whether it changed the object."""
         try:
-            if not await call_webhook(self._server, self._call, self._objects, self._apply):
+            with span("mutating-webhook"):
+                succeeded = await call_webhook(self._server, self._call, self._objects, self._apply)
+            if not succeeded:
                 self._annotate(_FAILED_OPEN, self._call.webhook.name)
         finally:
             self._annotate_mutation()

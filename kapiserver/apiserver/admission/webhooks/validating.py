@@ -17,6 +17,7 @@ from kapiserver.apiserver.admission.webhooks.configurations import Webhook
 from kapiserver.apiserver.admission.webhooks.plugin import WebhookPlugin
 from kapiserver.apiserver.attributes import Attributes
 from kapiserver.apiserver.context import Server
+from kapiserver.spans import span
 
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io"
 
@@ -69,7 +70,8 @@ async def _dispatch(
 
 
 async def _call(server: Server, call: WebhookCall, index: int, objects: VersionedObjects) -> None:
-    succeeded = await call_webhook(server, call, objects)
+    with span("validating-webhook"):
+        succeeded = await call_webhook(server, call, objects)
     if not succeeded and server.audit is not None:
         key = f"{_FAILED_OPEN}/round_0_index_{index}"
         call.attributes.annotations.setdefault(key, call.webhook.name)

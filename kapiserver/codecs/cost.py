@@ -52,6 +52,9 @@ def cost_of_tree(value: Value) -> int:
             unseen.extend(item)
         elif kind is str:
             count += len(item) // TEXT_BYTES_PER_VALUE
+        elif isinstance(item, dict):  # an object that an expression constructs
+            count += len(item)
+            unseen.extend(item.values())
         if count >= LARGE:
             break
     return count

@@ -124,6 +124,25 @@ def test_patch_of_a_webhook(server, hook) -> None:
 
 
 @pytest.mark.own_process
+def test_patch_of_a_policy(server) -> None:
+    """A mutating policy adds the very many keys of its parameters to a small object."""
+    cluster = Cluster(server.api)
+    assert cluster.config_map("few", data={"a": "b"}).status == 201
+    many = {f"k{number}": "v" for number in range(KEYS)}
+    assert cluster.config_map("many", data=many).status == 201
+    for name in ("few", "many"):  # the first loads modules
+        cluster.mutate(
+            '[JSONPatch{op: "add", path: "/data", value: params.data}]',
+            paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+            binding={"paramRef": {"name": name, "parameterNotFoundAction": "Deny"}},
+        )
+        with Turns(server.loop) as turns:
+            response = cluster.config_map(f"small-{name}")
+    _assert_short(turns, response, 201)
+    assert len(response.json["data"]) == KEYS
+
+
+@pytest.mark.own_process
 def test_defaults(server) -> None:
     """A schema's default has very many keys."""
     schema = {
@@ -135,12 +154,16 @@ def test_defaults(server) -> None:
     }
     crd = definition(version("v1", schema))
     path = establish(server.api, crd)
-    assert server.api.post(path, widget(crd, "first")).status == 201  # loads modules
+    first = server.api.post(path, widget(crd, "first"))  # loads modules
+    assert first.status == 201
+    replacement = widget(crd, "first", text="b")
+    replacement["metadata"]["resourceVersion"] = first.json["metadata"]["resourceVersion"]
     requests: list[Callable[[], Response]] = [
         lambda: server.api.post(path, widget(crd, "second")),
         lambda: apply(server.api, f"{path}/third", widget(crd, "third"), "m"),
         lambda: server.api.patch(f"{path}/second", {"text": "a"}),
         lambda: server.api.get(f"{path}/second"),
+        lambda: server.api.put(f"{path}/first", replacement),
         lambda: server.api.delete(f"{path}/second"),
     ]
     for send in requests:

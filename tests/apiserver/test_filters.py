@@ -73,6 +73,7 @@ def _chain(inner: Inner, config: Config | None = None, **parts) -> Handler:
         custom_resources=None,
         new_client=None,
         upstreams=None,
+        plugin_chain=None,
         **{
             "authenticator": UnionAuthenticator(),
             "authorizer": _Always(Verdict.ALLOW),

@@ -148,8 +148,8 @@ class Offloader:
 
     @property
     def is_running(self) -> bool:
-        """Whether a thread is at work."""
-        return self._running > 0
+        """Whether work is queued, or a thread is at work."""
+        return self._running > 0 or len(self._queue) > 0
 
     async def run(self, cost: int, work: Callable[..., Result], *args: Any) -> Result:
         """Return `work(*args)`, run in a thread if the cost is LARGE or it is a first use. Raises

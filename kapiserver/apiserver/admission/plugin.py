@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
+from kapiserver.api.lazy import Lazy
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.config import Config
 from kapiserver.apiserver.context import Hook, IsIdle
@@ -53,16 +54,28 @@ class PluginContext(Struct, frozen=True, kw_only=True):
 
 
 class Plugin(Struct, frozen=True, kw_only=True):
-    """One plugin.
+    """One plugin. It does nothing without hooks, as in kube-apiserver while its feature gate is off.
 
-    load                returns its hooks; raises BadAdmissionConfiguration
+    admit, validate     its hooks, if it has no state
+    load                returns its hooks, if it has state; raises BadAdmissionConfiguration
     resources           qualified names such as `ingresses.networking.k8s.io` or
                         `pods/ephemeralcontainers`; empty for all resources
     enabled_by_default  whether it runs unless --disable-admission-plugins names it
     """
 
     name: str
-    load: Callable[[PluginContext], Hooks]
+    admit: Lazy[Hook] | None = None
+    validate: Lazy[Hook] | None = None
+    load: Callable[[PluginContext], Hooks] | None = None
     resources: tuple[str, ...] = ()
     operations: tuple[str, ...] = ANY
     enabled_by_default: bool = True
+
+    def hooks(self, context: PluginContext) -> Hooks:
+        """Import the plugin and return its hooks. Raises BadAdmissionConfiguration."""
+        if self.load is not None:
+            return self.load(context)
+        return Hooks(
+            admit=None if self.admit is None else self.admit(),
+            validate=None if self.validate is None else self.validate(),
+        )

@@ -2,46 +2,63 @@
 objects.
 
 kube-apiserver has them in its registries, beside the strategies. The admission chain runs them
-whatever plugins are enabled, and names no resource itself. A rule is a function `module:name`,
-which the first write of its resource imports.
+whatever plugins are enabled, and names no resource itself. The first write of a resource imports
+its rules.
 """
 
 from __future__ import annotations
 
-import pkgutil
-from typing import Any
+from typing import TypeVar
 
-from kapiserver.apiserver.context import ResourceRules
+from kapiserver.api.lazy import Lazy, lazy
+from kapiserver.apiserver.context import Check, RequestDefaults, ResourceRules
+
+Rule = TypeVar("Rule")
 
 _CSR = "certificatesigningrequests.certificates.k8s.io"
 
-REQUEST_DEFAULTS = {
-    _CSR: "request_defaults:set_requester",
-    f"{_CSR}/approval": "request_defaults:set_condition_times",
-    f"{_CSR}/status": "request_defaults:set_condition_times",
-    "devicetaintrules.resource.k8s.io": "request_defaults:set_rule_taint_time",
-    "persistentvolumes/status": "request_defaults:set_phase_time",
-    "podcertificaterequests.certificates.k8s.io/status": "request_defaults:set_transition_times",
-    "resourceslices.resource.k8s.io": "request_defaults:set_device_taint_times",
+_SET_CONDITION_TIMES: Lazy[RequestDefaults] = lazy(
+    "kapiserver.apiserver.admission.request_defaults:set_condition_times"
+)
+_CHECK_ESCALATION: Lazy[Check] = lazy("kapiserver.apiserver.admission.role_escalation:check")
+_CHECK_ADMIN_ACCESS: Lazy[Check] = lazy("kapiserver.apiserver.admission.dra_admin_access:check")
+_CHECK_PARAM_ACCESS: Lazy[Check] = lazy("kapiserver.apiserver.admission.param_access:check")
+
+REQUEST_DEFAULTS: dict[str, Lazy[RequestDefaults]] = {
+    _CSR: lazy("kapiserver.apiserver.admission.request_defaults:set_requester"),
+    f"{_CSR}/approval": _SET_CONDITION_TIMES,
+    f"{_CSR}/status": _SET_CONDITION_TIMES,
+    "devicetaintrules.resource.k8s.io": lazy(
+        "kapiserver.apiserver.admission.request_defaults:set_rule_taint_time"
+    ),
+    "persistentvolumes/status": lazy(
+        "kapiserver.apiserver.admission.request_defaults:set_phase_time"
+    ),
+    "podcertificaterequests.certificates.k8s.io/status": lazy(
+        "kapiserver.apiserver.admission.request_defaults:set_transition_times"
+    ),
+    "resourceslices.resource.k8s.io": lazy(
+        "kapiserver.apiserver.admission.request_defaults:set_device_taint_times"
+    ),
 }
 """Defaults from the request, by qualified resource and subresource."""
 
-CHECKS = {
-    "clusterrolebindings.rbac.authorization.k8s.io": "role_escalation:check",
-    "clusterroles.rbac.authorization.k8s.io": "role_escalation:check",
-    "resourceclaims.resource.k8s.io": "dra_admin_access:check",
-    "resourceclaims.resource.k8s.io/status": "dra_admin_access:check",
-    "resourceclaimtemplates.resource.k8s.io": "dra_admin_access:check",
-    "rolebindings.rbac.authorization.k8s.io": "role_escalation:check",
-    "roles.rbac.authorization.k8s.io": "role_escalation:check",
+CHECKS: dict[str, Lazy[Check]] = {
+    "clusterrolebindings.rbac.authorization.k8s.io": _CHECK_ESCALATION,
+    "clusterroles.rbac.authorization.k8s.io": _CHECK_ESCALATION,
+    "resourceclaims.resource.k8s.io": _CHECK_ADMIN_ACCESS,
+    "resourceclaims.resource.k8s.io/status": _CHECK_ADMIN_ACCESS,
+    "resourceclaimtemplates.resource.k8s.io": _CHECK_ADMIN_ACCESS,
+    "rolebindings.rbac.authorization.k8s.io": _CHECK_ESCALATION,
+    "roles.rbac.authorization.k8s.io": _CHECK_ESCALATION,
 }
 """Checks of an object before its strategy prepares it, by qualified resource and subresource."""
 
-PREPARED_CHECKS = {
-    "mutatingadmissionpolicies.admissionregistration.k8s.io": "param_access:check",
-    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": "param_access:check",
-    "validatingadmissionpolicies.admissionregistration.k8s.io": "param_access:check",
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": "param_access:check",
+PREPARED_CHECKS: dict[str, Lazy[Check]] = {
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": _CHECK_PARAM_ACCESS,
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _CHECK_PARAM_ACCESS,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _CHECK_PARAM_ACCESS,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _CHECK_PARAM_ACCESS,
 }
 """Checks of an object that its strategy has prepared, by qualified resource."""
 
@@ -49,11 +66,11 @@ PREPARED_CHECKS = {
 def resource_rules(resource: str) -> ResourceRules:
     """Return the rules of a qualified resource and subresource, and import them."""
     return ResourceRules(
-        set_defaults=_function(REQUEST_DEFAULTS.get(resource)),
-        check=_function(CHECKS.get(resource)),
-        check_prepared=_function(PREPARED_CHECKS.get(resource)),
+        set_defaults=_loaded(REQUEST_DEFAULTS.get(resource)),
+        check=_loaded(CHECKS.get(resource)),
+        check_prepared=_loaded(PREPARED_CHECKS.get(resource)),
     )
 
 
-def _function(name: str | None) -> Any:
-    return None if name is None else pkgutil.resolve_name(f"{__package__}.{name}")
+def _loaded(rule: Lazy[Rule] | None) -> Rule | None:
+    return None if rule is None else rule()

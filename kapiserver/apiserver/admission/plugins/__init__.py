@@ -1,7 +1,7 @@
 """The admission plugins in the order in which they run, and the writes that each handles.
 
-A plugin is a module with `admit`, `validate` or both; `loaders.py` makes its Hooks. The order is
-that of kube-apiserver's AllOrderedPlugins.
+A plugin is a module with `admit`, `validate` or both; `loaders.py` makes the Hooks of those that
+have state. The order is that of kube-apiserver's AllOrderedPlugins.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
+from kapiserver.api.lazy import lazy
 from kapiserver.apiserver.admission.configuration import PluginConfiguration
 from kapiserver.apiserver.admission.plugin import (
     ANY_OR_CONNECT,
@@ -36,26 +37,30 @@ _CSR = "certificatesigningrequests.certificates.k8s.io"
 PLUGINS = (
     Plugin(
         name="AlwaysAdmit",
-        load=loaders.always_admit,
         operations=ANY_OR_CONNECT,
         enabled_by_default=False,
     ),
     Plugin(
         name="NamespaceAutoProvision",
-        load=loaders.namespace_auto_provision,
+        admit=lazy("kapiserver.apiserver.admission.plugins.namespace_auto_provision:admit"),
         operations=CREATE,
         enabled_by_default=False,
     ),
     # Before the others: a write into a terminating namespace needs no other plugin.
-    Plugin(name="NamespaceLifecycle", load=loaders.namespace_lifecycle),
+    Plugin(
+        name="NamespaceLifecycle",
+        admit=lazy("kapiserver.apiserver.admission.plugins.namespace_lifecycle:admit"),
+    ),
     Plugin(
         name="NamespaceExists",
-        load=loaders.namespace_exists,
+        validate=lazy("kapiserver.apiserver.admission.plugins.namespace_exists:validate"),
         enabled_by_default=False,
     ),
     Plugin(
         name="LimitPodHardAntiAffinityTopology",
-        load=loaders.limit_pod_hard_anti_affinity_topology,
+        validate=lazy(
+            "kapiserver.apiserver.admission.plugins.limit_pod_hard_anti_affinity_topology:validate"
+        ),
         resources=("pods",),
         operations=WRITE,
         enabled_by_default=False,
@@ -63,19 +68,21 @@ PLUGINS = (
     # Before ResourceQuota: it sets the requests and limits that are counted.
     Plugin(
         name="LimitRanger",
-        load=loaders.limit_ranger,
+        admit=lazy("kapiserver.apiserver.admission.plugins.limit_ranger:admit"),
+        validate=lazy("kapiserver.apiserver.admission.plugins.limit_ranger:validate"),
         resources=("pods", "pods/resize", "persistentvolumeclaims"),
         operations=WRITE,
     ),
     Plugin(
         name="ServiceAccount",
-        load=loaders.service_account,
+        admit=lazy("kapiserver.apiserver.admission.plugins.service_account:admit"),
+        validate=lazy("kapiserver.apiserver.admission.plugins.service_account:validate"),
         resources=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
     ),
     Plugin(
         name="NodeRestriction",
-        load=loaders.node_restriction,
+        admit=lazy("kapiserver.apiserver.admission.plugins.node_restriction:admit"),
         resources=(
             "csinodes.storage.k8s.io",
             "leases.coordination.k8s.io",
@@ -98,13 +105,14 @@ PLUGINS = (
     ),
     Plugin(
         name="TaintNodesByCondition",
-        load=loaders.taint_nodes_by_condition,
+        admit=lazy("kapiserver.apiserver.admission.plugins.taint_nodes_by_condition:admit"),
         resources=("nodes",),
         operations=CREATE,
     ),
     Plugin(
         name="AlwaysPullImages",
-        load=loaders.always_pull_images,
+        admit=lazy("kapiserver.apiserver.admission.plugins.always_pull_images:admit"),
+        validate=lazy("kapiserver.apiserver.admission.plugins.always_pull_images:validate"),
         resources=("pods", "pods/ephemeralcontainers"),
         operations=WRITE,
         enabled_by_default=False,
@@ -143,7 +151,8 @@ PLUGINS = (
     ),
     Plugin(
         name="Priority",
-        load=loaders.priority,
+        admit=lazy("kapiserver.apiserver.admission.plugins.priority:admit"),
+        validate=lazy("kapiserver.apiserver.admission.plugins.priority:validate"),
         resources=("pods", "priorityclasses.scheduling.k8s.io"),
         operations=WRITE,
     ),
@@ -169,20 +178,20 @@ PLUGINS = (
     ),
     Plugin(
         name="ExtendedResourceToleration",
-        load=loaders.extended_resource_toleration,
+        admit=lazy("kapiserver.apiserver.admission.plugins.extended_resource_toleration:admit"),
         resources=("pods",),
         operations=WRITE,
         enabled_by_default=False,
     ),
     Plugin(
         name="DefaultStorageClass",
-        load=loaders.default_class,
+        admit=lazy("kapiserver.apiserver.admission.plugins.default_class:admit"),
         resources=("persistentvolumeclaims",),
         operations=CREATE,
     ),
     Plugin(
         name="StorageObjectInUseProtection",
-        load=loaders.storage_object_in_use_protection,
+        admit=lazy("kapiserver.apiserver.admission.plugins.storage_object_in_use_protection:admit"),
         resources=(
             "persistentvolumeclaims",
             "persistentvolumes",
@@ -193,64 +202,77 @@ PLUGINS = (
     # GenericWorkload is off in Kubernetes 1.37.
     Plugin(
         name="PodGroupProtection",
-        load=loaders.inactive,
         resources=("podgroups.scheduling.k8s.io",),
         operations=CREATE,
     ),
     Plugin(
         name="OwnerReferencesPermissionEnforcement",
-        load=loaders.owner_references_permission_enforcement,
+        validate=lazy(
+            "kapiserver.apiserver.admission.plugins.owner_references_permission_enforcement:validate"
+        ),
         operations=WRITE,
         enabled_by_default=False,
     ),
     Plugin(
         name="PersistentVolumeClaimResize",
-        load=loaders.persistent_volume_claim_resize,
+        validate=lazy(
+            "kapiserver.apiserver.admission.plugins.persistent_volume_claim_resize:validate"
+        ),
         resources=("persistentvolumeclaims",),
         operations=UPDATE,
     ),
     # After plugins that may set the class, before ResourceQuota, which counts the overhead.
-    Plugin(name="RuntimeClass", load=loaders.runtime_class, resources=("pods",), operations=CREATE),
+    Plugin(
+        name="RuntimeClass",
+        admit=lazy("kapiserver.apiserver.admission.plugins.runtime_class:admit"),
+        validate=lazy("kapiserver.apiserver.admission.plugins.runtime_class:validate"),
+        resources=("pods",),
+        operations=CREATE,
+    ),
     Plugin(
         name="CertificateApproval",
-        load=loaders.certificate_approval,
+        validate=lazy("kapiserver.apiserver.admission.plugins.certificate_approval:validate"),
         resources=(f"{_CSR}/approval",),
         operations=UPDATE,
     ),
     Plugin(
         name="CertificateSigning",
-        load=loaders.certificate_signing,
+        validate=lazy("kapiserver.apiserver.admission.plugins.certificate_signing:validate"),
         resources=(f"{_CSR}/status",),
         operations=UPDATE,
     ),
     Plugin(
         name="ClusterTrustBundleAttest",
-        load=loaders.cluster_trust_bundle_attest,
+        validate=lazy(
+            "kapiserver.apiserver.admission.plugins.cluster_trust_bundle_attest:validate"
+        ),
         resources=("clustertrustbundles.certificates.k8s.io",),
         operations=WRITE,
     ),
     Plugin(
         name="CertificateSubjectRestriction",
-        load=loaders.certificate_subject_restriction,
+        validate=lazy(
+            "kapiserver.apiserver.admission.plugins.certificate_subject_restriction:validate"
+        ),
         resources=(_CSR,),
         operations=CREATE,
     ),
     Plugin(
         name="DefaultIngressClass",
-        load=loaders.default_class,
+        admit=lazy("kapiserver.apiserver.admission.plugins.default_class:admit"),
         resources=("ingresses.networking.k8s.io",),
         operations=CREATE,
     ),
     Plugin(
         name="DenyServiceExternalIPs",
-        load=loaders.deny_service_external_ips,
+        validate=lazy("kapiserver.apiserver.admission.plugins.deny_service_external_ips:validate"),
         resources=("services",),
         operations=WRITE,
         enabled_by_default=False,
     ),
     Plugin(
         name="PodTopologyLabels",
-        load=loaders.pod_topology_labels,
+        admit=lazy("kapiserver.apiserver.admission.plugins.pod_topology_labels:admit"),
         resources=(
             "pods",
             "pods/binding",
@@ -259,25 +281,25 @@ PLUGINS = (
     ),
     Plugin(
         name="PodGroupWorkloadExists",
-        load=loaders.inactive,
         resources=("podgroups.scheduling.k8s.io",),
         operations=CREATE,
     ),
     Plugin(
         name="NodeDeclaredFeatureValidator",
-        load=loaders.node_declared_feature_validator,
+        validate=lazy(
+            "kapiserver.apiserver.admission.plugins.node_declared_feature_validator:validate"
+        ),
         resources=("pods", "pods/resize"),
         operations=UPDATE,
     ),
     Plugin(
         name="JobValidation",
-        load=loaders.inactive,
         resources=("jobs.batch",),
         operations=UPDATE,
     ),
     Plugin(
         name="PodResizeValidator",
-        load=loaders.pod_resize_validator,
+        validate=lazy("kapiserver.apiserver.admission.plugins.pod_resize_validator:validate"),
         resources=("pods/resize",),
         operations=UPDATE,
     ),
@@ -316,7 +338,7 @@ PLUGINS = (
     ),
     Plugin(
         name="AlwaysDeny",
-        load=loaders.always_deny,
+        admit=lazy("kapiserver.apiserver.admission.plugins.always_deny:admit"),
         operations=ANY_OR_CONNECT,
         enabled_by_default=False,
     ),
@@ -432,7 +454,7 @@ class AdmissionPlugins:
                     metrics=self._metrics,
                     file_watch=self._file_watch,
                 )
-                self._hooks[name] = plugin.load(context)
+                self._hooks[name] = plugin.hooks(context)
             return self._hooks[name]
 
 

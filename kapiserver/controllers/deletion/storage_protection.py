@@ -51,7 +51,6 @@ class _User(Struct, frozen=True, kw_only=True):
 class _ProtectedKind(Struct, frozen=True, kw_only=True):
     """A kind of protected objects; `in_use` tells from its status whether an object is in use."""
 
-    controller: str
     version: GroupVersion
     resource: str
     finalizer: str
@@ -199,21 +198,18 @@ def _classes_of(obj: Tree) -> Iterator[str]:
 
 
 _CLAIMS = _ProtectedKind(
-    controller="persistentvolumeclaim-protection-controller",
     version=CORE,
     resource="persistentvolumeclaims",
     finalizer="kubernetes.io/pvc-protection",
     users=(_User(version=CORE, resource="pods", references=_claims_of_pod, uses=_pod_uses),),
 )
 _VOLUMES = _ProtectedKind(
-    controller="persistentvolume-protection-controller",
     version=CORE,
     resource="persistentvolumes",
     finalizer="kubernetes.io/pv-protection",
     in_use=lambda volume: bool(value_at(volume, "status", "phase") == "Bound"),
 )
 _CLASSES = _ProtectedKind(
-    controller="volumeattributesclass-protection-controller",
     version=_STORAGE,
     resource="volumeattributesclasses",
     finalizer="kubernetes.io/vac-protection",

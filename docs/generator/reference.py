@@ -130,7 +130,7 @@ def admission_plugins() -> str:
 def _plugin_row(records: list[Plugin]) -> tuple[str, ...]:
     """A plugin has several records if its resources differ by operation."""
     first = records[0]
-    text = first_paragraph(_module_of(first.load))
+    text = first_paragraph(_module_of(first.load) if first.load else _module_of_hooks(first))
     names, _, does = text.partition(": ")
     operations = dict.fromkeys(each for record in records for each in record.operations)
     resources = dict.fromkeys(name for record in records for name in record.resources)
@@ -142,6 +142,12 @@ def _plugin_row(records: list[Plugin]) -> tuple[str, ...]:
         "all" if is_everything else ", ".join(map(code, resources)),
         capitalized(does if first.name in names else text),
     )
+
+
+def _module_of_hooks(plugin: Plugin) -> object:
+    hook = plugin.admit or plugin.validate
+    assert hook is not None, f"{plugin.name} has neither a loader nor hooks"
+    return importlib.import_module(hook().__module__)
 
 
 def _module_of(factory: Callable[..., object]) -> object:

@@ -54,7 +54,7 @@ class PluginContext(Struct, frozen=True, kw_only=True):
 
 
 class Plugin(Struct, frozen=True, kw_only=True):
-    """One plugin. It does nothing without hooks, as in kube-apiserver while its feature gate is off.
+    """One plugin.
 
     admit, validate     its hooks, if it has no state
     load                returns its hooks, if it has state; raises BadAdmissionConfiguration

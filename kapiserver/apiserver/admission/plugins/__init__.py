@@ -37,6 +37,7 @@ _CSR = "certificatesigningrequests.certificates.k8s.io"
 PLUGINS = (
     Plugin(
         name="AlwaysAdmit",
+        load=loaders.always_admit,
         operations=ANY_OR_CONNECT,
         enabled_by_default=False,
     ),
@@ -202,6 +203,7 @@ PLUGINS = (
     # GenericWorkload is off in Kubernetes 1.37.
     Plugin(
         name="PodGroupProtection",
+        load=loaders.inactive,
         resources=("podgroups.scheduling.k8s.io",),
         operations=CREATE,
     ),
@@ -281,6 +283,7 @@ PLUGINS = (
     ),
     Plugin(
         name="PodGroupWorkloadExists",
+        load=loaders.inactive,
         resources=("podgroups.scheduling.k8s.io",),
         operations=CREATE,
     ),
@@ -294,6 +297,7 @@ PLUGINS = (
     ),
     Plugin(
         name="JobValidation",
+        load=loaders.inactive,
         resources=("jobs.batch",),
         operations=UPDATE,
     ),

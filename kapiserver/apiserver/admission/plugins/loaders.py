@@ -1,4 +1,4 @@
-"""The loaders of admission plugins that have state or a configuration.
+"""The loaders of admission plugins that have state, a configuration, or no hooks.
 
 A loader imports the module of its plugin, with the first write that the plugin handles, and returns
 its hooks.
@@ -9,6 +9,16 @@ from __future__ import annotations
 from functools import partial
 
 from kapiserver.apiserver.admission.plugin import Hooks, PluginContext
+
+
+def always_admit(_context: PluginContext) -> Hooks:
+    """Allows everything, as every plugin without hooks does."""
+    return Hooks()
+
+
+def inactive(_context: PluginContext) -> Hooks:
+    """Does nothing, as in kube-apiserver while the feature gate of the plugin is off."""
+    return Hooks()
 
 
 def default_toleration_seconds(context: PluginContext) -> Hooks:

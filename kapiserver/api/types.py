@@ -40,7 +40,7 @@ import types
 import typing
 from collections import ChainMap
 from collections.abc import Callable
-from typing import Any, ClassVar, NewType, TypeAlias, TypeVar
+from typing import Any, ClassVar, NewType, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -55,49 +55,12 @@ int64 = NewType("int64", int)
 double = NewType("double", float)
 
 
-class FieldOptions(Struct, frozen=True, kw_only=True):
-    """The arguments of `field(...)`; see there."""
-
-    number: int
-    json: str | None
-    proto: str | None
-    doc: str
-    always: bool
-    inline: bool
-    omit_zero: bool
-    required: bool
-    default: Value
-    enum: tuple[str, ...]
-    keys: tuple[str, ...]
-    set: bool
-    atomic: bool | None
-    merge: str | None
-    patch: str | None
-    item_api_version: str
-    before: str | None
+class _Tag(Struct, frozen=True):
+    number: int = 0
 
 
-def field(
-    number: int = 0,
-    *,
-    json: str | None = None,
-    proto: str | None = None,
-    doc: str = "",
-    always: bool = False,
-    inline: bool = False,
-    omit_zero: bool = False,
-    required: bool = False,
-    default: Value = None,
-    enum: tuple[str, ...] = (),
-    keys: tuple[str, ...] = (),
-    set: bool = False,
-    atomic: bool | None = None,
-    merge: str | None = None,
-    patch: str | None = None,
-    item_api_version: str = "",
-    before: str | None = None,
-) -> Any:
-    """One field of a Type.
+class FieldOptions(_Tag, frozen=True, kw_only=True):
+    """The options of one field of a Type, which `field(...)` declares.
 
     number      protobuf tag; 0 means "new": `make generate` assigns the next free one
     json        name in JSON where Python cannot spell it ("x-kubernetes-list-type", "$ref")
@@ -112,8 +75,8 @@ def field(
     enum        the values allowed
     keys        a list merged by these keys in server-side apply (list type map)
     set         a list of unique scalars in server-side apply (list type set)
-    atomic      whether a struct or map is replaced as a whole in server-side apply; None for what
-                its type says. Lists are replaced as a whole unless `keys` or `set` say otherwise
+    atomic      a struct or map replaced as a whole in server-side apply, or not so although its
+                type says it (False); lists are so unless `keys` or `set` say otherwise
     merge       merge key of a list in a strategic merge patch ("" for a list of scalars)
     patch       other strategies of strategic merge patch, comma separated: "retainKeys", "replace"
     item_api_version
@@ -121,25 +84,35 @@ def field(
                 but not on the wire
     before      the inherited field before which a subclass's new field stands; last by default
     """
-    return FieldOptions(
-        number=number,
-        json=json,
-        proto=proto,
-        doc=doc,
-        always=always,
-        inline=inline,
-        omit_zero=omit_zero,
-        required=required,
-        default=default,
-        enum=enum,
-        keys=keys,
-        set=set,
-        atomic=atomic,
-        merge=merge,
-        patch=patch,
-        item_api_version=item_api_version,
-        before=before,
-    )
+
+    json: str | None = None
+    proto: str | None = None
+    doc: str = ""
+    always: bool = False
+    inline: bool = False
+    omit_zero: bool = False
+    required: bool = False
+    default: Value = None
+    enum: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    set: bool = False
+    atomic: bool | None = None
+    merge: str | None = None
+    patch: str | None = None
+    item_api_version: str = ""
+    before: str | None = None
+
+
+_Params = ParamSpec("_Params")
+
+
+def _as_any(make: Callable[_Params, object]) -> Callable[_Params, Any]:
+    """Return the function as one that returns Any, as the value of a field of any type."""
+    return make
+
+
+field = _as_any(FieldOptions)
+"""Declares one field of a Type; the options are those of FieldOptions, the first one the number."""
 
 
 class FieldOverride(Struct, frozen=True):
@@ -152,7 +125,7 @@ _Result = TypeVar("_Result")
 
 
 def override_field(**options: Any) -> Any:
-    """Change some options of a field of the base class. See `field` for the options."""
+    """Change some options of a field of the base class; FieldOptions has them."""
     return FieldOverride(options)
 
 

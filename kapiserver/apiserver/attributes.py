@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from kapiserver.api.types import Tree
-from kapiserver.apiserver.caller import Warnings
+from kapiserver.apiserver.caller import AuditNotes, Warnings
 from kapiserver.apiserver.errors import Forbidden
 from kapiserver.apiserver.target import Target
 from kapiserver.apiserver.user import User
@@ -41,8 +41,7 @@ class Attributes(Struct, frozen=True, kw_only=True):
 
     name         the name; empty if the server has yet to generate it, with `generate_name` as its
                  start, and for the objects of a collection that is deleted
-    annotations  the annotations of the audit event, which has the body of the request if
-                 `audits_bodies`
+    audit        notes for the audit event
     options      the CreateOptions, UpdateOptions, PatchOptions or DeleteOptions of the request,
                  without kind
     """
@@ -51,8 +50,7 @@ class Attributes(Struct, frozen=True, kw_only=True):
     target: Target
     user: User
     warnings: Warnings
-    annotations: dict[str, str]
-    audits_bodies: bool = False
+    audit: AuditNotes
     name: str
     generate_name: str = ""
     options: Tree = field(default_factory=dict)

@@ -29,21 +29,20 @@ class Warnings(Struct, eq=False):
                 self.texts.append(text)
 
 
-class Caller(Struct, frozen=True, kw_only=True):
-    """The user of an operation.
+class AuditNotes(Struct, eq=False, kw_only=True):
+    """What filters and operations note for the audit event of a request.
 
-    user_agent  names the program; its part before the slash is the default field manager
-    warnings    warnings for the client
-    annotations annotations of the audit event
-    audits_bodies   whether the audit event will have the body of the request
-    object_reference    what the body says about the object of the audit event
+    id          identifies the request in the log and in the response
+    is_decided  whether the audit policy was asked about the request
+    has_body    whether the event will have the body of the request
+    annotations annotations of the event
+    object_reference    what the body says about the object of the event
     """
 
-    user: User
-    user_agent: str = ""
-    warnings: Warnings = field(default_factory=Warnings)
+    id: str = ""
+    is_decided: bool = False
+    has_body: bool = False
     annotations: dict[str, str] = field(default_factory=dict)
-    audits_bodies: bool = False
     object_reference: dict[str, str] = field(default_factory=dict)
 
     def record_reference(self, obj: Tree) -> None:
@@ -52,3 +51,17 @@ class Caller(Struct, frozen=True, kw_only=True):
         for name in ("namespace", "name", "uid", "resourceVersion"):
             if text := metadata.get(name):
                 self.object_reference[name] = text
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """The user of an operation.
+
+    user_agent  names the program; its part before the slash is the default field manager
+    warnings    warnings for the client
+    audit       notes for the audit event
+    """
+
+    user: User
+    user_agent: str = ""
+    warnings: Warnings = field(default_factory=Warnings)
+    audit: AuditNotes = field(default_factory=AuditNotes)

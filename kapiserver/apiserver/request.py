@@ -16,7 +16,7 @@ from urllib.parse import unquote, unquote_plus
 from msgspec import Struct, field
 
 from kapiserver.apiserver.authorizer import Decision
-from kapiserver.apiserver.caller import Caller, Warnings
+from kapiserver.apiserver.caller import AuditNotes, Caller, Warnings
 from kapiserver.apiserver.request_info import RequestInfo
 from kapiserver.apiserver.user import ANONYMOUS, User
 from kapiserver.spans import Trace
@@ -55,6 +55,16 @@ class Certificate(Struct, frozen=True, kw_only=True):
     chain: frozenset[str] = frozenset()
 
 
+class Impersonator(Struct, frozen=True):
+    """The user who makes a request as another user.
+
+    constraint  the verb of constrained impersonation that allowed it, or ""
+    """
+
+    user: User
+    constraint: str = ""
+
+
 class Outcome(Struct, frozen=True, kw_only=True):
     """How a response ended.
 
@@ -90,33 +100,37 @@ def no_stream() -> WatchSink:
 class Request(Struct, kw_only=True, eq=False):
     """One request.
 
-    From the client (never assigned again):
+    What the client sent, never assigned again:
 
+    method, path, query     the query includes empty values
     headers     looked up case-insensitively
-    query       includes empty values
-    certificate the client's TLS certificate, or None
+    info        what method, path and query ask for
+    remote      the client's address
     uri         path and query as the client sent them
-    open_sink   opens a stream to the client, for handlers that return a StreamResponse
+    certificate the client's TLS certificate, or None
+
+    The client's connection, which the front that reads the request gives:
+
+    read_body   reads the body
     stream_body yields the body as it arrives, in place of `read_body`, without a maximum size
+    open_sink   opens a stream to the client, for handlers that return a StreamResponse
     has_gone    whether the client has closed the connection
     on_gone     sets what to call when the client closes the connection during this request
     on_authenticated    called when the client has shown valid credentials
 
-    Set by filters, routes and handlers; outer filters read it when the response exists, or in a
-    callback of `on_complete`:
+    Access, decided by the filters of authentication, impersonation and authorization:
 
-    user        set by authentication and impersonation
-    impersonator  the user who made the request as `user`, or None
-    impersonation_constraint    the verb of constrained impersonation that allowed it, or ""
-    audit_id    identifies the request in the log and in the response
-    target      the resource that the path names, once it is resolved
+    user        who is asking
+    impersonator  the user who makes the request as `user`, or None
     decision    the decision of the authorizer
-    annotations annotations of the audit event
-    audited     whether the audit policy was asked about the request
-    audits_bodies   whether the audit event will have the body of the request
-    object_reference    what the body says about the object of the audit event
+
+    The results of routes, handlers and operations, which outer filters read when the response
+    exists, or in a callback of `on_complete`:
+
+    target      the resource that the path names, once it is resolved
+    audit       notes for the audit event, and the id that the log and the response show
     warnings    warnings for the client
-    trace       when it was received, and what its time was spent on
+    trace       when the request was received, and what its time was spent on
     outcome     None until the response or the stream has ended
     """
 
@@ -125,25 +139,23 @@ class Request(Struct, kw_only=True, eq=False):
     query: Query
     headers: Mapping[str, str]
     info: RequestInfo
-    read_body: Reader
     remote: str = ""
     uri: str = ""
     certificate: Certificate | None = None
-    open_sink: Callable[[], WatchSink] = no_stream
+
+    read_body: Reader
     stream_body: Callable[[], AsyncIterator[bytes]] = _no_pieces
+    open_sink: Callable[[], WatchSink] = no_stream
     has_gone: Callable[[], bool] = lambda: False
     on_gone: Callable[[Callable[[], object]], None] = _ignore_callback
     on_authenticated: Callable[[], None] = _ignore
+
     user: User = ANONYMOUS
-    impersonator: User | None = None
-    impersonation_constraint: str = ""
-    audit_id: str = ""
-    target: Target | None = None
+    impersonator: Impersonator | None = None
     decision: Decision | None = None
-    annotations: dict[str, str] = field(default_factory=dict)
-    audited: bool = False
-    audits_bodies: bool = False
-    object_reference: dict[str, str] = field(default_factory=dict)
+
+    target: Target | None = None
+    audit: AuditNotes = field(default_factory=AuditNotes)
     warnings: Warnings = field(default_factory=Warnings)
     trace: Trace = field(default_factory=Trace)
     outcome: Outcome | None = None
@@ -164,9 +176,7 @@ class Request(Struct, kw_only=True, eq=False):
             user=self.user,
             user_agent=self.header("User-Agent"),
             warnings=self.warnings,
-            annotations=self.annotations,
-            audits_bodies=self.audits_bodies,
-            object_reference=self.object_reference,
+            audit=self.audit,
         )
 
     def on_complete(self, callback: CompletionCallback) -> None:

@@ -234,11 +234,10 @@ def test_constrained_requests(tmp_path: Path, granted: set[str], status: int) ->
             response = await cluster.handle(request)
             assert response.status == status
             if status == 200:
-                assert (request.user.name, request.impersonator and request.impersonator.name) == (
-                    "jane", "deputy",
-                )  # fmt: skip
+                assert request.impersonator is not None
+                assert (request.user.name, request.impersonator.user.name) == ("jane", "deputy")
                 constraint = "impersonate:user-info" if LIST in granted else ""
-                assert request.impersonation_constraint == constraint
+                assert request.impersonator.constraint == constraint
 
     asyncio.run(run())
 

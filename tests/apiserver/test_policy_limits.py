@@ -15,7 +15,7 @@ from kapiserver.apiserver.admission.expressions import Activation
 from kapiserver.apiserver.admission.policies.composition import Composition
 from kapiserver.apiserver.admission.policies.source import PolicySource
 from kapiserver.apiserver.attributes import Attributes
-from kapiserver.apiserver.caller import Warnings
+from kapiserver.apiserver.caller import AuditNotes, Warnings
 from kapiserver.apiserver.request_info import parse_request_info
 from kapiserver.apiserver.target import target_of
 from kapiserver.apiserver.user import User
@@ -197,7 +197,12 @@ def attributes_of_create(server, resource):
     info = parse_request_info("POST", f"/api/v1/namespaces/default/{resource}", {})
     target = target_of(server.scheme.kind_info(info.version, resource), server.stores, info)
     return Attributes(
-        operation="CREATE", target=target, user=JANE, warnings=Warnings(), annotations={}, name="x"
+        operation="CREATE",
+        target=target,
+        user=JANE,
+        warnings=Warnings(),
+        audit=AuditNotes(),
+        name="x",
     )
 
 
@@ -237,7 +242,7 @@ def test_audit_annotations():
         )
         new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
         await validate(server, attributes, new, None)
-        failure = attributes.annotations.pop(
+        failure = attributes.audit.annotations.pop(
             "validation.policy.admission.k8s.io/validation_failure"
         )
         assert "\\u003ctoo late\\u003e" in failure
@@ -247,7 +252,7 @@ def test_audit_annotations():
                 "validationActions": ["Audit"],
             }
         ]  # fmt: skip
-        assert attributes.annotations == {"p/max": "at most 1, at most 2", "p/same": "CREATE"}
+        assert attributes.audit.annotations == {"p/max": "at most 1, at most 2", "p/same": "CREATE"}
 
     run(test)
 

@@ -103,7 +103,7 @@ def test_certificate():
             )
             user = await running.cluster.server.authenticator.authenticate(request)
             assert user.name == "system:serviceaccount:default:robot"
-            assert request.annotations == {"authentication.k8s.io/legacy-token": user.name}
+            assert request.audit.annotations == {"authentication.k8s.io/legacy-token": user.name}
 
     asyncio.run(run())
 

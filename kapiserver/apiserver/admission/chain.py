@@ -51,8 +51,7 @@ def admission(
             target=target,
             user=caller.user,
             warnings=caller.warnings,
-            annotations=caller.annotations,
-            audits_bodies=caller.audits_bodies,
+            audit=caller.audit,
             # An object of a collection that is deleted has no name in the request.
             name=target.key.name if new is None else name_of(new) or target.key.name,
             generate_name=metadata_of(new or {}).get("generateName") or "",

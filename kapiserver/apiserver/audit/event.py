@@ -81,23 +81,22 @@ class RequestRecord:
     def event(self, stage: str, now: float, *, code: int = 0) -> AuditEvent:
         """Return the event of a stage. `now` is in seconds since 1970, `code` is the status of the
         response."""
-        request = self._request
+        request, impersonator = self._request, self._request.impersonator
         level = self.decision.level
         fields: Tree = {
             "kind": "Event",
             "apiVersion": "audit.k8s.io/v1",
             "level": LEVEL_NAMES[level],
-            "auditID": request.audit_id,
+            "auditID": request.audit.id,
             "stage": stage,
             "requestURI": request.uri,
             "verb": request.info.verb,
-            "user": user_info(request.impersonator or request.user),
+            "user": user_info(impersonator.user if impersonator is not None else request.user),
         }
-        if request.impersonator is not None:
+        if impersonator is not None:
             fields["impersonatedUser"] = user_info(request.user)
-        if request.impersonation_constraint:
-            constraint = request.impersonation_constraint
-            fields["authenticationMetadata"] = {"impersonationConstraint": constraint}
+            if constraint := impersonator.constraint:
+                fields["authenticationMetadata"] = {"impersonationConstraint": constraint}
         fields["sourceIPs"] = _source_addresses(request)
         if agent := request.header("User-Agent"):
             fields["userAgent"] = agent
@@ -118,7 +117,7 @@ class RequestRecord:
 
     def _annotations(self, stage: str, now: float) -> dict[str, str]:
         request = self._request
-        annotations = dict(request.annotations)
+        annotations = dict(request.audit.annotations)
         decision = request.decision
         if decision is not None and decision.error and not decision.allowed:
             annotations[_REASON] = "internal error"
@@ -187,7 +186,7 @@ def _object_reference(request: Request) -> Tree:
     info = request.info
     if not info.is_resource_request:
         return {}
-    from_body = request.object_reference
+    from_body = request.audit.object_reference
     parts: Mapping[str, str] = {
         "resource": info.resource,
         "namespace": info.namespace or from_body.get("namespace", ""),

@@ -71,7 +71,7 @@ class UnionAuthenticator:
             errors.append(str(error))
         else:
             if identity is not None:
-                request.annotations.update(identity.annotations)
+                request.audit.annotations.update(identity.annotations)
                 return identity.user
         if not errors and self._anonymous is not None:
             user = self._anonymous.authenticate(request)

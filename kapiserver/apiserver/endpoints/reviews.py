@@ -73,7 +73,7 @@ async def create_review(
     def new_review() -> Tree:
         review = decode_object(server, target, body, field_validation(options), caller.warnings)
         check_namespace(target, review)
-        caller.record_reference(review)
+        caller.audit.record_reference(review)
         track_ownership(server, caller, target, options, live=None, new=review)
         return review
 

@@ -41,10 +41,10 @@ def _log_request(request: Request) -> None:
         "user": request.user.name,
         "from": request.remote,
         "agent": request.header("User-Agent"),
-        "audit-id": request.audit_id,
+        "audit-id": request.audit.id,
     }
     if request.impersonator is not None:
-        fields["impersonator"] = request.impersonator.name
+        fields["impersonator"] = request.impersonator.user.name
     if not outcome.finished:
         fields["finished"] = False
     _log.info("request", extra={FIELDS: fields})

@@ -21,7 +21,7 @@ def assign_audit_id(server: Server, next_handler: Handler) -> Handler:
     async def handle(request: Request) -> AnyResponse:
         client_id = request.header(HEADER)[:_MAX_LENGTH]
         audit_id = client_id if client_id.isprintable() and client_id.isascii() else ""
-        audit_id = request.audit_id = audit_id or _new_id()
+        audit_id = request.audit.id = audit_id or _new_id()
         response = await next_handler(request)
         response.headers.append((HEADER, audit_id))
         return response

@@ -41,7 +41,7 @@ def audit_failed_authentication(server: Server, next_handler: Handler) -> Handle
             return await next_handler(request)
         except Unauthorized as error:
             decision = audit.policy.decide(request.user, request.info)
-            if not request.audited and decision.level is not Level.NONE:
+            if not request.audit.is_decided and decision.level is not Level.NONE:
                 record = RequestRecord(request, decision, received)
                 status = status_of(error, request.info) or {}
                 record.status = {**status, "message": _failure_message(request)}
@@ -68,7 +68,7 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
         return next_handler
 
     async def handle(request: Request) -> AnyResponse:
-        request.audited = True
+        request.audit.is_decided = True
         now = audit.clock.now()
         decision = audit.policy.decide(request.user, request.info)
         if decision.level is Level.NONE:
@@ -82,7 +82,7 @@ def audit_requests(server: Server, next_handler: Handler) -> Handler:
             audit.metrics.audit_rejections += 1
             raise InternalError("failed to store audit event")
         if decision.level >= Level.REQUEST:
-            request.audits_bodies = True
+            request.audit.has_body = True
             request.read_body = _recording_reader(request, record)
         request.on_complete(events.complete_without_waiting)
         try:

@@ -12,7 +12,7 @@ from kapiserver.apiserver.authentication.impersonation import parse_impersonatio
 from kapiserver.apiserver.authorization.forbidden import forbidden
 from kapiserver.apiserver.context import Handler, Server
 from kapiserver.apiserver.errors import Forbidden
-from kapiserver.apiserver.request import Request
+from kapiserver.apiserver.request import Impersonator, Request
 from kapiserver.apiserver.response import AnyResponse
 
 
@@ -26,8 +26,8 @@ def impersonate(server: Server, next_handler: Handler) -> Handler:
             caller = request.user
             ways = attempts(impersonation, caller, request.info, constrained=constrained)
             attempt = await _first_authorized(server, ways)
-            request.impersonator, request.user = caller, attempt.user
-            request.impersonation_constraint = attempt.constraint
+            request.impersonator = Impersonator(caller, attempt.constraint)
+            request.user = attempt.user
         return await next_handler(request)
 
     return handle

@@ -42,7 +42,7 @@ def error_response(server: Server, request: Request, error: Exception) -> Respon
     if tree is None:
         _log.error(
             "%s %s failed (audit-id %s)",
-            request.method, request.path, request.audit_id, exc_info=error,
+            request.method, request.path, request.audit.id, exc_info=error,
         )  # fmt: skip
         message = "This request caused apiserver to panic. Look in the logs for details."
         tree = status(code=500, reason="InternalError", message=message)

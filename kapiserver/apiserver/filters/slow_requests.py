@@ -43,7 +43,7 @@ def _log_if_slow(request: Request) -> None:
         "status": outcome.status,
         "ms": f"{seconds * 1000:.1f}",
         "user": request.user.name,
-        "audit-id": request.audit_id,
+        "audit-id": request.audit.id,
     }
     for name, spent in request.trace.seconds_by_name().items():
         fields[f"{name}-ms"] = f"{spent * 1000:.1f}"

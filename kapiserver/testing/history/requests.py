@@ -189,7 +189,7 @@ class Requests(Subject, Sequence[RequestRecord]):
 
 def _set_user(record: RequestRecord, request: Request) -> None:
     record.user = request.user.name
-    record.impersonator = request.impersonator.name if request.impersonator else ""
+    record.impersonator = request.impersonator.user.name if request.impersonator else ""
 
 
 def _matches(request_filter: RequestFilter, record: RequestRecord) -> bool:

@@ -77,12 +77,12 @@ class ImagePolicyWebhook:
             if not self._settings.default_allow:
                 raise attributes.forbidden(str(error)) from None
             _log.warning("the image policy webhook failed; images are allowed: %s", error)
-            attributes.annotations[f"{AUDIT_PREFIX}failed-open"] = "true"
+            attributes.audit.annotations[f"{AUDIT_PREFIX}failed-open"] = "true"
             metadata_of(new)["annotations"] = {**annotations_of(new), _FAILED_OPEN: "true"}
             return
         for name, value in status["auditAnnotations"].items():
             if not qualified_name(f"{AUDIT_PREFIX}{name}"):
-                attributes.annotations.setdefault(f"{AUDIT_PREFIX}{name}", value)
+                attributes.audit.annotations.setdefault(f"{AUDIT_PREFIX}{name}", value)
         if status["allowed"]:
             return
         if status["reason"]:

@@ -53,7 +53,7 @@ async def validate(
         return
     exemption = _exemption(attributes, settings)
     if exemption:
-        attributes.annotations[f"{_PREFIX}exempt"] = exemption
+        attributes.audit.annotations[f"{_PREFIX}exempt"] = exemption
         return
     policy = await _namespace_policy(server, attributes, settings)
     path = _TEMPLATES.get(target.resource.qualified_name)
@@ -82,7 +82,7 @@ async def _namespace_policy(server: Server, attributes: Attributes, settings: Se
     parsed = policy_of(labels, settings.defaults)
     if parsed.errors:
         text = ", ".join(map(str, parsed.errors))
-        attributes.annotations[f"{_PREFIX}error"] = f"Failed to parse policy: {text}"
+        attributes.audit.annotations[f"{_PREFIX}error"] = f"Failed to parse policy: {text}"
     return parsed.policy
 
 
@@ -117,9 +117,9 @@ def _containers(spec: Tree) -> Iterator[Tree]:
 
 def _check_pod(attributes: Attributes, pod: Tree, policy: Policy, settings: Settings) -> None:
     if _is_exempt(pod, settings):
-        attributes.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
+        attributes.audit.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
         return
-    attributes.annotations[f"{_PREFIX}enforce-policy"] = str(policy.enforce)
+    attributes.audit.annotations[f"{_PREFIX}enforce-policy"] = str(policy.enforce)
     if policy.is_privileged:
         return
     violations = policy.enforce.violations_of(pod)
@@ -136,7 +136,7 @@ def _check_template(
     attributes: Attributes, template: Tree, policy: Policy, settings: Settings
 ) -> None:
     if _is_exempt(template, settings):
-        attributes.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
+        attributes.audit.annotations[f"{_PREFIX}exempt"] = "runtimeClass"
         return
     _audit(attributes, template, policy)
     _warn(attributes, template, policy)
@@ -145,7 +145,7 @@ def _check_template(
 def _audit(attributes: Attributes, pod: Tree, policy: Policy) -> None:
     violations = policy.audit.violations_of(pod)
     if violations:
-        attributes.annotations[f"{_PREFIX}audit-violations"] = (
+        attributes.audit.annotations[f"{_PREFIX}audit-violations"] = (
             f'would violate PodSecurity "{policy.audit}": {_reasons_text(violations)}'
         )
 

@@ -93,7 +93,7 @@ class _Write:
                     self._annotate(policy.name, binding, annotation, annotations)
         for key, values in annotations.items():
             name = f"{policy.name}/{key}"
-            self._attributes.annotations.setdefault(name, ", ".join(values))
+            self._attributes.audit.annotations.setdefault(name, ", ".join(values))
 
     def _apply(self, policy: str, binding: Binding, decision: Decision) -> None:
         """Act on a decision as the binding says."""
@@ -107,7 +107,7 @@ class _Write:
                 self.denials.append(Denial(policy, binding.name, message, decision.reason))
                 self._count(policy, binding, decision, "deny")
             elif action == "Audit":
-                self._attributes.annotations.setdefault(
+                self._attributes.audit.annotations.setdefault(
                     _FAILURE, _failure(policy, binding, decision)
                 )
                 self._count(policy, binding, decision, "audit")

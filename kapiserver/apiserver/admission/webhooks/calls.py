@@ -236,7 +236,7 @@ def _record(server: Server, call: WebhookCall, response: ReviewResponse) -> None
         if key.count("/") != 1 or names.qualified_name(key):
             _log.warning("the webhook %s set an invalid audit annotation", call.webhook.name)
         else:
-            call.attributes.annotations.setdefault(key, value)
+            call.attributes.audit.annotations.setdefault(key, value)
 
 
 def _rejection(webhook: str, status: Tree | None) -> Rejected:

@@ -142,14 +142,14 @@ class _Mutation:
         if self._server.audit is not None:
             run = int(attributes.reinvocation.is_running)
             key = f"{prefix}/round_{run}_index_{self._call.webhook.index}"
-            attributes.annotations.setdefault(key, value)
+            attributes.audit.annotations.setdefault(key, value)
 
     def _annotate_mutation(self) -> None:
         if self._server.audit is not None:
             self._annotate(_MUTATION, self._value(mutated=self._is_changed))
 
     def _annotate_patch(self, operations: Sequence[Tree]) -> None:
-        if self._call.attributes.audits_bodies:
+        if self._call.attributes.audit.has_body:
             value = self._value(patch=list(operations), patchType="JSONPatch")
             self._annotate(_PATCH, value)
 

@@ -74,4 +74,4 @@ async def _call(server: Server, call: WebhookCall, index: int, objects: Versione
         succeeded = await call_webhook(server, call, objects)
     if not succeeded and server.audit is not None:
         key = f"{_FAILED_OPEN}/round_0_index_{index}"
-        call.attributes.annotations.setdefault(key, call.webhook.name)
+        call.attributes.audit.annotations.setdefault(key, call.webhook.name)

@@ -27,7 +27,7 @@ async def create_object(
     def new_object() -> Tree:
         obj = decode_object(server, target, body, validation, caller.warnings)
         check_namespace(target, obj)
-        caller.record_reference(obj)
+        caller.audit.record_reference(obj)
         track_ownership(server, caller, target, options, live=None, new=obj)
         return obj
 

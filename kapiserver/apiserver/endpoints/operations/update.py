@@ -37,7 +37,7 @@ async def update_object(
     cost = body.cost + target.kind_info.default_cost(body.data)
     offloader = server.offloader
     first = await offloader.run(cost, new_object)
-    caller.record_reference(first)
+    caller.audit.record_reference(first)
     decoded_objects = iter((first,))
 
     def change(current: Tree | None) -> Tree:

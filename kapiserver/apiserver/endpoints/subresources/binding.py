@@ -57,7 +57,7 @@ async def bind_pod(
     """Assign the pod of a Binding to its node and return a Status."""
     binding = await decode_body(server, target, body, field_validation(options), caller.warnings)
     check_namespace(target, binding)
-    caller.record_reference(binding)
+    caller.audit.record_reference(binding)
     dry_run = is_dry_run(options)
     admit = admission(server, caller, target, options, dry_run=dry_run)
     validate = await admit(binding, None)

@@ -72,7 +72,7 @@ async def evict_pod(
     TooManyRequests if a budget does not allow it now."""
     eviction = await decode_body(server, target, body, field_validation(options), caller.warnings)
     check_namespace(target, eviction)
-    caller.record_reference(eviction)
+    caller.audit.record_reference(eviction)
     dry_run = delete_query(_delete_options(eviction, options)).dry_run
     admit = admission(server, caller, target, options, dry_run=dry_run)
     validate = await admit(eviction, None)

@@ -66,7 +66,7 @@ async def create_token(
     token_request = await decode_body(
         server, target, body, field_validation(options), caller.warnings
     )
-    caller.record_reference(token_request)
+    caller.audit.record_reference(token_request)
     spec = token_request.setdefault("spec", {})
     if spec.get("expirationSeconds") is None:
         spec["expirationSeconds"] = _DEFAULT_SECONDS
@@ -92,7 +92,7 @@ async def create_token(
     now = server.clock.now()
     sign = functools.partial(tokens.sign, account, bound, spec["audiences"], seconds, extend=extend)
     issued = await server.offloader.run(body.cost, sign)
-    caller.annotations[ISSUED_CREDENTIAL_ID] = f"JTI={issued.id}"
+    caller.audit.annotations[ISSUED_CREDENTIAL_ID] = f"JTI={issued.id}"
     _complete(token_request, issued.text, now)
     return token_request
 

@@ -39,7 +39,7 @@ class Issuer:
     """An issuer of tokens: serves its discovery document and its keys over HTTPS."""
 
     def __init__(self, folder: Path) -> None:
-        self.keys = [jwk(RSA_KEY, "one"), jwk(EC_KEY, "two")]
+        self.keys: Any = [jwk(RSA_KEY, "one"), jwk(EC_KEY, "two")]
         self.document: dict[str, Any] = {}
         self.headers: dict[str, str] = {}
         credentials = ensure_certificates(Config(), folder)
@@ -50,7 +50,7 @@ class Issuer:
 
     def respond(self, received: Received) -> Reply:
         self.fetches.append(received.path)
-        if received.path == "/keys":
+        if received.path == "/keys" and self.keys is not None:
             return Reply({"keys": self.keys}, headers=self.headers)
         if received.path in ("/.well-known/openid-configuration", "/elsewhere"):
             return Reply({"issuer": self.url, "jwks_uri": f"{self.url}/keys", **self.document})

@@ -304,6 +304,14 @@ KUBERNETES = {
         "histogram",
         "result jwt_issuer_hash",
     ),
+    "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds": (
+        "gauge",
+        "result jwt_issuer_hash apiserver_id_hash",
+    ),
+    "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info": (
+        "gauge",
+        "jwt_issuer_hash apiserver_id_hash hash",
+    ),
     "apiserver_audit_event_total": ("counter", "plugin"),
     "apiserver_audit_error_total": ("counter", "plugin"),
     "apiserver_audit_level_total": ("counter", "level"),
@@ -341,6 +349,7 @@ KUBERNETES = {
         "policy policy_binding error_type",
     ),
     "etcd_request_duration_seconds": ("histogram", "operation group resource"),
+    "etcd_requests_total": ("counter", "operation group resource"),
     "apiserver_resource_objects": ("gauge", "group resource"),
     "apiserver_watch_cache_resource_version": ("gauge", "group resource"),
     "apiserver_watch_cache_events_received_total": ("counter", "group resource"),

@@ -37,6 +37,7 @@ from kapiserver.apiserver.authentication.metrics import AuthenticationMetrics
 from kapiserver.apiserver.authentication.token_cache import TokenCache
 from kapiserver.apiserver.configuration_files import BadConfiguration, ReloadedFile
 from kapiserver.apiserver.user import User
+from kapiserver.metrics import Reloads
 from kapiserver.storage.concurrency.background_tasks import BackgroundTasks
 from kapiserver.storage.concurrency.clock import Clock
 
@@ -58,8 +59,9 @@ class JwtIssuer:
     ) -> None:
         self._metrics = metrics
         digest = hashlib.sha256(tree["issuer"]["url"].encode()).hexdigest()
-        self._url_hash = f"sha256:{digest}"
-        self.keys = IssuerKeys(tree["issuer"], clock, algorithms)
+        self.url_hash = f"sha256:{digest}"
+        fetches = metrics.key_fetches.setdefault(self.url_hash, Reloads())
+        self.keys = IssuerKeys(tree["issuer"], clock, algorithms, fetches)
         self._clock = clock
         self._audiences = frozenset(tree["issuer"]["audiences"])
         self._mapper = ClaimMapper(tree)
@@ -83,7 +85,7 @@ class JwtIssuer:
             result = "success"
         finally:
             seconds = time.perf_counter() - started
-            self._metrics.jwt_seconds.observe((result, self._url_hash), seconds)
+            self._metrics.jwt_seconds.observe((result, self.url_hash), seconds)
         return user
 
     async def _verified_user(self, token: UnverifiedToken) -> User:
@@ -187,6 +189,9 @@ class JwtAuthenticator(ManagedAuthenticator):
             tree["issuer"]["url"]: JwtIssuer(tree, self._clock, self._algorithms, self._metrics)
             for tree in self._tree.get("jwt") or ()
         }
+        fetches = self._metrics.key_fetches
+        for removed in fetches.keys() - {issuer.url_hash for issuer in self._issuers.values()}:
+            del fetches[removed]
 
     def _configure_anonymous(self) -> None:
         anonymous = self._tree.get("anonymous")

@@ -10,6 +10,7 @@ github.com/pquerna/cachecontrol.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import Context
@@ -31,6 +32,7 @@ from kapiserver.apiserver.webhooks.http_client import (
 from kapiserver.apiserver.webhooks.http_connection import RawResponse
 from kapiserver.codecs.errors import CodecError
 from kapiserver.codecs.json import decode_value
+from kapiserver.metrics import Reloads
 from kapiserver.storage.concurrency.clock import Clock
 
 WELL_KNOWN = "/.well-known/openid-configuration"
@@ -72,12 +74,20 @@ class IssuerKeys:
 
     issuer      an Issuer of an AuthenticationConfiguration
     algorithms  the algorithms that its tokens may use
+    fetches     counts the fetches of the keys
     """
 
-    def __init__(self, issuer: Tree, clock: Clock, algorithms: Sequence[str] = ALGORITHMS) -> None:
+    def __init__(
+        self,
+        issuer: Tree,
+        clock: Clock,
+        algorithms: Sequence[str] = ALGORITHMS,
+        fetches: Reloads | None = None,
+    ) -> None:
         self._issuer = issuer
         self._clock = clock
         self._algorithms = frozenset(algorithms)
+        self._fetches = fetches or Reloads()
         self._client = HttpClient()
         self._keys: Sequence[IssuerKey] = ()
         self._key_set_url = ""
@@ -137,8 +147,11 @@ class IssuerKeys:
             self._keys = tuple(_read_keys(_document(self._key_set_url, response), self._algorithms))
             now = self._clock.now()
             self._fresh_until = now + _fresh_seconds(response.headers, now)
+            self._fetches.succeed(now, f"sha256:{hashlib.sha256(response.body).hexdigest()}")
             _log.info("fetched %d keys of the issuer %s", len(self._keys), url)
         except WebhookFailed as error:
+            if self._key_set_url:
+                self._fetches.fail(self._clock.now())
             _log.error("oidc authenticator: cannot fetch the keys of %s: %s", url, error)
         finally:
             self._fetching = None

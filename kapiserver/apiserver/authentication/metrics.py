@@ -23,5 +23,7 @@ class AuthenticationMetrics:
         "legacy" ones of Secrets."""
         self.jwt_seconds: Histogram[tuple[str, str]] = Histogram(JWT_SECONDS, limit=MAX_USER_SERIES)
         """Seconds by result, "success" or "failure", and the hash of the issuer's URL."""
+        self.key_fetches: dict[str, Reloads] = {}
+        """The fetches of the keys of issuers, by the hash of the issuer's URL."""
         self.reloads = Reloads()
         """The reloads of the authentication configuration."""

@@ -6,11 +6,7 @@ has the list.
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
-import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from kapiserver.apiserver.context import Server
@@ -31,7 +27,8 @@ from kapiserver.apiserver.metrics import (
     WebhookLabels,
 )
 from kapiserver.apiserver.serving.metrics_text import Family
-from kapiserver.metrics import Counter, Histogram, Reloads
+from kapiserver.apiserver.serving.reload_metrics import key_fetch_families, reload_families
+from kapiserver.metrics import Counter, Histogram
 
 _REQUEST_LABELS = (*RequestLabels._fields, "component")
 _SHARED_LABELS = tuple(name for name in _REQUEST_LABELS if name != "dry_run")
@@ -188,6 +185,7 @@ class ServerFamilies:
             ("result", "jwt_issuer_hash"),
             metrics.jwt_seconds,
         )
+        yield from key_fetch_families(metrics.key_fetches)
 
     def _reloads(self) -> Iterator[Family]:
         metrics = self._server.metrics
@@ -197,8 +195,8 @@ class ServerFamilies:
             ("encryption", "the encryption configuration", metrics.encryption_reloads),
         ):
             prefix = f"apiserver_{purpose}_config_controller"
-            yield from _reload_families(prefix, text, (), {(): reloads})
-        yield from _reload_families(
+            yield from reload_families(prefix, text, (), {(): reloads})
+        yield from reload_families(
             "apiserver_manifest_admission_config_controller",
             "the static admission manifests of a plugin",
             ("plugin",),
@@ -305,6 +303,12 @@ class ServerFamilies:
         yield _histogram(
             "etcd_request_duration_seconds",
             "Seconds that one operation of the store took, whichever backend it is.",
+            StorageLabels._fields,
+            self._server.metrics.storage_seconds,
+        )
+        yield _counts(
+            "etcd_requests_total",
+            "Operations of the store, whichever backend it is.",
             StorageLabels._fields,
             self._server.metrics.storage_seconds,
         )
@@ -439,51 +443,3 @@ def _values(labels: str | Sequence[str]) -> Sequence[str]:
 
 def _shared_labels(labels: RequestLabels) -> Sequence[str]:
     return (labels.verb, *labels[2:], _COMPONENT)
-
-
-def _reload_families(
-    prefix: str,
-    text: str,
-    labels: Sequence[str],
-    reloads: Mapping[tuple[str, ...], Reloads],
-) -> Iterator[Family]:
-    """Yield the families of the reloads of a kind of file, by the values of the labels."""
-    server = _server_id_hash()
-    yield Family(
-        name=f"{prefix}_automatic_reloads_total",
-        type="counter",
-        text=f"Reloads of {text}, by status.",
-        labels=("status", *labels, "apiserver_id_hash"),
-        series=[
-            ((status, *names, server), count)
-            for names, each in reloads.items()
-            for status, count in each.counts.values.items()
-        ],
-    )
-    yield Family(
-        name=f"{prefix}_automatic_reload_last_timestamp_seconds",
-        type="gauge",
-        text=f"When a reload of {text} last ended so, in seconds since 1970.",
-        labels=("status", *labels, "apiserver_id_hash"),
-        series=[
-            ((status, *names, server), seconds)
-            for names, each in reloads.items()
-            for status, seconds in each.times.values.items()
-        ],
-    )
-    yield Family(
-        name=f"{prefix}_last_config_info",
-        type="gauge",
-        text=f"The hash of {text} in force.",
-        labels=(*labels, "apiserver_id_hash", "hash"),
-        series=[((*names, server, each.hash), 1) for names, each in reloads.items() if each.hash],
-    )
-
-
-@functools.cache
-def _server_id_hash() -> str:
-    """Return the hash of the name that kube-apiserver gives to a server of this host."""
-    parts = (platform.node().encode(), b"kube-apiserver")
-    digest = hashlib.sha256(b"".join(len(each).to_bytes(2) + each for each in parts)).digest()
-    name = base64.b32encode(digest[:16]).decode().rstrip("=").lower()
-    return f"sha256:{hashlib.sha256(f'apiserver-{name}'.encode()).hexdigest()}"

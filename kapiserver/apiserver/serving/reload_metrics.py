@@ -1,0 +1,83 @@
+"""The metrics of what a server loads again: configuration files, and the keys of token issuers."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+
+from kapiserver.apiserver.serving.metrics_text import Family
+from kapiserver.metrics import Reloads
+
+
+def reload_families(
+    prefix: str,
+    text: str,
+    labels: Sequence[str],
+    reloads: Mapping[tuple[str, ...], Reloads],
+) -> Iterator[Family]:
+    """Yield the families of the reloads of a kind of file, by the values of the labels."""
+    server = _server_id_hash()
+    yield Family(
+        name=f"{prefix}_automatic_reloads_total",
+        type="counter",
+        text=f"Reloads of {text}, by status.",
+        labels=("status", *labels, "apiserver_id_hash"),
+        series=[
+            ((status, *names, server), count)
+            for names, each in reloads.items()
+            for status, count in each.counts.values.items()
+        ],
+    )
+    yield Family(
+        name=f"{prefix}_automatic_reload_last_timestamp_seconds",
+        type="gauge",
+        text=f"When a reload of {text} last ended so, in seconds since 1970.",
+        labels=("status", *labels, "apiserver_id_hash"),
+        series=[
+            ((status, *names, server), seconds)
+            for names, each in reloads.items()
+            for status, seconds in each.times.values.items()
+        ],
+    )
+    yield Family(
+        name=f"{prefix}_last_config_info",
+        type="gauge",
+        text=f"The hash of {text} in force.",
+        labels=(*labels, "apiserver_id_hash", "hash"),
+        series=[((*names, server, each.hash), 1) for names, each in reloads.items() if each.hash],
+    )
+
+
+def key_fetch_families(fetches: Mapping[str, Reloads]) -> Iterator[Family]:
+    """Yield the families of the fetches of keys, by the hash of the issuer's URL."""
+    prefix, server = "apiserver_authentication_jwt_authenticator_jwks_fetch", _server_id_hash()
+    yield Family(
+        name=f"{prefix}_last_timestamp_seconds",
+        type="gauge",
+        text="When the keys of an issuer were last fetched with this result.",
+        labels=("result", "jwt_issuer_hash", "apiserver_id_hash"),
+        series=[
+            ((result, issuer, server), seconds)
+            for issuer, each in fetches.items()
+            for result, seconds in each.times.values.items()
+        ],
+    )
+    yield Family(
+        name=f"{prefix}_last_key_set_info",
+        type="gauge",
+        text="The hash of the keys of an issuer that were fetched last.",
+        labels=("jwt_issuer_hash", "apiserver_id_hash", "hash"),
+        series=[((issuer, server, each.hash), 1) for issuer, each in fetches.items() if each.hash],
+    )
+
+
+@functools.cache
+def _server_id_hash() -> str:
+    """Return the hash of the name that kube-apiserver gives to a server of this host."""
+    parts = (platform.node().encode(), b"kube-apiserver")
+    digest = hashlib.sha256(b"".join(len(each).to_bytes(2) + each for each in parts)).digest()
+    name = base64.b32encode(digest[:16]).decode().rstrip("=").lower()
+    return f"sha256:{hashlib.sha256(f'apiserver-{name}'.encode()).hexdigest()}"

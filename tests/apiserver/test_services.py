@@ -387,7 +387,7 @@ def test_retries_add_no_timers(caplog):
         clock = ManualClock()
         config = Config.of(storage=f"etcd:{member.url}", secure_port=None, insecure_port=None)
         timers = []
-        async with serve(config, Parts(clock=clock)):
+        async with serve(config, Parts(clock=clock, controllers=())):
             member.kill()
             for number in range(1, 6):
                 clock.advance(10 if number == 1 else 1)

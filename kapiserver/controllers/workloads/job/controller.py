@@ -19,12 +19,16 @@ from kapiserver.api.accessors import (
     value_at,
 )
 from kapiserver.api.group import CORE, GroupVersion
-from kapiserver.api.resource_client import STRATEGIC_MERGE_PATCH, ResourceClient
+from kapiserver.api.resource_client import (
+    STRATEGIC_MERGE_PATCH,
+    ResourceClient,
+    StatusError,
+)
 from kapiserver.api.types import Tree
 from kapiserver.controllers.loop.context import ControllerContext
 from kapiserver.controllers.loop.controller import Controller
 from kapiserver.controllers.loop.event_recorder import EventRecorder
-from kapiserver.controllers.loop.writing import suppress_reason, update_object
+from kapiserver.controllers.loop.writing import update_object
 from kapiserver.controllers.workloads.job.backoff import Backoff
 from kapiserver.controllers.workloads.job.job_pods import TRACKING_FINALIZER, is_tracked
 from kapiserver.controllers.workloads.job.outcome import count_pods, finish_job, is_job_finished
@@ -160,23 +164,28 @@ class JobController(Controller[JobItem]):
             await self._jobs.wait_for(Revision(int(resource_version_of(updated))))
 
     async def _remove_finalizers(self, namespace: str, pods: Sequence[Tree]) -> set[str]:
-        """Remove the finalizer of pods that have not been replaced; return their uids."""
+        """Remove the finalizer of pods; return the uids of those that have lost it or are gone.
+        After a conflict, the change that caused it leads to another reconcile."""
         results = await asyncio.gather(*(self._untrack(namespace, pod) for pod in pods))
         newest = max((revision for revision, _ in results), default=0)
         if newest:
             await self._pods_informer.wait_for(Revision(newest))
-        return {uid for _, uid in results}
+        return {uid for _, uid in results if uid}
 
     async def _untrack(self, namespace: str, pod: Tree) -> tuple[int, str]:
-        """Return the revision of the change and the uid of the pod. The revision is 0 if the pod is
-        gone, or another one has its name, which is a conflict."""
+        """Return the revision of the change and the uid of the pod; 0 and the uid if the pod is
+        gone, 0 and "" after a conflict."""
         removal = {"$deleteFromPrimitiveList/finalizers": [TRACKING_FINALIZER]}
         patch = {"metadata": {"uid": uid_of(pod), **removal}}
-        pods = self._pods.pods(namespace)
-        with suppress_reason("Conflict", "NotFound"):
-            patched = await pods.patch(name_of(pod), patch, type=STRATEGIC_MERGE_PATCH)
-            return int(resource_version_of(patched)), uid_of(pod)
-        return 0, uid_of(pod)
+        try:
+            patched = await self._pods.pods(namespace).patch(
+                name_of(pod), patch, type=STRATEGIC_MERGE_PATCH
+            )
+        except StatusError as error:
+            if error.reason not in ("NotFound", "Conflict"):
+                raise
+            return 0, uid_of(pod) if error.reason == "NotFound" else ""
+        return int(resource_version_of(patched)), uid_of(pod)
 
     async def _release_orphan(self, key: ObjectKey) -> None:
         entry = self._pods_informer.lister.get(key)

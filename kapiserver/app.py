@@ -44,6 +44,7 @@ Barrier: TypeAlias = Callable[[], Awaitable[None]]
 class RunningServer(Struct, frozen=True, kw_only=True):
     """A server that accepts requests.
 
+    controllers     what runs its controllers
     url             the HTTPS URL, or the plain one without HTTPS
     reload          reads again the files that may change while the server runs
     insecure_url    the plain HTTP URL, "" if it is off
@@ -54,6 +55,7 @@ class RunningServer(Struct, frozen=True, kw_only=True):
     """
 
     cluster: Cluster
+    controllers: ControllerManager
     url: str
     reload: Callable[[], None]
     insecure_url: str = ""
@@ -120,7 +122,7 @@ async def serve(
         await barrier()
         control_loops.append(_start_repair(cluster))
         insecure_url = f"http://{LOOPBACK}:{insecure_port}" if insecure_port else ""
-        running = await _listen(cluster, http, certificates, folder, insecure_url)
+        running = await _listen(cluster, manager, http, certificates, folder, insecure_url)
         port = int(running.url.rpartition(":")[2] or 0)
         control_loops.append(_start_kubernetes_service(cluster, port))
         yield running
@@ -128,6 +130,7 @@ async def serve(
 
 async def _listen(
     cluster: Cluster,
+    controllers: ControllerManager,
     http: HttpServer,
     certificates: Credentials | None,
     folder: Path,
@@ -150,6 +153,7 @@ async def _listen(
             kubeconfig = None
     return RunningServer(
         cluster=cluster,
+        controllers=controllers,
         url=url,
         reload=functools.partial(_reload_files, cluster, context),
         kubeconfig=kubeconfig,

@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 
 from kapiserver.apiserver.config import Config
-from kapiserver.apiserver.context import Server
 from kapiserver.apiserver.filters import FILTERS
 from kapiserver.apiserver.request import Request
 from kapiserver.app import RunningServer, serve
@@ -66,7 +65,7 @@ class Controls(Subject, ServerLoop):
         self._start = StartState(self._settle)
         self.state = State(self, self._start, self._settle, settles_first=seed is not None)
         self.faults = Faults(self, self.requests, self._start.revision)
-        self._served: Server | None = None
+        self._served: RunningServer | None = None
         """The server, from its start to its end."""
         self._settle_lock = asyncio.Lock()
         self._settling: asyncio.Task[None] | None = None
@@ -174,7 +173,7 @@ class Controls(Subject, ServerLoop):
     async def _attach(self, running: RunningServer, *, watch: bool) -> None:
         """Connect the controls with a server that has started. `watch` says whether the journal
         must watch its store from now on."""
-        self._served = running.cluster.server
+        self._served = running
         self._start.begin()
         if watch:
             kv = running.cluster.kv
@@ -197,15 +196,16 @@ class Controls(Subject, ServerLoop):
     async def _settle(self) -> None:
         """Return when the server has done the work that is due. With a seed, run its short timers
         too."""
-        server = self._served
-        if server is None:
+        running = self._served
+        if running is None:
             return
+        server, controllers = running.cluster.server, running.controllers
         async with self._settle_lock:  # two calls at once would wait for each other's work
-            await settle(server)
+            await settle(server, controllers)
             for _ in range(MAX_SHORT_TIMERS):
                 if not self.clock.fire_short_timer():
                     return
-                await settle(server)
+                await settle(server, controllers)
 
     def _on_write(self) -> None:
         self._activity.notify()

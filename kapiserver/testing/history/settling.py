@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 
 from kapiserver.apiserver.context import Server
+from kapiserver.controllers.manager import ControllerManager
 
 MAX_ROUNDS = 500
 """Rounds after which `settle` returns although a controller goes on writing."""
 TURNS = 10
 """Turns of the event loop without an operation on the store, after which no task is at work."""
 QUIET_ROUNDS = 2
+WAITING_ROUNDS = 20
+"""Quiet rounds after which the work of controllers waits for somebody else."""
 
 
-async def settle(server: Server) -> None:
-    """Return when no task of the server has worked for some turns of its event loop, or after
-    MAX_ROUNDS. Tasks that wait for a webhook, a client or a timer do not count."""
+async def settle(server: Server, controllers: ControllerManager) -> None:
+    """Return when no task of the server has worked for some turns of its event loop and no
+    controller has anything left to do, or after MAX_ROUNDS. Tasks that wait for a timer do not
+    count, and those that wait for a webhook or a client only for WAITING_ROUNDS."""
     kv, key = server.stores.kv, f"{server.config.store.key_root}/"
     offloader = server.offloader
     quiet_rounds = 0
@@ -29,7 +33,7 @@ async def settle(server: Server) -> None:
             await offloader.run_in_thread(_do_nothing, limited=False)
         is_quiet = is_quiet and _storage_operations(server) == before + 1  # only the get above
         quiet_rounds = quiet_rounds + 1 if is_quiet else 0
-        if quiet_rounds == QUIET_ROUNDS:
+        if quiet_rounds >= (QUIET_ROUNDS if controllers.settled else WAITING_ROUNDS):
             return
 
 

@@ -1,0 +1,1 @@
+"""Simulated nodes and pods: what a kubelet reports, without containers (`--simulate`)."""

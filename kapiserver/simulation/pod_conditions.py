@@ -1,0 +1,159 @@
+"""The phase and the conditions of a pod, as a kubelet derives them from its containers.
+
+Mirrors getPhase of pkg/kubelet and pkg/kubelet/status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kapiserver.api.accessors import generation_of, value_at
+from kapiserver.api.types import Tree
+from kapiserver.controllers.workloads.conditions import find_condition
+from kapiserver.simulation.containers import exit_code_of, has_never_run
+from kapiserver.storage.objects.lifecycle import timestamp
+
+_OWN = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+"""The conditions that a kubelet writes; others stay."""
+_NO_SANDBOX = "PodSandboxNotReady"
+_COMPLETED = "PodCompleted"
+
+
+class Verdict(NamedTuple):
+    """The status of a condition, and why."""
+
+    is_true: bool
+    reason: str = ""
+    message: str = ""
+
+
+_TRUE = Verdict(True)
+
+
+def phase(pod: Tree, inits: Sequence[Tree], mains: Sequence[Tree]) -> str:
+    """Return the phase of a pod with these statuses of its init containers and its containers."""
+    never_restarts = value_at(pod, "spec", "restartPolicy") == "Never"
+    sidecars = _sidecar_names(pod)
+    ended_badly = any(exit_code_of(each) for each in inits if each["name"] not in sidecars)
+    if never_restarts and ended_badly:
+        return "Failed"
+    if any(has_never_run(status) for status in mains):
+        return "Pending"
+    codes = [exit_code_of(status) for status in mains]
+    if None in codes:
+        return "Running"
+    return "Failed" if any(codes) else "Succeeded"
+
+
+def with_conditions(pod: Tree, status: Tree, now: float) -> Tree:
+    """Return the status with the conditions that follow from it. One whose status stays the same
+    keeps the time of its last transition."""
+    present = status.get("conditions") or []
+    others = [condition for condition in present if condition.get("type") not in _OWN]
+    containers_ready = _containers_ready(pod, status)
+    verdicts = {
+        "PodReadyToStartContainers": _sandbox(status),
+        "Initialized": _initialized(pod, status),
+        "Ready": _gates(pod, others) if containers_ready.is_true else containers_ready,
+        "ContainersReady": containers_ready,
+        "PodScheduled": _TRUE,
+    }
+    conditions = [
+        _condition(pod, find_condition(present, type_), type_, verdict, now)
+        for type_, verdict in verdicts.items()
+    ]
+    return status | {"conditions": [*others, *conditions]}
+
+
+def _condition(pod: Tree, present: Tree | None, type_: str, verdict: Verdict, now: float) -> Tree:
+    condition: Tree = {
+        "type": type_,
+        "observedGeneration": generation_of(pod),
+        "status": "True" if verdict.is_true else "False",
+        "lastProbeTime": None,
+        "lastTransitionTime": timestamp(now),
+    }
+    condition |= {"reason": verdict.reason} if verdict.reason else {}
+    condition |= {"message": verdict.message} if verdict.message else {}
+    if present is None or present.get("status") != condition["status"]:
+        return condition
+    condition["lastTransitionTime"] = present.get("lastTransitionTime")
+    return condition
+
+
+def _sandbox(status: Tree) -> Verdict:
+    """Whether the pod has its network."""
+    if status.get("phase") in ("Succeeded", "Failed"):
+        return Verdict(False, _NO_SANDBOX)
+    if all(has_never_run(each) for each in _statuses(status)):
+        return Verdict(False, _NO_SANDBOX, "no pod sandbox exists")
+    return _TRUE
+
+
+def _initialized(pod: Tree, status: Tree) -> Verdict:
+    """Whether the init containers have ended, and the sidecars have started."""
+    if status.get("phase") == "Succeeded":
+        return Verdict(True, _COMPLETED)
+    if not all(has_never_run(each) for each in status.get("containerStatuses") or ()):
+        return _TRUE
+    sidecars = _sidecar_names(pod)
+    incomplete = [
+        each["name"]
+        for each in status.get("initContainerStatuses") or ()
+        if not each.get("started" if each["name"] in sidecars else "ready")
+    ]
+    if not incomplete:
+        return _TRUE
+    message = f"containers with incomplete status: {_list(incomplete)}"
+    return Verdict(False, "ContainersNotInitialized", message)
+
+
+def _containers_ready(pod: Tree, status: Tree) -> Verdict:
+    """Whether all containers and sidecars are ready."""
+    if status.get("phase") == "Succeeded":
+        return Verdict(False, _COMPLETED)
+    if status.get("phase") == "Failed":
+        return Verdict(False, "PodFailed")
+    sidecars = _sidecar_names(pod)
+    inits, mains = status.get("initContainerStatuses") or (), status.get("containerStatuses") or ()
+    counted = [*(each for each in inits if each["name"] in sidecars), *mains]
+    unready = [each["name"] for each in counted if not each.get("ready")]
+    if not unready:
+        return _TRUE
+    return Verdict(False, "ContainersNotReady", f"containers with unready status: {_list(unready)}")
+
+
+def _gates(pod: Tree, conditions: Sequence[Tree]) -> Verdict:
+    """Whether the conditions that the pod's readiness gates name are true."""
+    messages = []
+    for gate in value_at(pod, "spec", "readinessGates") or ():
+        type_ = gate.get("conditionType") or ""
+        condition = find_condition(conditions, type_)
+        if condition is None:
+            messages.append(
+                f'corresponding condition of pod readiness gate "{type_}" does not exist.'
+            )
+        elif condition.get("status") != "True":
+            messages.append(
+                f'the status of pod readiness gate "{type_}" is not "True", but '
+                f"{condition.get('status')}"
+            )
+    return Verdict(False, "ReadinessGatesNotReady", ", ".join(messages)) if messages else _TRUE
+
+
+def _statuses(status: Tree) -> list[Tree]:
+    return [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+
+
+def _sidecar_names(pod: Tree) -> set[str]:
+    return {
+        spec.get("name") or ""
+        for spec in value_at(pod, "spec", "initContainers") or ()
+        if spec.get("restartPolicy") == "Always"
+    }
+
+
+def _list(names: Sequence[str]) -> str:
+    """Return names as Go prints a slice."""
+    return f"[{' '.join(names)}]"

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kapiserver.api.custom_kinds import Definition
 from kapiserver.api.group import GroupVersion
@@ -86,6 +87,8 @@ async def open_cluster(
     Raises BadTokenFile, ValueError and OSError for an unusable setting or file, StorageError.
     """
     host = host or Host(config)
+    if config.simulation.simulate:
+        config, parts = _simulating(config, parts)
     check_signing_files(config.controller_manager)
     basis = _basis(config, parts, host)
     async with _open_store(config, parts, host, basis.clock) as store:
@@ -99,6 +102,17 @@ async def open_cluster(
             await cluster.server.upstreams.close()
             cluster.server.stores.stop()
             await cluster.plugins.close()
+
+
+def _simulating(config: Config, parts: Parts) -> tuple[Config, Parts]:
+    """Return a configuration and parts with what `--simulate` adds."""
+    from kapiserver.simulation.controllers import CONTROLLERS, SIMULATORS  # not needed otherwise
+
+    controllers = (*config.controller_manager.controllers, *CONTROLLERS)
+    return (
+        config.replace(controllers=controllers),
+        replace(parts, controllers=(*parts.controllers, *SIMULATORS)),
+    )
 
 
 @asynccontextmanager

@@ -35,6 +35,7 @@ SUBJECTS = (
     "Observability",
     "Performance",
     "RPC groups",
+    "Simulation",
     "The test harness",
     "Tests of the server",
     "Documents",

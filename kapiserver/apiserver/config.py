@@ -290,6 +290,17 @@ class ControllerManagerSettings(Struct, frozen=True, kw_only=True):
     cluster_signing_duration: float = 365 * 24 * 3600.0
 
 
+class SimulationSettings(Struct, frozen=True, kw_only=True):
+    """A cluster that moves without kubelets and containers.
+
+    simulate        run workload controllers, a scheduler, and the kubelets of simulated nodes
+    simulate_nodes  nodes to make at the start
+    """
+
+    simulate: bool = False
+    simulate_nodes: int = 1
+
+
 class StoreSettings(Struct, frozen=True, kw_only=True):
     """Where objects are stored, in every backend. `BackendSections` has what one backend needs.
 
@@ -355,6 +366,7 @@ class Config(BackendSections, frozen=True, kw_only=True):
     audit: AuditSettings = AuditSettings()
     admission: AdmissionSettings = AdmissionSettings()
     controller_manager: ControllerManagerSettings = ControllerManagerSettings()
+    simulation: SimulationSettings = SimulationSettings()
     store: StoreSettings = StoreSettings()
     limits: LimitSettings = LimitSettings()
 

@@ -56,7 +56,8 @@ def _create(load: Callable[[], Factory], context: ControllerContext) -> AnyContr
     return load()(context)
 
 
-def _loaded_by(load: Callable[[], Factory]) -> Factory:
+def loaded_by(load: Callable[[], Factory]) -> Factory:
+    """Return the factory of a controller whose module is imported when the controller starts."""
     return functools.partial(_create, load)
 
 
@@ -67,7 +68,7 @@ def _account(name: str) -> User:
 REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="crd-status-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.status.crd_status:CRDStatusController")),
+        factory=loaded_by(lazy("kapiserver.controllers.status.crd_status:CRDStatusController")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -75,7 +76,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="crd-finalizing-controller",
-        factory=_loaded_by(lazy("kapiserver.controllers.status.crd_finalizer:CRDFinalizer")),
+        factory=loaded_by(lazy("kapiserver.controllers.status.crd_finalizer:CRDFinalizer")),
         user=APISERVER,
         manager="kube-apiserver",
         scope=Scope.EVERY_SERVER,
@@ -83,7 +84,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="cluster-authentication-trust-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy(
                 "kapiserver.controllers.certificates.authentication_trust:AuthenticationTrustController"
             )
@@ -95,7 +96,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="kube-apiserver-identity-lease-garbage-collector",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.deletion.apiserver_lease_gc:APIServerLeaseGC")
         ),
         user=APISERVER,
@@ -105,7 +106,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="apiservice-registration-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.status.api_services:APIServiceRegistration")
         ),
         user=APISERVER,
@@ -115,7 +116,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="apiservice-status-remote-available-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.status.api_service_availability:APIServiceAvailability")
         ),
         user=APISERVER,
@@ -124,7 +125,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="flow-control-bootstrap-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.defaults.flow_control:FlowControlBootstrap")
         ),
         user=APISERVER,
@@ -134,7 +135,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="flow-schema-status-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.status.flow_schema_status:FlowSchemaStatusController")
         ),
         user=APISERVER,
@@ -145,7 +146,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="serviceaccount-controller",
         aliases=("serviceaccount",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.defaults.namespace_defaults:ServiceAccountsController")
         ),
         user=_account("service-account-controller"),
@@ -154,7 +155,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.defaults.namespace_defaults:RootCAPublisher")
         ),
         user=_account("root-ca-cert-publisher"),
@@ -162,7 +163,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ),
     ControllerDescriptor(
         name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.certificates.trust_bundle_publisher:TrustBundlePublisher")
         ),
         user=_account("kube-apiserver-serving-clustertrustbundle-publisher"),
@@ -170,7 +171,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="certificatesigningrequest-approving-controller",
         aliases=("csrapproving",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.certificates.csr_approving:CSRApprovingController")
         ),
         user=_account("certificate-controller"),
@@ -178,7 +179,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="certificatesigningrequest-signing-controller",
         aliases=("csrsigning",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.certificates.csr_signing:CSRSigningController")
         ),
         user=_account("certificate-controller"),
@@ -186,14 +187,14 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="certificatesigningrequest-cleaner-controller",
         aliases=("csrcleaner",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.certificates.csr_cleaner:CSRCleanerController")
         ),
         user=_account("certificate-controller"),
     ),
     ControllerDescriptor(
         name="podcertificaterequest-cleaner-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.certificates.csr_cleaner:PodCertificateRequestCleaner")
         ),
         user=_account("podcertificaterequestcleaner"),
@@ -201,7 +202,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="clusterrole-aggregation-controller",
         aliases=("clusterrole-aggregation",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.rbac.role_aggregation:ClusterRoleAggregationController")
         ),
         user=_account("clusterrole-aggregation-controller"),
@@ -210,19 +211,19 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="disruption-controller",
         aliases=("disruption",),
-        factory=_loaded_by(lazy("kapiserver.controllers.policy.disruption:DisruptionController")),
+        factory=loaded_by(lazy("kapiserver.controllers.policy.disruption:DisruptionController")),
         user=_account("disruption-controller"),
     ),
     ControllerDescriptor(
         name="endpoints-controller",
         aliases=("endpoint",),
-        factory=_loaded_by(lazy("kapiserver.controllers.endpoints.endpoints:endpoints_controller")),
+        factory=loaded_by(lazy("kapiserver.controllers.endpoints.endpoints:endpoints_controller")),
         user=_account("endpoint-controller"),
     ),
     ControllerDescriptor(
         name="endpointslice-controller",
         aliases=("endpointslice",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.endpoints.endpoints:endpoint_slice_controller")
         ),
         user=_account("endpointslice-controller"),
@@ -230,7 +231,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="endpointslice-mirroring-controller",
         aliases=("endpointslicemirroring",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.endpoints.endpoints:endpoint_slice_mirroring_controller")
         ),
         user=_account("endpointslicemirroring-controller"),
@@ -238,7 +239,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="garbage-collector-controller",
         aliases=("garbagecollector",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.deletion.garbage_collector:GarbageCollector")
         ),
         user=_account("generic-garbage-collector"),
@@ -246,7 +247,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="namespace-controller",
         aliases=("namespace",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.deletion.namespace_deletion:NamespaceController")
         ),
         user=_account("namespace-controller"),
@@ -254,7 +255,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="persistentvolume-protection-controller",
         aliases=("pv-protection",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.deletion.storage_protection:volume_protection_controller")
         ),
         user=_account("pv-protection-controller"),
@@ -262,7 +263,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="persistentvolumeclaim-protection-controller",
         aliases=("pvc-protection",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.deletion.storage_protection:claim_protection_controller")
         ),
         user=_account("pvc-protection-controller"),
@@ -270,7 +271,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="resourcequota-controller",
         aliases=("resourcequota",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.policy.resource_quotas:ResourceQuotaController")
         ),
         user=_account("resourcequota-controller"),
@@ -278,7 +279,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="service-cidr-controller",
         aliases=("service-cidr",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.endpoints.service_cidrs:ServiceCIDRController")
         ),
         user=_account("service-cidrs-controller"),
@@ -286,7 +287,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="serviceaccount-token-controller",
         aliases=("serviceaccount-token",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.tokens.token_secrets:TokenSecretsController")
         ),
         # The only controller without a service account of its own: it makes their tokens.
@@ -295,7 +296,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="replicationcontroller-controller",
         aliases=("replicationcontroller",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.workloads.replica_set:ReplicationControllerController")
         ),
         user=_account("replication-controller"),
@@ -304,7 +305,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="replicaset-controller",
         aliases=("replicaset",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.workloads.replica_set:ReplicaSetController")
         ),
         user=_account("replicaset-controller"),
@@ -313,44 +314,37 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="deployment-controller",
         aliases=("deployment",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.workloads.deployment.controller:DeploymentController")
         ),
         user=_account("deployment-controller"),
         enabled_by_default=False,
     ),
     ControllerDescriptor(
-        name="job-controller",
-        aliases=("job",),
-        factory=_loaded_by(lazy("kapiserver.controllers.workloads.job.controller:JobController")),
-        user=_account("job-controller"),
-        enabled_by_default=False,
-    ),
-    ControllerDescriptor(
         name="bootstrap-signer-controller",
         aliases=("bootstrapsigner",),
-        factory=_loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),
+        factory=loaded_by(lazy("kapiserver.controllers.tokens.bootstrap_signer:BootstrapSigner")),
         user=_account("bootstrap-signer"),
         enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
         name="token-cleaner-controller",
         aliases=("tokencleaner",),
-        factory=_loaded_by(lazy("kapiserver.controllers.tokens.token_cleaner:TokenCleaner")),
+        factory=loaded_by(lazy("kapiserver.controllers.tokens.token_cleaner:TokenCleaner")),
         user=_account("token-cleaner"),
         enabled_by_default=False,  # as in kube-controller-manager
     ),
     ControllerDescriptor(
         name="ttl-after-finished-controller",
         aliases=("ttl-after-finished",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.deletion.ttl_after_finished:TTLAfterFinishedController")
         ),
         user=_account("ttl-after-finished-controller"),
     ),
     ControllerDescriptor(
         name="validatingadmissionpolicy-status-controller",
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.status.policy_status:PolicyStatusController")
         ),
         user=_account("validatingadmissionpolicy-status-controller"),
@@ -359,7 +353,7 @@ REGISTRY: tuple[ControllerDescriptor, ...] = (
     ControllerDescriptor(
         name="volumeattributesclass-protection-controller",
         aliases=("volumeattributesclass-protection",),
-        factory=_loaded_by(
+        factory=loaded_by(
             lazy("kapiserver.controllers.deletion.storage_protection:class_protection_controller")
         ),
         user=_account("volumeattributesclass-protection-controller"),

@@ -19,6 +19,7 @@ from kapiserver.flags.backends import add_backend_flags
 from kapiserver.flags.certificates import add_certificate_flags, add_signing_flags
 from kapiserver.flags.kubelets import add_kubelet_flags
 from kapiserver.flags.rpc import add_rpc_flags
+from kapiserver.flags.simulation import add_simulation_flags
 from kapiserver.flags.values import (
     DEFAULTS,
     boolean,
@@ -44,6 +45,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     add_audit_flags(audit)
     add_audit_webhook_flags(audit)
     _add_admission(parser.add_argument_group("admission and controllers"))
+    add_simulation_flags(parser.add_argument_group("simulation"))
     _add_storage(parser.add_argument_group("storage"))
     add_backend_flags(parser)
     _add_limits(parser.add_argument_group("limits"))

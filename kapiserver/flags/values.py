@@ -30,6 +30,11 @@ def worker_count(text: str) -> int:
     return _number(text, 1, 256)
 
 
+def simulated_nodes(text: str) -> int:
+    """Return a number of simulated nodes. Raises ArgumentTypeError."""
+    return _number(text, 0, 10_000)
+
+
 def count(text: str) -> int:
     """Return a number from 0. Raises ArgumentTypeError."""
     return _number(text, 0, 1 << 31)

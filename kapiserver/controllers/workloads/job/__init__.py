@@ -1,1 +1,0 @@
-"""The Job controller: `plan` and what it uses are its pure core, `controller` is its shell."""

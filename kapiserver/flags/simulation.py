@@ -1,0 +1,21 @@
+"""The flags of simulated nodes and pods."""
+
+from __future__ import annotations
+
+import argparse
+
+from kapiserver.flags.values import DEFAULTS, simulated_nodes
+
+
+def add_simulation_flags(group: argparse._ArgumentGroup) -> None:
+    """Add the flags."""
+    group.add_argument(
+        "--simulate", action="store_true",
+        help="Let the cluster move without containers: run the workload controllers, a scheduler "
+        "and simulated nodes, whose pods run, become ready and end. --controllers=-NAME,* leaves a "
+        "controller out. Off by default.",
+    )  # fmt: skip
+    group.add_argument(
+        "--simulate-nodes", type=simulated_nodes, default=DEFAULTS.simulate_nodes, metavar="N",
+        help="Number of nodes that --simulate makes, from 0 to 10000. Default: %(default)s.",
+    )  # fmt: skip

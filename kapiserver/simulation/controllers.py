@@ -1,0 +1,46 @@
+"""What runs in a server that simulates: controllers of the registry, and the simulators."""
+
+from __future__ import annotations
+
+from kapiserver.api.lazy import lazy
+from kapiserver.apiserver.user import APISERVER
+from kapiserver.controllers.registry import ControllerDescriptor, loaded_by
+
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "replicationcontroller-controller",
+)
+"""The controllers that `--simulate` turns on, unless `--controllers` turns them off."""
+
+SIMULATORS = (
+    ControllerDescriptor(
+        name="simulated-nodes",
+        factory=loaded_by(lazy("kapiserver.simulation.nodes:NodeSimulator")),
+        user=APISERVER,
+        manager="kubelet",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="simulated-leases",
+        factory=loaded_by(lazy("kapiserver.simulation.nodes:LeaseSimulator")),
+        user=APISERVER,
+        manager="kubelet",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="simulated-scheduler",
+        factory=loaded_by(lazy("kapiserver.simulation.binder:Binder")),
+        user=APISERVER,
+        manager="kube-scheduler",
+        selectable=False,
+    ),
+    ControllerDescriptor(
+        name="simulated-kubelets",
+        factory=loaded_by(lazy("kapiserver.simulation.kubelets:KubeletSimulator")),
+        user=APISERVER,
+        manager="kubelet",
+        selectable=False,
+    ),
+)
+"""What takes the place of nodes, kubelets and the scheduler."""

@@ -1,0 +1,165 @@
+"""A server with `--simulate`: workloads roll out, pods live and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from kapiserver.apiserver.user import APISERVER
+from kapiserver.controllers.registry import REGISTRY
+from kapiserver.simulation.controllers import CONTROLLERS
+from kapiserver.testing.server import TestServer
+from tests.simulation.pods import pod_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def server():
+    async with TestServer(simulate=True, simulate_nodes=2) as server:
+        await server.settle_async()
+        yield server
+
+
+def objects(server, name, version="v1", namespace="default"):
+    client = server.running.cluster.server.client(APISERVER, authorize=False)
+    return client.resource(version, name, namespace=namespace)
+
+
+def deployment(name="web", replicas=3):
+    labels = {"app": name}
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "app", "image": "nginx"}]},
+            },
+        },
+    }
+
+
+def bare_pod(name, **options):
+    """A pod that no scheduler has seen."""
+    pod = pod_of(**options)
+    del pod["status"], pod["spec"]["nodeName"]
+    pod["metadata"] = {"name": name, "annotations": pod["metadata"]["annotations"]}
+    return pod
+
+
+async def test_nodes(server):
+    """Each node is ready, without a taint, and has a network of its own and a Lease."""
+    nodes = (await objects(server, "nodes", namespace="").list())["items"]
+    assert [node["metadata"]["name"] for node in nodes] == ["simulated-0", "simulated-1"]
+    assert [node["spec"] for node in nodes] == [
+        {"podCIDR": f"10.128.{number}.0/24", "podCIDRs": [f"10.128.{number}.0/24"]}
+        for number in (0, 1)
+    ]
+    await server.clock.advance_async("10s")
+    leases = objects(server, "leases", "coordination.k8s.io/v1", "kube-node-lease")
+    before = (await leases.get("simulated-1"))["spec"]
+    assert (before["holderIdentity"], before["leaseDurationSeconds"]) == ("simulated-1", 40)
+    await server.clock.advance_async("10s")
+    assert (await leases.get("simulated-1"))["spec"]["renewTime"] > before["renewTime"]
+
+
+async def test_deleted_node(server):
+    """A node that somebody deletes stays deleted; one that somebody makes is simulated."""
+    nodes = objects(server, "nodes", namespace="")
+    await nodes.delete("simulated-1")
+    labels = {"simulation.kapiserver.dev/simulated": "true"}
+    await nodes.create({"metadata": {"name": "own", "labels": labels}})
+    await server.clock.advance_async("20s")
+    assert [each["metadata"]["name"] for each in (await nodes.list())["items"]] == [
+        "own", "simulated-0",
+    ]  # fmt: skip
+    own = await nodes.get("own")
+    assert own["spec"]["podCIDR"] == "10.128.2.0/24"
+    assert own["status"]["conditions"][-1]["reason"] == "KubeletReady"
+
+
+async def test_rollout(server):
+    """A deployment becomes available, and its pods have addresses of their node."""
+    deployments = objects(server, "deployments", "apps/v1")
+    await deployments.create(deployment())
+    await server.settle_async()
+    assert (await deployments.get("web"))["status"]["availableReplicas"] == 3
+    pods = (await objects(server, "pods").list())["items"]
+    assert len({pod["status"]["podIP"] for pod in pods}) == 3
+    assert {pod["status"]["podIP"].rpartition(".")[0] for pod in pods} <= {"10.128.0", "10.128.1"}
+    await deployments.patch("web", {"spec": {"replicas": 1}})
+    await server.settle_async()
+    assert len((await objects(server, "pods").list())["items"]) == 1
+
+
+async def test_crash_loop(server):
+    """The clock decides when a container is restarted."""
+    pods = objects(server, "pods")
+    await pods.create(bare_pod("crash", annotations={"exit-code": "1"}))
+    await server.settle_async()
+    server.clock.freeze()
+    await server.clock.advance_async("60s")
+    status = (await pods.get("crash"))["status"]["containerStatuses"][0]
+    assert status["restartCount"] == 3
+    assert status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    await server.clock.advance_async("41s")
+    assert (await pods.get("crash"))["status"]["containerStatuses"][0]["restartCount"] == 4
+
+
+async def test_deletion(server):
+    """A deleted pod goes at once, and its address can be used again."""
+    pods = objects(server, "pods")
+    await pods.create(bare_pod("web"))
+    await server.settle_async()
+    assert (await pods.get("web"))["status"]["phase"] == "Running"
+    await pods.delete("web")
+    await server.settle_async()
+    assert not (await pods.list())["items"]
+
+
+async def test_unreadable_annotation(server):
+    """An annotation that cannot be read is reported in an event about the pod."""
+    await objects(server, "pods").create(bare_pod("web", annotations={"exit-code": "many"}))
+    await server.settle_async()
+    events = (await objects(server, "events").list())["items"]
+    assert ("UnreadableAnnotation", "simulation.kapiserver.dev/exit-code: 'many'") in [
+        (event["reason"], event["message"]) for event in events
+    ]
+
+
+async def test_reset(server):
+    """The nodes belong to the state after the start, to which a reset brings a server back."""
+    async with server.client() as client:  # its first write waits for the state after the start
+        await client.resource("v1", "pods", namespace="default").create(bare_pod("web"))
+    await server.settle_async()
+    await server.reset_async()
+    assert not (await objects(server, "pods").list())["items"]
+    assert len((await objects(server, "nodes", namespace="").list())["items"]) == 2
+    await objects(server, "pods").create(bare_pod("web"))
+    await server.settle_async()
+    assert (await objects(server, "pods").get("web"))["status"]["phase"] == "Running"
+
+
+async def test_other_servers():
+    """Without `simulate` there are no nodes, and a deployment stays as it is."""
+    async with TestServer() as server:
+        await objects(server, "deployments", "apps/v1").create(deployment())
+        await server.settle_async()
+        assert not (await objects(server, "nodes", namespace="").list())["items"]
+        assert not (await objects(server, "pods").list())["items"]
+
+
+async def test_disabled_controller():
+    """`controllers` turns off what `simulate` turns on."""
+    async with TestServer(simulate=True, controllers=["-deployment-controller", "*"]) as server:
+        await objects(server, "deployments", "apps/v1").create(deployment())
+        await server.settle_async()
+        assert not (await objects(server, "replicasets", "apps/v1").list())["items"]
+
+
+def test_controllers():
+    """`simulate` turns on what is off by default, but for the controllers of bootstrap tokens,
+    which kube-controller-manager turns off as well."""
+    off = {each.name for each in REGISTRY if each.selectable and not each.enabled_by_default}
+    assert set(CONTROLLERS) == off - {"bootstrap-signer-controller", "token-cleaner-controller"}
